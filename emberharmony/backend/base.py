@@ -1,0 +1,166 @@
+"""What every backend is: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from emberharmony.backend.diagnosis import explain
+from emberharmony.backend.host import is_foreign, to_host
+from emberharmony.core import selection
+from emberharmony.core.dispatch import Bound
+from emberharmony.core.dtypes import DType, NativeDTypes
+from emberharmony.core.errors import (
+    BackendMismatchError,
+    BackendProtocolError,
+    DTypeError,
+    EmberError,
+    UnsupportedOpError,
+    suggest,
+)
+from emberharmony.core.registry import ALIASES, OPS, OpSpec
+
+ErrorRule = tuple[type[BaseException], str, type[EmberError]]
+_PREFIXES = itertools.count(2)
+_TAKEN: set[str] = set()
+
+
+class Unsupported:
+    """Stands where a backend cannot offer an op; calling it raises `UnsupportedOpError` with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.backend = self.op = "?"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.op, self.backend = name, owner.__name__
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise UnsupportedOpError(f"{self.op}() is unsupported by {self.backend}: {self.reason}")
+
+
+def unsupported(reason: str) -> Any:
+    """Declares that a backend does not offer the op it is assigned to: `eig = unsupported("no CPU kernel")`."""
+    return Unsupported(reason)
+
+
+class Backend:
+    """Is the base of all backends; a subclass adds one mixin per category and the attributes below.
+
+    An op `name` is the attribute of that name. It takes native tensors (and, for parameters annotated `Operand`, Python
+    numbers), native dtypes and the declared defaults, and returns native tensors. Composites need not be defined.
+    """
+
+    name: ClassVar[str]
+    tensor_type: ClassVar[type]
+    dtypes: ClassVar[NativeDTypes]
+    exact_type: ClassVar[bool] = True
+    """Whether `x.__class__ is tensor_type` tells a tensor; False if subclasses are tensors too (torch.nn.Parameter)."""
+    wraps: ClassVar[bool] = False
+    """Whether natives may return something else than `tensor_type` (NumPy scalars), which `wrap` mends."""
+    errors: ClassVar[Sequence[ErrorRule]] = ()
+    """(native exception, pattern searched in its message, typed error), tried in order."""
+
+    def __init__(self) -> None:
+        self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
+        _TAKEN.add(self.prefix)
+        self.bound = Bound(self)
+
+    @property
+    def version(self) -> str:
+        """The version of the library behind the backend."""
+        raise NotImplementedError
+
+    def is_tensor(self, value: object) -> bool:
+        """Returns whether `value` is one of this backend's tensors."""
+        return isinstance(value, self.tensor_type)
+
+    def dtype_of(self, tensor: Any) -> DType:
+        """Returns the neutral dtype of a native tensor."""
+        return self.dtypes.neutral[tensor.dtype]
+
+    def from_numpy(self, array: np.ndarray[Any, Any]) -> Any:
+        """Returns a NumPy array as a native tensor of the same dtype on the default device.
+
+        Raises: DTypeError where the backend or the device has no such dtype; nothing is narrowed.
+        """
+        raise NotImplementedError
+
+    def wrap(self, result: Any) -> Any:
+        """Returns an op's result with every native scalar made a tensor."""
+        return result
+
+    def convert(self, value: Any) -> Any:
+        """Returns what is `TensorLike` as a native tensor; its own tensors are returned as they are.
+
+        Raises: BackendMismatchError for a tensor of another backend; DTypeError and ShapeError for what makes no array.
+        """
+        if self.is_tensor(value):
+            return value
+        if is_foreign(value):
+            kind = type(value)
+            raise BackendMismatchError(
+                f"backend {self.name!r} was given a tensor of type {kind.__module__}.{kind.__qualname__}; convert it "
+                f"first (ops.to_numpy under its own backend), or run the call under `with ops.use_backend(like=x):`"
+            )
+        if isinstance(value, (list, tuple)) and any(self.is_tensor(v) or is_foreign(v) for v in value):
+            return self.wrap(self.stack([self.convert(v) for v in value]))
+        return self._import(to_host(value))
+
+    def as_tensors(self, values: Any) -> list[Any]:
+        """Returns a sequence of `TensorLike` as a list of native tensors."""
+        kind = self.tensor_type
+        return [value if value.__class__ is kind else self.convert(value) for value in values]
+
+    def _import(self, array: np.ndarray[Any, Any]) -> Any:
+        try:
+            return self.from_numpy(array)
+        except KeyError as error:
+            raise DTypeError(f"backend {self.name!r} has no dtype {array.dtype}: cast the array first") from error
+
+    def implementation(self, spec: OpSpec) -> Callable[..., Any]:
+        """Returns what runs an op while this backend is active: its own definition, or the composite's body."""
+        own = getattr(type(self), spec.name, None)
+        if own is not None:
+            return getattr(self, spec.name)  # type: ignore[no-any-return]
+        if spec.composite:
+            return spec.declared
+        raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Returns a composite (run with this backend active) or an alias; called for what the class lacks."""
+        if name in ALIASES:
+            return getattr(self, ALIASES[name])  # type: ignore[no-any-return]
+        spec = OPS.get(name)
+        if spec is None or not spec.composite:
+            raise AttributeError(f"backend {self.name!r} has no op {name!r}{suggest(name, OPS)}")
+
+        @functools.wraps(spec.declared)
+        def composite(*args: Any, **kwargs: Any) -> Any:
+            selection.enter(self)
+            try:
+                return spec.declared(*args, **kwargs)
+            finally:
+                selection.leave()
+
+        return composite
+
+    def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
+        """Returns the typed error for a native one that an op raised; a `MemoryError` stays what it is."""
+        if isinstance(error, (EmberError, MemoryError)):
+            return error
+        typed = next(
+            (
+                typed
+                for kind, pattern, typed in self.errors
+                if isinstance(error, kind) and re.search(pattern, str(error), re.IGNORECASE)
+            ),
+            None,
+        )
+        return explain(self, op, error, arguments, typed)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} {self.version}>"

@@ -1,0 +1,218 @@
+"""Choosing a backend: what `ops.set_backend`, `ops.use_backend` and their kin do.
+
+First that is set wins: a `use_backend` block; `set_backend` in this process; `EMBERHARMONY_BACKEND`; the persisted
+setting; the automatic choice.
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.discovery import (
+    BUILTIN,
+    automatic,
+    backend_names,
+    create_backend,
+    is_installed,
+    load,
+    loaded,
+)
+from emberharmony.core import selection, settings
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BackendMismatchError,
+    EmberError,
+)
+from emberharmony.core.tree import tree_leaves
+
+F = TypeVar("F", bound=Callable[..., Any])
+ENVIRONMENT = "EMBERHARMONY_BACKEND"
+
+
+def set_backend(name: str, *, persist: bool = False) -> None:
+    """Makes the named backend active for the whole process, in all threads.
+
+    Args:
+        name: "numpy", "torch", "mlx" or a plugin's name.
+        persist: also write it to the settings file, for later processes.
+
+    Raises: BackendNotFoundError for an unknown name; BackendUnavailableError if its library is missing; OSError if the
+    setting cannot be written. Whatever is raised, the old backend stays active.
+
+    Example:
+        >>> ops.set_backend("numpy")
+        >>> ops.get_backend()
+        'numpy'
+    """
+    backend = load(name)
+    if persist:
+        settings.write("backend", name)
+    selection.switch(backend, "set_backend, persisted" if persist else "set_backend")
+
+
+def get_backend() -> str:
+    """Returns the name of the active backend."""
+    return str(selection.current().name)
+
+
+def current() -> Backend:
+    """Returns the active backend object, whose attributes are the ops: `current().sin(x)`."""
+    backend: Backend = selection.current()
+    return backend
+
+
+def choose() -> tuple[Backend, str]:
+    """Returns the backend that the environment, the settings or the machine call for, and which of these it was."""
+    named = os.environ.get(ENVIRONMENT)
+    if named:
+        return _load_for(named, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
+    persisted = settings.read("backend")
+    if persisted is not None:
+        return _load_for(persisted, f"the settings file {settings.path()}"), str(settings.path())
+    return load(automatic()), "automatic"
+
+
+def _load_for(name: str, asker: str) -> Backend:
+    try:
+        return load(name)
+    except EmberError as error:
+        raise type(error)(f"{error} ({name!r} was asked for by {asker})") from error
+
+
+def backend_of(*trees: Any) -> Backend | None:
+    """Returns the backend whose tensors the trees hold; None if they hold no tensor.
+
+    NumPy arrays count as host data beside the tensors of another backend.
+
+    Raises: BackendMismatchError if tensors of two other backends are mixed; ArgumentTypeError for a tensor that
+    belongs to no backend known here.
+    """
+    found: dict[str, Backend] = {}
+    for leaf in tree_leaves(trees):
+        backend = _owner(leaf)
+        if backend is not None:
+            found[backend.name] = backend
+    if len(found) > 1:
+        found.pop("numpy", None)
+    if len(found) > 1:
+        raise BackendMismatchError(f"tensors of the backends {' and '.join(sorted(found))} are mixed; convert one kind")
+    return next(iter(found.values()), None)
+
+
+def _owner(leaf: Any) -> Backend | None:
+    for backend in loaded():
+        if backend.is_tensor(leaf):
+            return backend
+    root = type(leaf).__module__.partition(".")[0]
+    if root in BUILTIN and hasattr(leaf, "dtype"):
+        return load(root)
+    if hasattr(leaf, "__dlpack__"):
+        raise ArgumentTypeError(
+            f"no loaded backend has tensors of type {type(leaf).__module__}.{type(leaf).__qualname__} "
+            f"(loaded: {', '.join(b.name for b in loaded()) or 'none'}); load theirs first with create_backend(name)"
+        )
+    return None
+
+
+class use_backend:  # noqa: N801  (a context manager that reads as a function, like contextlib's)
+    """Overrides the backend for this thread or asyncio task: a context manager and a decorator.
+
+    Blocks nest and are undone by exceptions; other threads and tasks never see them. Tasks started inside inherit it.
+
+    Args:
+        name: a backend's name, or a backend object.
+        like: tensors, or a tree of them, whose backend is to be used; without any tensor the active one stays.
+
+    Raises: as `set_backend`; for `like` as `backend_of`.
+
+    Example:
+        >>> with ops.use_backend("numpy"):
+        ...     ops.get_backend()
+        'numpy'
+    """
+
+    def __init__(self, name: str | Backend | None = None, *, like: Any = None) -> None:
+        if (name is None) == (like is None):
+            raise ArgumentError("use_backend takes either a backend's name or like=tensor")
+        self._name, self._like = name, like
+
+    def __enter__(self) -> Backend:
+        if isinstance(self._name, Backend):
+            backend = self._name
+        elif self._name is not None:
+            backend = load(self._name)
+        else:
+            backend = backend_of(self._like) or current()
+        selection.enter(backend)
+        return backend
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        selection.leave()
+
+    def __call__(self, function: F) -> F:
+        """Returns `function` run under this override at each call; coroutine functions too."""
+        flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+        if flags & (0x20 | 0x200):
+            raise ArgumentTypeError(
+                f"use_backend cannot decorate the generator function {function.__name__}: its body runs outside the "
+                f"call; write `with ops.use_backend(...)` around the code between two yields"
+            )
+        if flags & 0x80:
+
+            @functools.wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                with self:
+                    return await function(*args, **kwargs)
+
+            return awaited  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return called  # type: ignore[return-value]
+
+
+def available_backends() -> dict[str, dict[str, Any]]:
+    """Returns, by name, what can be loaded here: version, whether loaded, and the devices of those that are.
+
+    Nothing is imported that was not asked for, so a backend that is not loaded yet shows no devices.
+    """
+    live = {backend.name: backend for backend in loaded()}
+    found: dict[str, dict[str, Any]] = {}
+    for name in backend_names():
+        if name in live:
+            devices = list(live[name].get_available_devices())
+            found[name] = {"version": live[name].version, "loaded": True, "devices": devices}
+        elif is_installed(name):
+            found[name] = {"version": _version(name), "loaded": False, "devices": None}
+    return found
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata  # 20 ms that only this listing pays
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+selection.on_first_use(choose)
+
+__all__ = [
+    "available_backends",
+    "backend_of",
+    "create_backend",
+    "current",
+    "get_backend",
+    "set_backend",
+    "use_backend",
+]

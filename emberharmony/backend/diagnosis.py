@@ -1,0 +1,74 @@
+"""From a native error to a typed one that names op, backend, what was seen, what was wanted and the way out."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core import errors
+from emberharmony.core.errors import EmberError
+from emberharmony.core.registry import OPS, OpSpec
+
+_BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
+    (np.linalg.LinAlgError, errors.LinAlgError),
+    (IndexError, errors.IndexOutOfBoundsError),
+    (OverflowError, errors.RangeError),
+    (NotImplementedError, errors.UnsupportedOpError),
+    (TypeError, errors.ArgumentTypeError),
+    (ValueError, errors.ArgumentError),
+)
+_WAY_OUT: dict[type[EmberError], str] = {
+    errors.AxisError: "axes count from -ndim to ndim - 1, each at most once",
+    errors.DTypeError: "cast the tensor first (ops.cast)",
+    errors.IndexOutOfBoundsError: "indices count from -n to n - 1",
+    errors.LinAlgError: "check the matrix, or add a small multiple of the identity",
+}
+
+
+def explain(
+    backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], typed: type[EmberError] | None
+) -> EmberError:
+    """Returns the typed error; `typed` is the class the backend's own table found, if any."""
+    spec = OPS[op]
+    head = f"{op}() on backend {backend.name!r}: "
+    if typed in (None, errors.ShapeError):
+        unfit = _unfit_shapes(backend, spec, arguments)
+        if unfit:
+            return errors.ShapeError(f"{head}shapes {unfit} do not broadcast; each axis must be equal or 1")
+    if typed is None:
+        typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
+    message = str(error).strip().partition("\n")[0].rstrip(".")
+    given = describe(backend, spec, arguments)
+    way_out = _WAY_OUT.get(typed)
+    return typed(f"{head}{message} (given {given})" + (f"; {way_out}" if way_out else ""))
+
+
+def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns the arguments in short: `x=float32(2, 3), axis=5`."""
+    names = [p.name for p in spec.parameters]
+    names += [""] * (len(arguments) - len(names))
+    return ", ".join(f"{name}={_brief(backend, value)}" for name, value in zip(names, arguments, strict=False))
+
+
+def _brief(backend: Any, value: Any) -> str:
+    if backend.is_tensor(value):
+        shape = tuple(value.shape)
+        return f"{backend.dtypes.neutral.get(value.dtype, value.dtype)}{shape}"
+    if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
+        shown = ", ".join(_brief(backend, item) for item in value[:4])
+        return f"[{shown}{', …' if len(value) > 4 else ''}]"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns the operands' shapes, "(2, 3) and (4,)", if they do not broadcast, else an empty string."""
+    shapes = [
+        tuple(value.shape)
+        for parameter, value in zip(spec.parameters, arguments, strict=False)
+        if parameter.role == "Operand" and backend.is_tensor(value)
+    ]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return " and ".join(str(shape) for shape in shapes)
+    return ""

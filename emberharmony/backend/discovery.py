@@ -1,0 +1,148 @@
+"""From a name to a backend: the built-in three, third parties' through entry points, each loaded only when named."""
+
+import importlib
+import importlib.util
+import os
+import platform
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.base import Backend
+from emberharmony.core.errors import (
+    BackendFallbackWarning,
+    BackendNotFoundError,
+    BackendProtocolError,
+    BackendUnavailableError,
+    suggest,
+)
+from emberharmony.core.registry import OPS
+
+ENTRY_POINTS = "emberharmony.backends"
+BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+"""Name of each built-in backend and the module whose presence makes it available."""
+
+_LOADED: dict[str, Backend] = {}
+
+
+def _plugins() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # only a name that is not built in pays for this import (20 ms)
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def backend_names() -> list[str]:
+    """Returns the names of all backends that could be asked for: built-in ones first, then plugins."""
+    return [*BUILTIN, *sorted(set(_plugins()) - set(BUILTIN))]
+
+
+def is_installed(name: str) -> bool:
+    """Returns whether the library behind a built-in backend, or a plugin of that name, is installed; imports nothing."""
+    if name not in BUILTIN:
+        return name in _plugins()
+    root, _, leaf = BUILTIN[name].partition(".")
+    spec = importlib.util.find_spec(root)
+    if spec is None or not leaf:
+        return spec is not None
+    places = spec.submodule_search_locations or []
+    return any(file.startswith(leaf) for place in places for file in os.listdir(place))
+
+
+def install_line(name: str) -> str:
+    """Returns the command that installs what a built-in backend needs."""
+    return f'pip install "emberharmony[{name}]"'
+
+
+def load(name: str) -> Backend:
+    """Returns the backend of that name, loaded and checked once.
+
+    Raises: BackendNotFoundError for an unknown name, with the nearest; BackendUnavailableError if its library is
+    missing or fails to import, with the install line; BackendProtocolError if it lacks ops.
+    """
+    if name not in _LOADED:
+        backend = _construct(name)
+        check(backend)
+        _LOADED[name] = backend
+    return _LOADED[name]
+
+
+def loaded() -> list[Backend]:
+    """Returns the backends that were loaded so far."""
+    return list(_LOADED.values())
+
+
+def _construct(name: str) -> Backend:
+    if name in BUILTIN:
+        try:
+            module = importlib.import_module(f"emberharmony.backend.{name}")
+        except ImportError as error:
+            raise BackendUnavailableError(
+                f"backend {name!r} cannot be loaded here ({error}): {install_line(name)}"
+            ) from error
+        made: Any = module.BACKEND()
+    else:
+        plugin = _plugins().get(name) if isinstance(name, str) else None
+        if plugin is None:
+            names = backend_names()
+            raise BackendNotFoundError(
+                f"no backend is named {name!r}{suggest(str(name), names)} (known: {', '.join(names)})"
+            )
+        try:
+            factory: Callable[[], Any] = plugin.load()
+        except ImportError as error:
+            raise BackendUnavailableError(f"backend {name!r} of {plugin.value} cannot be imported: {error}") from error
+        made = factory()
+    if not isinstance(made, Backend):
+        raise BackendProtocolError(f"backend {name!r}: the factory made a {type(made).__name__}, not a Backend")
+    return made
+
+
+def check(backend: Backend) -> None:
+    """Checks that a backend defines every primitive.
+
+    Raises: BackendProtocolError listing all that is missing.
+    """
+    missing = [
+        spec.name for spec in OPS.values() if not spec.composite and getattr(type(backend), spec.name, None) is None
+    ]
+    if missing:
+        raise BackendProtocolError(
+            f"backend {backend.name!r} lacks {len(missing)} primitive ops: {', '.join(sorted(missing))}; "
+            f'define them, or declare each with unsupported("reason")'
+        )
+
+
+def create_backend(name: str, fallback: str | None = "numpy") -> Backend:
+    """Returns the checked backend of that name.
+
+    Args:
+        fallback: the backend to return, with a warning, if the library behind `name` is missing; None to raise.
+
+    Raises: BackendNotFoundError (a ValueError) for an unknown name; with `fallback=None` BackendUnavailableError
+    (an ImportError) naming the install line.
+    """
+    try:
+        return load(name)
+    except BackendUnavailableError as error:
+        if fallback is None or fallback == name:
+            raise
+        warnings.warn(f"{error}; using {fallback!r} instead", BackendFallbackWarning, stacklevel=2)
+        return load(fallback)
+
+
+def automatic() -> str:
+    """Returns the backend to use when nothing was chosen: MLX on Apple silicon, torch with an accelerator, else NumPy."""
+    if platform.system() == "Darwin" and platform.machine() == "arm64":
+        if is_installed("mlx"):
+            return "mlx"
+        return "torch" if is_installed("torch") else "numpy"
+    if _may_have_cuda() and is_installed("torch"):
+        return "torch" if len(load("torch").get_available_devices()) > 1 else "numpy"
+    return "numpy"
+
+
+def _may_have_cuda() -> bool:
+    """Returns whether a GPU driver is present, without importing torch (2 s)."""
+    return any(os.path.exists(path) for path in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd")) or (
+        platform.system() == "Windows" and os.path.exists(os.path.expandvars(r"%SystemRoot%\System32\nvcuda.dll"))
+    )

@@ -1,0 +1,57 @@
+"""Host data on its way in: what counts as it, and which dtype Python numbers take."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.dtypes import default_complex, default_float
+from emberharmony.core.errors import ArgumentTypeError, DTypeError, RangeError, ShapeError
+
+_WEAK_KINDS = {"f": default_float, "c": default_complex}
+
+
+def is_foreign(value: object) -> bool:
+    """Returns whether `value` is a tensor of some array library other than NumPy."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic))
+
+
+def to_host(value: Any) -> np.ndarray[Any, Any]:
+    """Returns host data as a NumPy array in native byte order.
+
+    NumPy arrays and scalars keep their dtype. Python numbers, and lists of them, take the default dtype of their kind:
+    int64 (uint64 above its range), the default float, its complex.
+
+    Raises: ShapeError for ragged lists; RangeError for integers over 64 bits; DTypeError for strings and objects;
+    ArgumentTypeError for what is no array at all.
+    """
+    typed = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        if "inhomogeneous" in str(error) or "sequence" in str(error):
+            raise ShapeError(f"a nested list must be rectangular to become a tensor, this one is not: {error}") from error
+        raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
+    if array.dtype.kind == "O" and array.size and all(isinstance(item, int) for item in array.flat):
+        raise RangeError(f"an integer of {value!r:.60} does not fit 64 bits; use a float or split it")
+    if array.dtype.kind not in "biufcV" or (array.dtype.kind == "V" and array.dtype.name != "bfloat16"):
+        raise DTypeError(f"{value!r:.60} has dtype {array.dtype}, which no backend has; give numbers or booleans")
+    if not typed:
+        return _weakened(value, array)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _weakened(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Gives an array made from Python numbers the default dtype; lists of NumPy scalars keep theirs."""
+    default = _WEAK_KINDS.get(array.dtype.kind)
+    if isinstance(value, (list, tuple)) and array.size == 0:
+        default = default_float
+    elif default is None or _holds_numpy(value):
+        return array.astype(np.int64) if array.dtype.kind == "i" and not _holds_numpy(value) else array
+    name = default().name
+    return array.astype("float32" if name == "bfloat16" else name)
+
+
+def _holds_numpy(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and any(_holds_numpy(item) for item in value[:1])
+    return isinstance(value, (np.generic, np.ndarray))

@@ -1,0 +1,1 @@
+"""The ground floor: knows no backend and imports no array library."""

@@ -1,0 +1,319 @@
+"""Dispatch: `@op` turns a declaration into a plain function whose code is exchanged when the backend changes.
+
+An op has one of two codes. *Looked up*, it asks which backend is active and calls the op compiled for it:
+
+    def add(x1, x2):
+        return active().add(x1, x2)
+
+*Direct*, it is the code compiled for the backend of the whole process, and nothing is looked up:
+
+    def add(x1, x2):
+        try:
+            if x1.__class__ is numpy_type and x2.__class__ is numpy_type and x1.dtype is x2.dtype:
+                return numpy_add(x1, x2)
+        except EmberError:
+            raise
+        except Exception as error:
+            raise numpy_backend.translate("add", error, (x1, x2)) from error
+        return slow(numpy_backend, "add", x1, x2)
+
+Ops are direct until the first `use_backend`, and looked up for good from then on (`selection` decides).
+Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
+and `CodeType.replace` puts the names, file and line of the declaration into it (10 µs).
+"""
+
+import ast
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, TypeVar
+
+from emberharmony.core import natives
+from emberharmony.core.errors import EmberError
+from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NUMBERS = (int, float, complex)
+
+
+class Fast(NamedTuple):
+    """A native function that alone meets the op's docstring while `when` holds for native tensors.
+
+    `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
+    under which the native function may also take a Python number as the second operand.
+    """
+
+    native: Callable[..., Any]
+    when: str
+    weak: str = ""
+
+
+def fast(native: Callable[..., Any], when: str, weak: str = "") -> Callable[[F], F]:
+    """Marks a backend's op as replaceable by `native` while the condition holds; dispatch inlines the test."""
+
+    def mark(function: F) -> F:
+        function.__fast__ = Fast(native, when, weak)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def op(declared: F) -> F:
+    """Registers a declaration and returns the function that dispatches it.
+
+    A body of `...` declares a primitive, which every backend must define. Any other body makes a composite, which a
+    backend may override. Dispatch converts arguments by annotation (see `core.types`). The annotations must be strings
+    or the names of `core.types` themselves. `@op` must stand alone on the line above `def`.
+    """
+    assert isinstance(declared, FunctionType)
+    spec = register(declared.__name__, declared)
+    function = FunctionType(_looked_up(spec), natives.__dict__, declared.__name__, declared.__defaults__)
+    function.__kwdefaults__ = declared.__kwdefaults__
+    function.__annotations__ = declared.__annotations__
+    function.__doc__, function.__module__ = declared.__doc__, declared.__module__
+    function.__qualname__ = declared.__qualname__
+    spec.function = function
+    return function  # type: ignore[return-value]
+
+
+def alias(name: str, function: F) -> F:
+    """Registers `name` as another name of an op and returns the op itself: `asin = alias("asin", arcsin)`."""
+    register_alias(name, function)
+    return function
+
+
+class Bound:
+    """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def __getattr__(self, name: str) -> FunctionType:
+        spec = OPS[name]
+        code = compile_op(spec, self.backend)
+        function = FunctionType(code, natives.__dict__, name, spec.declared.__defaults__)
+        function.__kwdefaults__ = spec.declared.__kwdefaults__
+        setattr(self, name, function)
+        return function
+
+
+def point(ops: Sequence[OpSpec], bound: Bound | None) -> None:
+    """Gives each op the direct code of `bound`, or the looked-up one if that is None."""
+    for spec in ops:
+        spec.function.__code__ = _looked_up(spec) if bound is None else getattr(bound, spec.name).__code__
+
+
+def compile_op(spec: OpSpec, backend: Any) -> CodeType:
+    """Returns the code of an op for one backend."""
+    native = backend.implementation(spec)
+    quick = getattr(native, "__fast__", None) or Fast(native, "")
+    prefix = backend.prefix
+    space = natives.__dict__
+    space[f"{prefix}_{spec.name}"] = quick.native
+    space[f"{prefix}_backend"], space[f"{prefix}_type"] = backend, backend.tensor_type
+    space[f"{prefix}_dtypes"], space[f"{prefix}_wrap"] = backend.dtypes, backend.wrap
+    space[f"{prefix}_tensors"] = backend.as_tensors
+    names = {"native": f"{prefix}_{spec.name}"}
+    names |= {f"native_{part}": f"{prefix}_{part}" for part in ("backend", "type", "dtypes", "wrap", "tensors")}
+    shape = _shape(spec)
+    template = _template(shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
+    return _dress(template, spec, names)
+
+
+def _looked_up(spec: OpSpec) -> CodeType:
+    return _dress(_lookup_template(_shape(spec)), spec, {"native_op": spec.name})
+
+
+class _Slot(NamedTuple):
+    """What a template depends on of one parameter."""
+
+    role: str
+    optional: bool
+    keyword_only: bool
+    variadic: bool
+
+
+_Shape = tuple[_Slot, ...]
+_OP_NAME = "<op>"
+
+
+def _shape(spec: OpSpec) -> _Shape:
+    return tuple(_Slot(p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
+
+
+def _signature(shape: _Shape) -> str:
+    """Returns `p0, p1, *, p2`."""
+    parts: list[str] = []
+    star = False
+    for i, slot in enumerate(shape):
+        if slot.keyword_only and not star:
+            parts.append("*")
+        star = star or slot.keyword_only or slot.variadic
+        parts.append(f"*p{i}" if slot.variadic else f"p{i}")
+    return ", ".join(parts)
+
+
+def _call(shape: _Shape, keyword: bool) -> str:
+    """Returns the arguments handed on; keyword-only ones under names that `_dress` replaces."""
+    return ", ".join(
+        f"*p{i}" if slot.variadic else f"p{i}=p{i}" if slot.keyword_only and keyword else f"p{i}"
+        for i, slot in enumerate(shape)
+    )
+
+
+def _packed(shape: _Shape) -> str:
+    return "(" + "".join(f"{'*' if slot.variadic else ''}p{i}, " for i, slot in enumerate(shape)) + ")"
+
+
+_TEMPLATES: dict[Any, CodeType] = {}
+
+
+def _lookup_template(shape: _Shape) -> CodeType:
+    key = tuple((slot.keyword_only, slot.variadic) for slot in shape)
+    if key not in _TEMPLATES:
+        source = f"def template({_signature(shape)}):\n return active().native_op({_call(shape, True)})\n"
+        _TEMPLATES[key] = _compile(source)
+    return _TEMPLATES[key]
+
+
+def _template(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> CodeType:
+    key = (shape, when, weak, exact, wraps, callback)
+    if key not in _TEMPLATES:
+        _TEMPLATES[key] = _compile(_source(*key))
+    return _TEMPLATES[key]
+
+
+def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> str:
+    names = [f"p{i}" for i in range(len(shape))]
+
+    def is_native(i: int) -> str:
+        test = f"p{i}.__class__ is native_type" if exact else f"isinstance(p{i}, native_type)"
+        return f"(p{i} is None or {test})" if shape[i].optional else test
+
+    tensors = [i for i, slot in enumerate(shape) if slot.role in ("TensorLike", "Operand") and not slot.variadic]
+    tests = [is_native(i) for i in tensors] + ([f"({when.format(*names)})"] if when else [])
+    if weak:
+        first, second = tensors[:2]
+        both = " and ".join(tests[1:])
+        tests = [is_native(first), f"({both} if {is_native(second)} else {weak.format(*names)})"]
+    call = f"native({_call(shape, True)})"
+    body = ["result = " + call, "return result if result.__class__ is native_type else native_wrap(result)"]
+    if not wraps:
+        body = ["return " + call]
+    convert = []
+    for i, slot in enumerate(shape):
+        if slot.role == "DTypeLike":
+            convert.append(f"if p{i} is not None: p{i} = native_dtypes[p{i}]")
+        elif slot.role == "Tensors" or (slot.variadic and slot.role in ("TensorLike", "Operand")):
+            convert.append(f"p{i} = native_tensors(p{i})")
+    steps = [*convert, *body]
+    lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
+    if not callback:
+        handler = f"raise native_backend.translate({_OP_NAME!r}, error, {_packed(shape)}) from error"
+        lines = [
+            "try:",
+            *(f" {line}" for line in lines),
+            "except EmberError:",
+            " raise",
+            "except Exception as error:",
+            f" {handler}",
+        ]
+    if tests:
+        lines.append(f"return slow(native_backend, {_OP_NAME!r}, {_packed(shape)})")
+    return f"def template({_signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)
+
+
+def _compile(source: str) -> CodeType:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            # Every instruction claims the line of `def`, one below `@op`, so tracebacks point at the declaration.
+            node.lineno = node.end_lineno = 2  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    tree.body[0].lineno = 1  # type: ignore[attr-defined]
+    module = compile(tree, "<dispatch>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, CodeType))
+
+
+def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
+    """Returns the template under the declaration's names, file and line."""
+    declared = spec.declared.__code__
+    parameters = declared.co_varnames[: len(spec.parameters)]
+    local = dict(zip((f"p{i}" for i in range(len(parameters))), _template_order(spec), strict=True))
+    return template.replace(
+        co_name=declared.co_name,
+        co_qualname=declared.co_qualname,
+        co_filename=declared.co_filename,
+        co_firstlineno=declared.co_firstlineno,
+        co_names=tuple(names.get(name, name) for name in template.co_names),
+        co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
+        co_consts=tuple(_constant(const, spec, local) for const in template.co_consts),
+    )
+
+
+def _template_order(spec: OpSpec) -> list[str]:
+    return [p.name for p in spec.parameters]
+
+
+def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
+    if const == _OP_NAME:
+        return spec.name
+    if isinstance(const, tuple):
+        # The keyword names of a call stand in the constants.
+        return tuple(local.get(item, item) for item in const)
+    return const
+
+
+def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
+    """Converts what is not native yet, calls the backend's op and translates its errors."""
+    spec = OPS[name]
+    try:
+        positional, keywords = _converted(backend, spec.parameters, arguments)
+        return backend.wrap(backend.implementation(spec)(*positional, **keywords))
+    except EmberError:
+        raise
+    except Exception as error:
+        if spec.takes_callable:
+            raise
+        raise backend.translate(name, error, arguments) from error
+
+
+def _converted(
+    backend: Any, parameters: Sequence[Parameter], arguments: tuple[Any, ...]
+) -> tuple[list[Any], dict[str, Any]]:
+    rest = len(arguments) - len(parameters) + 1
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    operands: list[int] = []
+    taken = 0
+    for parameter in parameters:
+        width = rest if parameter.variadic else 1
+        for value in arguments[taken : taken + width]:
+            if parameter.role == "Operand":
+                operands.append(len(positional))
+            converted = _convert(backend, parameter, value)
+            if parameter.keyword_only:
+                keywords[parameter.name] = converted
+            else:
+                positional.append(converted)
+        taken += width
+    if operands and all(isinstance(positional[i], _NUMBERS) for i in operands):
+        positional[operands[0]] = backend.convert(positional[operands[0]])
+    return positional, keywords
+
+
+def _convert(backend: Any, parameter: Parameter, value: Any) -> Any:
+    role = parameter.role
+    if value is None and parameter.optional:
+        return None
+    if role == "TensorLike":
+        return backend.convert(value)
+    if role == "Operand":
+        return value if type(value) in _NUMBERS or type(value) is bool else backend.convert(value)
+    if role == "Tensors":
+        return backend.as_tensors(value)
+    if role == "DTypeLike":
+        return backend.dtypes[value]
+    return value
+
+
+natives.__dict__["slow"] = slow

@@ -1,0 +1,211 @@
+"""Neutral dtypes: one singleton a dtype, equal to its name and to every native dtype that means the same."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from emberharmony.core.errors import DTypeError, suggest
+
+Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
+
+
+class DType(str):
+    """A neutral dtype.
+
+    It is its own name (`ops.float32 == "float32"`), so it hashes, prints, sorts and pickles like one,
+    and equals every native dtype of that meaning (`ops.float32 == torch.float32`), from either side.
+    """
+
+    kind: Kind
+    bits: int
+
+    def __new__(cls, name: str, kind: Kind = "float", bits: int = 0) -> "DType":
+        """Returns the singleton of that name, made on first use."""
+        known = _BY_NAME.get(name)
+        if known is not None:
+            return known
+        self = super().__new__(cls, name)
+        self.kind, self.bits = kind, bits
+        return self
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes an element takes."""
+        return max(1, self.bits // 8)
+
+    @property
+    def name(self) -> str:
+        """The name as a plain string."""
+        return str.__str__(self)
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether this is a real floating dtype."""
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether this is a complex dtype."""
+        return self.kind == "complex"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer dtype; bool is none."""
+        return self.kind in ("signed", "unsigned")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, DType):
+            return False
+        return native_name(other) == str.__str__(self)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __repr__(self) -> str:
+        return f"emberharmony.{str.__str__(self)}"
+
+    def __reduce__(self) -> tuple[type["DType"], tuple[str]]:
+        return DType, (str.__str__(self),)
+
+
+_BY_NAME: dict[str, DType] = {}
+
+
+def _define(name: str, kind: Kind, bits: int) -> DType:
+    _BY_NAME[name] = dtype = DType(name, kind, bits)
+    return dtype
+
+
+bool_ = _define("bool", "bool", 8)
+int8 = _define("int8", "signed", 8)
+int16 = _define("int16", "signed", 16)
+int32 = _define("int32", "signed", 32)
+int64 = _define("int64", "signed", 64)
+uint8 = _define("uint8", "unsigned", 8)
+uint16 = _define("uint16", "unsigned", 16)
+uint32 = _define("uint32", "unsigned", 32)
+uint64 = _define("uint64", "unsigned", 64)
+float16 = _define("float16", "float", 16)
+bfloat16 = _define("bfloat16", "float", 16)
+float32 = _define("float32", "float", 32)
+float64 = _define("float64", "float", 64)
+complex64 = _define("complex64", "complex", 64)
+complex128 = _define("complex128", "complex", 128)
+
+ALL: tuple[DType, ...] = tuple(_BY_NAME.values())
+FLOATS = tuple(d for d in ALL if d.kind == "float")
+INTEGERS = tuple(d for d in ALL if d.is_integer)
+
+_ALIASES = {
+    "bool_": "bool",
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int64",
+    "long": "int64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+_PYTHON: tuple[type, ...] = (bool, int, float, complex)
+
+
+def native_name(dtype: object) -> str | None:
+    """Returns the neutral name of a native dtype, a name or a NumPy scalar class; None if it is no dtype."""
+    if isinstance(dtype, str):
+        name = str.__str__(dtype)
+    elif isinstance(dtype, type):
+        # A NumPy scalar class (np.float32) names its dtype; the Python classes are resolved by `as_dtype`.
+        name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes") else ""
+    else:
+        # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
+        module, _, name = str(dtype).rpartition(".")
+        name = name if module in ("", "torch", "mlx.core") and "dtype" in type(dtype).__name__.lower() else ""
+    name = _ALIASES.get(name, name) if name.endswith("_") else name
+    return name if name in _BY_NAME else None
+
+
+def as_dtype(dtype: object) -> DType:
+    """Returns the neutral dtype that `dtype` means.
+
+    Raises: DTypeError for what names no dtype, with the nearest name.
+    """
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return python_dtype(dtype)
+    name = native_name(dtype)
+    if name is None and isinstance(dtype, str):
+        name = _ALIASES.get(dtype)
+    if name is None:
+        raise DTypeError(f"{dtype!r} is no dtype{suggest(str(dtype), _BY_NAME)} (known: {', '.join(_BY_NAME)})")
+    return _BY_NAME[name]
+
+
+def python_dtype(kind: type) -> DType:
+    """Returns the dtype a Python number of that class takes when no tensor is beside it."""
+    if kind is bool:
+        return bool_
+    if kind is int:
+        return DEFAULTS.int
+    return default_complex() if kind is complex else DEFAULTS.float
+
+
+class NativeDTypes(dict[Any, Any]):
+    """Maps whatever means a dtype to the native dtype of one backend; dispatch subscripts it per call."""
+
+    def __init__(self, backend: str, natives: Mapping[DType, Any]) -> None:
+        super().__init__(natives)
+        self.update({native: native for native in natives.values()})
+        self.backend = backend
+        self.available: tuple[DType, ...] = tuple(natives)
+        self.neutral: dict[Any, DType] = {native: neutral for neutral, native in natives.items()}
+
+    def __missing__(self, dtype: object) -> Any:
+        neutral = as_dtype(dtype)
+        if neutral not in self.available:
+            raise DTypeError(
+                f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
+                f"{', '.join(self.available)}: cast to one of these"
+            )
+        native = dict.__getitem__(self, neutral)
+        if not isinstance(dtype, type) or dtype not in _PYTHON:
+            # What a Python class means follows `set_default_float`, so it is never remembered.
+            self[dtype] = native
+        return native
+
+
+class _Defaults:
+    """Holds the process-wide default dtypes."""
+
+    __slots__ = ("float", "int")
+
+    def __init__(self) -> None:
+        self.float, self.int = float32, int64
+
+
+DEFAULTS = _Defaults()
+
+
+def default_float() -> DType:
+    """Returns the dtype Python floats become and integers take in float functions (float32 at first)."""
+    return DEFAULTS.float
+
+
+def default_complex() -> DType:
+    """Returns the complex dtype whose parts have the default float dtype, complex64 below float64."""
+    return complex128 if DEFAULTS.float is float64 else complex64
+
+
+def set_default_float(dtype: object) -> None:
+    """Makes `dtype` the default float for the whole process.
+
+    Raises: DTypeError if it is no real floating dtype.
+    """
+    chosen = as_dtype(dtype)
+    if not chosen.is_floating:
+        raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
+    DEFAULTS.float = chosen

@@ -1,0 +1,82 @@
+"""The errors the library raises: each is an `EmberError` and the builtin a caller would catch."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class EmberError(Exception):
+    """Is the root of every error the library raises on purpose."""
+
+
+class ShapeError(EmberError, ValueError):
+    """Tells that shapes do not fit together or do not suit the op."""
+
+
+class AxisError(EmberError, ValueError, IndexError):
+    """Tells that an axis is out of range, repeated, or cannot be used as asked."""
+
+
+class DTypeError(EmberError, TypeError):
+    """Tells that a dtype is unknown, unsupported by the op or the device, or would be narrowed silently."""
+
+
+class RangeError(EmberError, OverflowError, ValueError):
+    """Tells that a Python number does not fit the dtype it would have to take."""
+
+
+class IndexOutOfBoundsError(EmberError, IndexError):
+    """Tells that an index lies outside the axis it points into."""
+
+
+class LinAlgError(EmberError, ValueError):
+    """Tells that a matrix is singular, not positive-definite, or that a decomposition did not converge."""
+
+
+class ArgumentError(EmberError, ValueError):
+    """Tells that an argument has a value the op cannot take."""
+
+
+class ArgumentTypeError(EmberError, TypeError):
+    """Tells that an argument has a type the op cannot take."""
+
+
+class BackendMismatchError(EmberError, TypeError):
+    """Tells that a tensor of one backend was handed to an op of another."""
+
+
+class BackendNotFoundError(EmberError, ValueError):
+    """Tells that no backend has the name that was asked for."""
+
+
+class BackendUnavailableError(EmberError, ImportError):
+    """Tells that a known backend cannot be loaded here, and which command installs it."""
+
+
+class BackendProtocolError(EmberError, TypeError):
+    """Tells that a backend lacks ops it must define, or defines them with another signature."""
+
+
+class DeviceError(EmberError, ValueError):
+    """Tells that a device is unknown or absent, and lists those there are."""
+
+
+class UnsupportedOpError(EmberError, NotImplementedError):
+    """Tells that a backend declares an op unsupported, and why."""
+
+
+class BackendExecutionError(EmberError, RuntimeError):
+    """Carries a native failure that has no narrower type; the native error is its cause."""
+
+
+class SettingsWarning(UserWarning):
+    """Warns that the settings file could not be read and was passed over."""
+
+
+class BackendFallbackWarning(UserWarning):
+    """Warns that another backend than the one asked for was loaded."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,73 @@
+"""The one promotion table: JAX's lattice with 64-bit types, which is the array API's table within a kind.
+
+Across kinds a float or complex dtype wins over any integer and keeps its width. Python numbers are weak:
+they take the tensor's dtype unless their kind is higher, and then the default dtype of that kind.
+"""
+
+from emberharmony.core.dtypes import (
+    ALL,
+    DType,
+    bfloat16,
+    complex64,
+    complex128,
+    default_complex,
+    default_float,
+    DEFAULTS,
+    float16,
+    float32,
+    float64,
+    int16,
+    int32,
+    int64,
+)
+
+_SIGNED_ABOVE = {8: int16, 16: int32, 32: int64}
+_COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
+_RANK = {"bool": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
+
+
+def _pair(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    low, high = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
+    if _RANK[low.kind] < _RANK[high.kind]:
+        if low.kind == "float":
+            part = _COMPLEX_OF[low]
+            return part if part.bits > high.bits else high
+        return high
+    if low.kind == high.kind:
+        return float32 if {low, high} == {float16, bfloat16} else high
+    signed, unsigned = (low, high) if low.kind == "signed" else (high, low)
+    if signed.bits > unsigned.bits:
+        return signed
+    # No integer holds both uint64 and a signed value; JAX goes to the default float, we keep its 64-bit form.
+    return _SIGNED_ABOVE.get(unsigned.bits, float64)
+
+
+TABLE: dict[tuple[DType, DType], DType] = {(a, b): _pair(a, b) for a in ALL for b in ALL}
+
+
+def promote(*dtypes: DType) -> DType:
+    """Returns the dtype that tensors of these dtypes have in common."""
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = TABLE[result, dtype]
+    return result
+
+
+def promote_weak(dtype: DType, number: type) -> DType:
+    """Returns the dtype of a tensor of `dtype` combined with a Python number of class `number`."""
+    if number is bool or dtype.is_complex:
+        return dtype
+    if number is int:
+        return DEFAULTS.int if dtype.kind == "bool" else dtype
+    if number is float:
+        return dtype if dtype.is_floating else default_float()
+    if dtype.is_floating:
+        return _COMPLEX_OF[dtype]
+    return default_complex()
+
+
+def as_inexact(dtype: DType) -> DType:
+    """Returns `dtype` itself if it is floating or complex, else the default float: the rule of float functions."""
+    return dtype if _RANK[dtype.kind] >= 2 else default_float()

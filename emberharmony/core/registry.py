@@ -1,0 +1,120 @@
+"""What the declarations say: one `OpSpec` per op, the single source for dispatch, protocol, docs and checks."""
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+_POSITIONAL_ONLY, _VARARGS = "/", "*"
+_ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
+EMPTY = object()
+
+
+class Parameter:
+    """One parameter of an op: its name, how it is passed, and the role its annotation gives it."""
+
+    __slots__ = ("annotation", "default", "keyword_only", "name", "optional", "role", "variadic")
+
+    def __init__(
+        self, name: str, annotation: object, default: object, *, keyword_only: bool = False, variadic: bool = False
+    ) -> None:
+        spelled = annotation if isinstance(annotation, str) else repr(annotation)
+        self.name, self.default, self.keyword_only, self.variadic = name, default, keyword_only, variadic
+        self.annotation = spelled
+        self.role = next((role for role in _ROLES if role in spelled), "Value")
+        self.optional = default is None or "None" in spelled
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether a single tensor is passed here."""
+        return self.role in ("TensorLike", "Operand") and not self.variadic
+
+
+class OpSpec:
+    """One declared op.
+
+    `function` is what users call, `declared` what was written: for a composite its body, for a primitive `...`.
+    """
+
+    __slots__ = ("aliases", "category", "composite", "declared", "function", "name", "parameters", "returns")
+
+    def __init__(self, name: str, declared: FunctionType) -> None:
+        self.name, self.declared = name, declared
+        self.category = declared.__module__.rpartition(".")[2]
+        self.parameters = _parameters(declared)
+        self.returns = str(declared.__annotations__.get("return", "Tensor"))
+        self.composite = not _is_ellipsis(declared)
+        self.aliases: tuple[str, ...] = ()
+        self.function: FunctionType = declared
+
+    @property
+    def takes_callable(self) -> bool:
+        """Whether the op calls a function of the user's, whose exceptions are the user's too."""
+        return any(p.role == "Callable" for p in self.parameters)
+
+    def __repr__(self) -> str:
+        kind = "composite" if self.composite else "primitive"
+        return f"OpSpec({self.name!r}, {kind}, category={self.category!r})"
+
+
+OPS: dict[str, OpSpec] = {}
+"""Every op that was declared, by name."""
+
+ALIASES: dict[str, str] = {}
+"""Alias to op name."""
+
+
+def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:
+    code = declared.__code__
+    names, annotations = code.co_varnames, declared.__annotations__
+    positional = names[: code.co_argcount]
+    defaults = (EMPTY,) * (len(positional) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
+    found = [
+        Parameter(name, annotations.get(name, ""), default)
+        for name, default in zip(positional, defaults, strict=True)
+    ]
+    end = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & 0x04:
+        found.append(Parameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
+    keyword_defaults = declared.__kwdefaults__ or {}
+    found += [
+        Parameter(name, annotations.get(name, ""), keyword_defaults.get(name, EMPTY), keyword_only=True)
+        for name in names[code.co_argcount : end]
+    ]
+    return tuple(found)
+
+
+def _ellipsis_codes() -> frozenset[bytes]:
+    def documented() -> None:
+        """Documented."""
+        ...
+
+    def bare() -> None: ...
+
+    return frozenset((documented.__code__.co_code, bare.__code__.co_code))
+
+
+_ELLIPSIS = _ellipsis_codes()
+
+
+def _is_ellipsis(declared: FunctionType) -> bool:
+    """Whether the body is `...` alone, which compiles to the same bytes as an empty one."""
+    code = declared.__code__
+    return code.co_code in _ELLIPSIS and all(
+        const is None or const is Ellipsis or const == declared.__doc__ for const in code.co_consts
+    )
+
+
+def register(name: str, declared: FunctionType) -> OpSpec:
+    """Adds a declaration; a name may be declared once, or again from the same place (after a reload)."""
+    known = OPS.get(name)
+    if known is not None and known.declared.__module__ != declared.__module__:
+        raise ValueError(f"op {name!r} is declared in {known.declared.__module__} and in {declared.__module__}")
+    OPS[name] = spec = OpSpec(name, declared)
+    return spec
+
+
+def register_alias(name: str, function: Callable[..., Any]) -> None:
+    """Makes `name` another name of the op that `function` dispatches."""
+    spec = OPS[function.__name__]
+    ALIASES[name] = spec.name
+    spec.aliases = (*spec.aliases, name)

@@ -1,0 +1,138 @@
+"""Trees: nested dicts, lists, tuples, named tuples and dataclasses whose leaves are tensors or numbers.
+
+`None` is an empty subtree. A dict is walked in the order of its sorted keys where they sort, else as inserted,
+so that two equal dicts flatten alike.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeDef:
+    """Describes the structure of a tree: what kind of node, its keys or class, and its children."""
+
+    kind: str
+    node: Any = None
+    children: tuple["TreeDef", ...] = ()
+
+    @property
+    def leaves(self) -> int:
+        """The number of leaves below."""
+        return 1 if self.kind == "leaf" else sum(child.leaves for child in self.children)
+
+
+_LEAF = TreeDef("leaf")
+_NONE = TreeDef("none")
+IsLeaf = Callable[[Any], bool] | None
+
+
+def _keys(tree: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(tree)
+    except TypeError:
+        return list(tree)
+
+
+def _children(tree: Any) -> tuple[str, Any, Sequence[Any]] | None:
+    """Returns (kind, what rebuilds the node, children), or None for a leaf."""
+    if isinstance(tree, dict):
+        keys = _keys(tree)
+        return "dict", (type(tree), tuple(keys)), [tree[key] for key in keys]
+    if isinstance(tree, tuple):
+        return ("namedtuple" if hasattr(tree, "_fields") else "tuple"), type(tree), tree
+    if isinstance(tree, list):
+        return "list", list, tree
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        names = tuple(field.name for field in dataclasses.fields(tree) if field.init)
+        return "dataclass", (type(tree), names), [getattr(tree, name) for name in names]
+    return None
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
+    """Returns the leaves of a tree in order, and the structure that puts them back."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:
+    if is_leaf is not None and is_leaf(tree):
+        leaves.append(tree)
+        return _LEAF
+    if tree is None:
+        return _NONE
+    found = _children(tree)
+    if found is None:
+        leaves.append(tree)
+        return _LEAF
+    kind, node, children = found
+    return TreeDef(kind, node, tuple(_flatten(child, leaves, is_leaf) for child in children))
+
+
+def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
+    """Returns the tree of structure `treedef` with these leaves.
+
+    Raises: ArgumentError if the number of leaves differs.
+    """
+    given = list(leaves)
+    if len(given) != treedef.leaves:
+        raise ArgumentError(f"tree_unflatten: the structure has {treedef.leaves} leaves, {len(given)} were given")
+    return _unflatten(treedef, iter(given))
+
+
+def _unflatten(treedef: TreeDef, leaves: Any) -> Any:
+    if treedef.kind == "leaf":
+        return next(leaves)
+    if treedef.kind == "none":
+        return None
+    children = [_unflatten(child, leaves) for child in treedef.children]
+    if treedef.kind == "dict":
+        return _rebuild_dict(*treedef.node, children)
+    if treedef.kind == "namedtuple":
+        return treedef.node(*children)
+    if treedef.kind == "dataclass":
+        cls, names = treedef.node
+        return cls(**dict(zip(names, children, strict=True)))
+    return children if treedef.kind == "list" else treedef.node(children)
+
+
+def _rebuild_dict(cls: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
+    items = dict(zip(keys, values, strict=True))
+    if cls is dict:
+        return items
+    rebuilt = cls.__new__(cls)
+    rebuilt.update(items)
+    return rebuilt
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """Returns the leaves of a tree in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Returns a tree of the same structure whose leaves are `fn(leaf, *leaves at that place in rest)`.
+
+    Raises: ArgumentError if the structures differ, with both.
+    """
+    leaves, treedef = tree_flatten(tree, is_leaf)
+    columns = [leaves]
+    for other in rest:
+        other_leaves, other_def = tree_flatten(other, is_leaf)
+        if other_def != treedef:
+            raise ArgumentError(f"tree_map: the trees differ in structure: {_show(treedef)} and {_show(other_def)}")
+        columns.append(other_leaves)
+    return tree_unflatten(treedef, [fn(*row) for row in zip(*columns, strict=True)])
+
+
+def _show(treedef: TreeDef) -> str:
+    if treedef.kind in ("leaf", "none"):
+        return "*" if treedef.kind == "leaf" else "None"
+    inner = [_show(child) for child in treedef.children]
+    if treedef.kind in ("dict", "dataclass"):
+        cls, keys = treedef.node
+        return f"{cls.__name__}({', '.join(f'{key}: {child}' for key, child in zip(keys, inner, strict=True))})"
+    return f"{treedef.node.__name__}({', '.join(inner)})"

@@ -1,0 +1,28 @@
+"""The names in the ops' signatures; dispatch converts each argument by the name it is annotated with."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+Tensor: TypeAlias = Any
+"""A native tensor of the active backend: `numpy.ndarray`, `torch.Tensor`, `mlx.core.array`, …"""
+
+TensorLike: TypeAlias = Annotated[Any, "TensorLike"]
+"""A tensor, a Python number, a (nested) list of numbers or a NumPy array; always becomes a tensor."""
+
+Operand: TypeAlias = Annotated[Any, "Operand"]
+"""Like `TensorLike`, but a Python number stays weak: it takes the dtype of the other operand."""
+
+Tensors: TypeAlias = Annotated[Sequence[Any], "Tensors"]
+"""A sequence of `TensorLike`; becomes a list of tensors."""
+
+Shape: TypeAlias = int | Sequence[int]
+"""A length or a sequence of lengths."""
+
+Axis: TypeAlias = int | Sequence[int] | None
+"""One axis, several, or None for all of them."""
+
+DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
+"""A neutral dtype, its name, a native dtype of any backend, or `bool`, `int`, `float`, `complex`."""
+
+DeviceLike: TypeAlias = Any
+"""A device name as `get_available_devices` lists them, or a native device of the active backend."""
