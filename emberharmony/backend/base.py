@@ -18,8 +18,8 @@ from emberharmony.core.errors import (
     BackendProtocolError,
     DTypeError,
     EmberError,
-    UnsupportedOpError,
     suggest,
+    UnsupportedOpError,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 

@@ -29,7 +29,9 @@ def to_host(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ShapeError(f"a nested list must be rectangular to become a tensor, this one is not: {error}") from error
+            raise ShapeError(
+                f"a nested list must be rectangular to become a tensor, this one is not: {error}"
+            ) from error
         raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
     if array.dtype.kind == "O" and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer of {value!r:.60} does not fit 64 bits; use a float or split it")

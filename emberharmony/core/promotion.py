@@ -6,13 +6,13 @@ they take the tensor's dtype unless their kind is higher, and then the default d
 
 from emberharmony.core.dtypes import (
     ALL,
-    DType,
     bfloat16,
     complex64,
     complex128,
     default_complex,
     default_float,
     DEFAULTS,
+    DType,
     float16,
     float32,
     float64,

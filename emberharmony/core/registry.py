@@ -69,8 +69,7 @@ def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:
     positional = names[: code.co_argcount]
     defaults = (EMPTY,) * (len(positional) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
     found = [
-        Parameter(name, annotations.get(name, ""), default)
-        for name, default in zip(positional, defaults, strict=True)
+        Parameter(name, annotations.get(name, ""), default) for name, default in zip(positional, defaults, strict=True)
     ]
     end = code.co_argcount + code.co_kwonlyargcount
     if code.co_flags & 0x04:
@@ -86,7 +85,6 @@ def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:
 def _ellipsis_codes() -> frozenset[bytes]:
     def documented() -> None:
         """Documented."""
-        ...
 
     def bare() -> None: ...
 

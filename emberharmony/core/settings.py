@@ -80,9 +80,7 @@ def _kept_lines(file: Path, key: str) -> list[str]:
         return []
     lines = text.splitlines()
     first_table = next((i for i, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    return [
-        line for i, line in enumerate(lines) if i > first_table or not re.match(rf"\s*{re.escape(key)}\s*=", line)
-    ]
+    return [line for i, line in enumerate(lines) if i > first_table or not re.match(rf"\s*{re.escape(key)}\s*=", line)]
 
 
 def _warn(message: str) -> None:

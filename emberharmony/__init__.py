@@ -1,0 +1,31 @@
+"""One namespace of plain array functions that runs the same program on NumPy, PyTorch and MLX.
+
+>>> from emberharmony import ops
+>>> ops.add([1, 2], 3).tolist()
+[4, 5]
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from emberharmony import ops as ops
+    from emberharmony.backend import create_backend as create_backend
+
+_LAZY = {"ops": "emberharmony.ops", "create_backend": "emberharmony.backend"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the public names on first use, so that `import emberharmony` itself costs next to nothing."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'emberharmony' has no attribute {name!r}")
+    module = importlib.import_module(_LAZY[name])
+    value = module if module.__name__ == f"emberharmony.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])
