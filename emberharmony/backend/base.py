@@ -18,8 +18,8 @@ from emberharmony.core.errors import (
     BackendProtocolError,
     DTypeError,
     EmberError,
-    suggest,
     UnsupportedOpError,
+    suggest,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 
@@ -43,7 +43,7 @@ class Unsupported:
 
 
 def unsupported(reason: str) -> Any:
-    """Declares that a backend does not offer the op it is assigned to: `eig = unsupported("no CPU kernel")`."""
+    """Declares that a backend does not offer the op it is assigned to, as in `eig = unsupported("no kernel")`."""
     return Unsupported(reason)
 
 
@@ -103,8 +103,8 @@ class Backend:
         if is_foreign(value):
             kind = type(value)
             raise BackendMismatchError(
-                f"backend {self.name!r} was given a tensor of type {kind.__module__}.{kind.__qualname__}; convert it "
-                f"first (ops.to_numpy under its own backend), or run the call under `with ops.use_backend(like=x):`"
+                f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; convert it with "
+                f"ops.convert_to_tensor(ops.to_numpy(x)), or run the call under `with ops.use_backend(like=x):`"
             )
         if isinstance(value, (list, tuple)) and any(self.is_tensor(v) or is_foreign(v) for v in value):
             return self.wrap(self.stack([self.convert(v) for v in value]))
@@ -119,7 +119,7 @@ class Backend:
         try:
             return self.from_numpy(array)
         except KeyError as error:
-            raise DTypeError(f"backend {self.name!r} has no dtype {array.dtype}: cast the array first") from error
+            raise DTypeError(f"there is no dtype {array.dtype}: cast the array first") from error
 
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns what runs an op while this backend is active: its own definition, or the composite's body."""
@@ -149,8 +149,15 @@ class Backend:
         return composite
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one that an op raised; a `MemoryError` stays what it is."""
-        if isinstance(error, (EmberError, MemoryError)):
+        """Returns the typed error for a native one that an op raised; a `MemoryError` stays what it is.
+
+        A typed error raised below gets the op's and the backend's name in front, unless it has them already.
+        """
+        if isinstance(error, EmberError):
+            if "() " not in str(error):
+                error.args = (f"{op}() on backend {self.name!r}: {error}",)
+            return error
+        if isinstance(error, MemoryError):
             return error
         typed = next(
             (

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import (
+    BUILTIN,
     automatic,
     backend_names,
-    BUILTIN,
     create_backend,
     is_installed,
     load,

@@ -37,7 +37,7 @@ def backend_names() -> list[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Returns whether the library behind a built-in backend, or a plugin of that name, is installed; imports nothing."""
+    """Returns whether the library behind a built-in backend, or that plugin, is installed; imports nothing."""
     if name not in BUILTIN:
         return name in _plugins()
     root, _, leaf = BUILTIN[name].partition(".")
@@ -131,7 +131,7 @@ def create_backend(name: str, fallback: str | None = "numpy") -> Backend:
 
 
 def automatic() -> str:
-    """Returns the backend to use when nothing was chosen: MLX on Apple silicon, torch with an accelerator, else NumPy."""
+    """Returns what to use when nothing was chosen: MLX on Apple silicon, torch with an accelerator, else NumPy."""
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         if is_installed("mlx"):
             return "mlx"

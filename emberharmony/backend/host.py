@@ -29,9 +29,7 @@ def to_host(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ShapeError(
-                f"a nested list must be rectangular to become a tensor, this one is not: {error}"
-            ) from error
+            raise ShapeError(f"a nested list must be rectangular to become a tensor: {error}") from error
         raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
     if array.dtype.kind == "O" and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer of {value!r:.60} does not fit 64 bits; use a float or split it")
@@ -57,3 +55,15 @@ def _holds_numpy(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and any(_holds_numpy(item) for item in value[:1])
     return isinstance(value, (np.generic, np.ndarray))
+
+
+def bfloat16_of_numpy() -> np.dtype[Any]:
+    """Returns NumPy's bfloat16, which the package ml_dtypes adds.
+
+    Raises: DTypeError naming the install line if it is missing.
+    """
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise DTypeError('bfloat16 in NumPy needs ml_dtypes: pip install "emberharmony[bfloat16]"') from error
+    return np.dtype(ml_dtypes.bfloat16)

@@ -8,14 +8,12 @@ An op has one of two codes. *Looked up*, it asks which backend is active and cal
 *Direct*, it is the code compiled for the backend of the whole process, and nothing is looked up:
 
     def add(x1, x2):
-        try:
-            if x1.__class__ is numpy_type and x2.__class__ is numpy_type and x1.dtype is x2.dtype:
+        if x1.__class__ is numpy_type and x2.__class__ is numpy_type and x1.dtype is x2.dtype:
+            try:
                 return numpy_add(x1, x2)
-        except EmberError:
-            raise
-        except Exception as error:
-            raise numpy_backend.translate("add", error, (x1, x2)) from error
-        return slow(numpy_backend, "add", x1, x2)
+            except Exception as error:
+                return rescue(numpy_backend, "add", error, (x1, x2))
+        return slow(numpy_backend, "add", (x1, x2))
 
 Ops are direct until the first `use_backend`, and looked up for good from then on (`selection` decides).
 Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
@@ -33,6 +31,7 @@ from emberharmony.core.registry import OPS, OpSpec, Parameter, register, registe
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
+_GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 
 
 class Fast(NamedTuple):
@@ -76,7 +75,7 @@ def op(declared: F) -> F:
 
 
 def alias(name: str, function: F) -> F:
-    """Registers `name` as another name of an op and returns the op itself: `asin = alias("asin", arcsin)`."""
+    """Registers another name of an op and returns the op itself, as in `asin = alias("asin", arcsin)`."""
     register_alias(name, function)
     return function
 
@@ -112,8 +111,9 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     space[f"{prefix}_backend"], space[f"{prefix}_type"] = backend, backend.tensor_type
     space[f"{prefix}_dtypes"], space[f"{prefix}_wrap"] = backend.dtypes, backend.wrap
     space[f"{prefix}_tensors"] = backend.as_tensors
+    space[f"{prefix}_float32"], space[f"{prefix}_float64"] = backend.dtypes["float32"], backend.dtypes.get("float64")
     names = {"native": f"{prefix}_{spec.name}"}
-    names |= {f"native_{part}": f"{prefix}_{part}" for part in ("backend", "type", "dtypes", "wrap", "tensors")}
+    names |= {f"native_{part}": f"{prefix}_{part}" for part in _GLOBALS}
     shape = _shape(spec)
     template = _template(shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
     return _dress(template, spec, names)
@@ -185,16 +185,23 @@ def _template(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, cal
 def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> str:
     names = [f"p{i}" for i in range(len(shape))]
 
+    def is_exactly(i: int) -> str:
+        return f"p{i}.__class__ is native_type"
+
     def is_native(i: int) -> str:
-        test = f"p{i}.__class__ is native_type" if exact else f"isinstance(p{i}, native_type)"
+        test = is_exactly(i) if exact else f"({is_exactly(i)} or isinstance(p{i}, native_type))"
         return f"(p{i} is None or {test})" if shape[i].optional else test
 
     tensors = [i for i, slot in enumerate(shape) if slot.role in ("TensorLike", "Operand") and not slot.variadic]
-    tests = [is_native(i) for i in tensors] + ([f"({when.format(*names)})"] if when else [])
+    when = when.format(*names) or "True"
     if weak:
-        first, second = tensors[:2]
-        both = " and ".join(tests[1:])
-        tests = [is_native(first), f"({both} if {is_native(second)} else {weak.format(*names)})"]
+        # The likeliest first; a number is never asked for its subclass, which is slow on torch.
+        first, second = tensors
+        likely = f"{is_exactly(second)} and {when} or {weak.format(*names)}"
+        rest = "" if exact else f" or isinstance(p{second}, native_type) and {when}"
+        tests = [is_native(first), f"({likely}{rest})"]
+    else:
+        tests = [is_native(i) for i in tensors] + ([f"({when})"] if when != "True" else [])
     call = f"native({_call(shape, True)})"
     body = ["result = " + call, "return result if result.__class__ is native_type else native_wrap(result)"]
     if not wraps:
@@ -206,17 +213,10 @@ def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callb
         elif slot.role == "Tensors" or (slot.variadic and slot.role in ("TensorLike", "Operand")):
             convert.append(f"p{i} = native_tensors(p{i})")
     steps = [*convert, *body]
-    lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if not callback:
-        handler = f"raise native_backend.translate({_OP_NAME!r}, error, {_packed(shape)}) from error"
-        lines = [
-            "try:",
-            *(f" {line}" for line in lines),
-            "except EmberError:",
-            " raise",
-            "except Exception as error:",
-            f" {handler}",
-        ]
+        handler = f"return rescue(native_backend, {_OP_NAME!r}, error, {_packed(shape)})"
+        steps = ["try:", *(f" {step}" for step in steps), "except Exception as error:", f" {handler}"]
+    lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
         lines.append(f"return slow(native_backend, {_OP_NAME!r}, {_packed(shape)})")
     return f"def template({_signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)
@@ -237,8 +237,7 @@ def _compile(source: str) -> CodeType:
 def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     """Returns the template under the declaration's names, file and line."""
     declared = spec.declared.__code__
-    parameters = declared.co_varnames[: len(spec.parameters)]
-    local = dict(zip((f"p{i}" for i in range(len(parameters))), _template_order(spec), strict=True))
+    local = {f"p{i}": parameter.name for i, parameter in enumerate(spec.parameters)}
     return template.replace(
         co_name=declared.co_name,
         co_qualname=declared.co_qualname,
@@ -248,10 +247,6 @@ def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
         co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
         co_consts=tuple(_constant(const, spec, local) for const in template.co_consts),
     )
-
-
-def _template_order(spec: OpSpec) -> list[str]:
-    return [p.name for p in spec.parameters]
 
 
 def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
@@ -268,13 +263,23 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     spec = OPS[name]
     try:
         positional, keywords = _converted(backend, spec.parameters, arguments)
+        arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
-    except EmberError:
-        raise
     except Exception as error:
-        if spec.takes_callable:
+        if spec.takes_callable and not isinstance(error, EmberError):
             raise
-        raise backend.translate(name, error, arguments) from error
+        typed = backend.translate(name, error, arguments)
+        if typed is error:
+            raise
+        raise typed from error
+
+
+def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
+    """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed."""
+    if not isinstance(error, EmberError) and hasattr(backend.implementation(OPS[name]), "__fast__"):
+        return slow(backend, name, arguments)
+    typed = backend.translate(name, error, arguments)
+    raise typed from (None if typed is error else error)
 
 
 def _converted(
@@ -316,4 +321,4 @@ def _convert(backend: Any, parameter: Parameter, value: Any) -> Any:
     return value
 
 
-natives.__dict__["slow"] = slow
+natives.__dict__.update(slow=slow, rescue=rescue)

@@ -1,8 +1,10 @@
 """Neutral dtypes: one singleton a dtype, equal to its name and to every native dtype that means the same."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
+from emberharmony.core import natives
 from emberharmony.core.errors import DTypeError, suggest
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
@@ -155,27 +157,61 @@ def python_dtype(kind: type) -> DType:
 
 
 class NativeDTypes(dict[Any, Any]):
-    """Maps whatever means a dtype to the native dtype of one backend; dispatch subscripts it per call."""
+    """Maps whatever means a dtype to the native dtype of one backend; dispatch subscripts it per call.
 
-    def __init__(self, backend: str, natives: Mapping[DType, Any]) -> None:
-        super().__init__(natives)
-        self.update({native: native for native in natives.values()})
-        self.backend = backend
-        self.available: tuple[DType, ...] = tuple(natives)
-        self.neutral: dict[Any, DType] = {native: neutral for neutral, native in natives.items()}
+    Args:
+        backend: the backend's name, for messages.
+        dtypes: its native dtypes by neutral one.
+        on_first_use: what to call when a dtype is looked up for the first time, by neutral dtype.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        dtypes: Mapping[DType, Any],
+        on_first_use: Mapping[DType, Callable[[], None]] = MappingProxyType({}),
+    ) -> None:
+        awake = {neutral: native for neutral, native in dtypes.items() if neutral not in on_first_use}
+        super().__init__(awake)
+        self.update({native: native for native in awake.values()})
+        self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
+        self.neutral: dict[Any, DType] = _Neutral(self)
+        self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:
         neutral = as_dtype(dtype)
-        if neutral not in self.available:
+        if neutral not in self.natives:
             raise DTypeError(
                 f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
                 f"{', '.join(self.available)}: cast to one of these"
             )
-        native = dict.__getitem__(self, neutral)
+        self._on_first_use.pop(neutral, _do_nothing)()
+        native = self.natives[neutral]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
             # What a Python class means follows `set_default_float`, so it is never remembered.
             self[dtype] = native
         return native
+
+
+class _Neutral(dict[Any, DType]):
+    """Maps the native dtypes of one backend to the neutral ones."""
+
+    def __init__(self, dtypes: NativeDTypes) -> None:
+        super().__init__()
+        self._dtypes = dtypes
+
+    def __missing__(self, native: Any) -> DType:
+        for neutral, known in self._dtypes.natives.items():
+            if known == native:
+                # Looked up the other way round too, for whoever waits for its first use.
+                self._dtypes[neutral]
+                self[native] = neutral
+                return neutral
+        raise KeyError(native)
+
+
+def _do_nothing() -> None:
+    return None
 
 
 class _Defaults:
@@ -209,3 +245,4 @@ def set_default_float(dtype: object) -> None:
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
     DEFAULTS.float = chosen
+    natives.float32_default = chosen is float32

@@ -18,3 +18,9 @@ from emberharmony.core.types import Shape as Shape
 from emberharmony.core.types import Tensor as Tensor
 from emberharmony.core.types import TensorLike as TensorLike
 from emberharmony.core.types import Tensors as Tensors
+
+float32_default = True
+"""Whether the default float is float32, to which the native libraries turn integers by themselves."""
+
+uint64_unseen = True
+"""Whether no uint64 has passed through the ops of a backend that promotes it in its own way (MLX)."""

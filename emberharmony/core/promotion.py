@@ -6,13 +6,13 @@ they take the tensor's dtype unless their kind is higher, and then the default d
 
 from emberharmony.core.dtypes import (
     ALL,
+    DEFAULTS,
+    DType,
     bfloat16,
     complex64,
     complex128,
     default_complex,
     default_float,
-    DEFAULTS,
-    DType,
     float16,
     float32,
     float64,
@@ -20,6 +20,7 @@ from emberharmony.core.dtypes import (
     int32,
     int64,
 )
+from emberharmony.core.errors import RangeError
 
 _SIGNED_ABOVE = {8: int16, 16: int32, 32: int64}
 _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
@@ -45,6 +46,19 @@ def _pair(a: DType, b: DType) -> DType:
 
 
 TABLE: dict[tuple[DType, DType], DType] = {(a, b): _pair(a, b) for a in ALL for b in ALL}
+
+
+def check_fits(number: object, dtype: DType) -> None:
+    """Refuses a Python integer that `dtype` cannot hold.
+
+    Raises: RangeError naming both and the range.
+    """
+    if type(number) is not int or not dtype.is_integer:
+        return
+    low = -(1 << (dtype.bits - 1)) if dtype.kind == "signed" else 0
+    high = (1 << (dtype.bits - (dtype.kind == "signed"))) - 1
+    if not low <= number <= high:
+        raise RangeError(f"the integer {number} does not fit {dtype.name}, which holds {low} to {high}")
 
 
 def promote(*dtypes: DType) -> DType:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-_POSITIONAL_ONLY, _VARARGS = "/", "*"
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
 EMPTY = object()
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from emberharmony.core import natives
 from emberharmony.core.dispatch import Bound, point
+from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS
 
 
@@ -68,6 +69,20 @@ def _choose() -> Bound:
             switch(*_PROCESS.choose())
     assert _PROCESS.bound is not None
     return _PROCESS.bound
+
+
+def prepare() -> None:
+    """Binds the ops to the process's backend, as `ops` does at the end of its import.
+
+    What fails here is raised by the first call of an op instead, so that `ops.set_backend` can still be reached.
+    """
+    try:
+        _choose()
+    except EmberError:
+        return
+    if not _PROCESS.overridden:
+        # Ops declared since the choice (a reload, or a user's own) are looked up still.
+        point(list(OPS.values()), _PROCESS.bound)
 
 
 def switch(backend: Any, source: str) -> None:

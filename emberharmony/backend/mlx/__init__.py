@@ -1,0 +1,79 @@
+"""The MLX backend."""
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
+from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
+from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
+from emberharmony.backend.mlx.creation_ops import MLXCreationOps
+from emberharmony.backend.mlx.devices_ops import MLXDevicesOps
+from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.dtypes_ops import MLXDtypesOps
+from emberharmony.backend.mlx.fft_ops import MLXFftOps
+from emberharmony.backend.mlx.image_ops import MLXImageOps
+from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
+from emberharmony.backend.mlx.math_ops import MLXMathOps
+from emberharmony.backend.mlx.nn_ops import MLXNnOps
+from emberharmony.backend.mlx.random_ops import MLXRandomOps
+from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
+from emberharmony.backend.mlx.shape_ops import MLXShapeOps
+from emberharmony.backend.mlx.solver_ops import MLXSolverOps
+from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
+from emberharmony.backend.mlx.statistics_ops import MLXStatisticsOps
+from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
+from emberharmony.core import errors
+
+
+class MLXBackend(
+    MLXMathOps,
+    MLXReductionOps,
+    MLXStatisticsOps,
+    MLXComparisonOps,
+    MLXBitwiseOps,
+    MLXCreationOps,
+    MLXShapeOps,
+    MLXTensorOps,
+    MLXIndexingOps,
+    MLXSortingOps,
+    MLXSolverOps,
+    MLXFftOps,
+    MLXRandomOps,
+    MLXDtypesOps,
+    MLXDevicesOps,
+    MLXNnOps,
+    MLXConvolutionOps,
+    MLXImageOps,
+    Backend,
+):
+    """MLX: tensors are `mlx.core.array`, lazy until `ops.eval` or a read of their values."""
+
+    name = "mlx"
+    tensor_type = mx.array
+    dtypes = DTYPES
+    errors = (
+        (ValueError, "broadcast|shape|dimension|must be square|reshape|concatenat|zero size|empty", errors.ShapeError),
+        (ValueError, "invalid axis|duplicate|axis", errors.AxisError),
+        (IndexError, "axis|dim", errors.AxisError),
+        (ValueError, "dtype|type|inexact|supported", errors.DTypeError),
+        (RuntimeError, "LU factorization|Inverse|singular|Cholesky|SVD|Eig", errors.LinAlgError),
+        (RuntimeError, "std::bad_cast", errors.RangeError),
+        (RuntimeError, "only (allowed|supported)|not supported|type", errors.DTypeError),
+    )
+
+    @property
+    def version(self) -> str:
+        """The version of MLX."""
+        return str(mx.__version__)
+
+    def from_numpy(self, array: np.ndarray) -> mx.array:
+        """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
+        dtype = self.dtypes[array.dtype.name]
+        if array.dtype.name == "bfloat16":
+            return mx.array(np.ascontiguousarray(array).view(np.uint16)).view(mx.bfloat16)
+        # `ascontiguousarray` makes a 0-d array 1-d.
+        return mx.array(array.copy() if array.ndim else array, dtype=dtype)
+
+
+BACKEND = MLXBackend

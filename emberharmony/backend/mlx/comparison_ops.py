@@ -1,0 +1,5 @@
+"""Comparisons and logic, element by element, on MLX."""
+
+
+class MLXComparisonOps:
+    """Holds the ops of `ops/comparison.py`."""

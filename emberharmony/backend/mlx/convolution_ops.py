@@ -1,0 +1,5 @@
+"""Convolution, pooling and attention, on MLX."""
+
+
+class MLXConvolutionOps:
+    """Holds the ops of `ops/convolution.py`."""

@@ -1,0 +1,5 @@
+"""Where tensors live, on MLX."""
+
+
+class MLXDevicesOps:
+    """Holds the ops of `ops/devices.py`."""

@@ -1,0 +1,37 @@
+"""MLX's dtypes by neutral name, and the promotion rule MLX's ops are bound with."""
+
+import mlx.core as mx
+
+from emberharmony.backend.promote import Promotion
+from emberharmony.core import dtypes as neutral
+from emberharmony.core import natives
+from emberharmony.core.dtypes import NativeDTypes
+
+
+def _met_uint64() -> None:
+    natives.uint64_unseen = False
+
+
+DTYPES = NativeDTypes(
+    "mlx",
+    {d: getattr(mx, "bool_" if d.name == "bool" else d.name) for d in neutral.ALL if d.name != "complex128"},
+    on_first_use={neutral.uint64: _met_uint64},
+)
+
+
+def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
+    """Returns `x` in that dtype; of a complex number the real part."""
+    return x.astype(dtype)
+
+
+promotion = Promotion(
+    DTYPES,
+    cast,
+    lambda number, dtype: mx.array(number, dtype=dtype),
+    # MLX promotes by the table but for uint64 with a signed integer, which it makes float32. Telling the dtypes of
+    # two arrays costs 800 instructions, so nothing is asked until this process has met a uint64 at all.
+    same="(uint64_unseen or {0}.dtype == {1}.dtype)",
+    weak="({1}.__class__ is float and float32_default or {1}.__class__ is int and -1 < {1} < 128 and {0}.itemsize > 1)",
+    inexact="float32_default",
+    weak_inexact="(({1}.__class__ is float or {1}.__class__ is int and -1 < {1} < 128) and float32_default)",
+)

@@ -1,0 +1,5 @@
+"""Reading and writing by index, on MLX."""
+
+
+class MLXIndexingOps:
+    """Holds the ops of `ops/indexing.py`."""

@@ -1,0 +1,5 @@
+"""Activations, normalisations and losses, on MLX."""
+
+
+class MLXNnOps:
+    """Holds the ops of `ops/nn.py`."""

@@ -1,0 +1,5 @@
+"""Random numbers, on MLX."""
+
+
+class MLXRandomOps:
+    """Holds the ops of `ops/random.py`."""

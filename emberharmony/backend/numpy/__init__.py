@@ -1,0 +1,97 @@
+"""The NumPy backend."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
+from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
+from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
+from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
+from emberharmony.backend.numpy.devices_ops import NumpyDevicesOps
+from emberharmony.backend.numpy.dtypes import DTYPES
+from emberharmony.backend.numpy.dtypes_ops import NumpyDtypesOps
+from emberharmony.backend.numpy.fft_ops import NumpyFftOps
+from emberharmony.backend.numpy.image_ops import NumpyImageOps
+from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
+from emberharmony.backend.numpy.math_ops import NumpyMathOps
+from emberharmony.backend.numpy.nn_ops import NumpyNnOps
+from emberharmony.backend.numpy.random_ops import NumpyRandomOps
+from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
+from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
+from emberharmony.backend.numpy.solver_ops import NumpySolverOps
+from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
+from emberharmony.backend.numpy.statistics_ops import NumpyStatisticsOps
+from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
+from emberharmony.core import errors
+
+
+class NumpyBackend(
+    NumpyMathOps,
+    NumpyReductionOps,
+    NumpyStatisticsOps,
+    NumpyComparisonOps,
+    NumpyBitwiseOps,
+    NumpyCreationOps,
+    NumpyShapeOps,
+    NumpyTensorOps,
+    NumpyIndexingOps,
+    NumpySortingOps,
+    NumpySolverOps,
+    NumpyFftOps,
+    NumpyRandomOps,
+    NumpyDtypesOps,
+    NumpyDevicesOps,
+    NumpyNnOps,
+    NumpyConvolutionOps,
+    NumpyImageOps,
+    Backend,
+):
+    """NumPy: tensors are `numpy.ndarray`, 0-d ones included; never NumPy scalars."""
+
+    name = "numpy"
+    tensor_type = np.ndarray
+    dtypes = DTYPES
+    wraps = True
+    errors = (
+        (np.exceptions.AxisError, "", errors.AxisError),
+        (
+            ValueError,
+            "could not be broadcast|not aligned|mismatch in its core dimension|cannot reshape",
+            errors.ShapeError,
+        ),
+        (
+            ValueError,
+            "dimensions.*must match|same (shape|size|number of dimensions)|zero-size|empty",
+            errors.ShapeError,
+        ),
+        (ValueError, "repeated axis|repeated", errors.AxisError),
+        (
+            TypeError,
+            "not supported for the input types|Cannot cast|boolean negative|boolean subtract",
+            errors.DTypeError,
+        ),
+    )
+
+    @property
+    def version(self) -> str:
+        """The version of NumPy."""
+        return np.__version__
+
+    def from_numpy(self, array: np.ndarray) -> np.ndarray:
+        """Returns the array itself."""
+        self.dtypes.neutral[array.dtype]
+        return array
+
+    def wrap(self, result: Any) -> Any:
+        """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""
+        if isinstance(result, np.generic):
+            return np.asarray(result)
+        if isinstance(result, (tuple, list)) and any(isinstance(item, np.generic) for item in result):
+            items = [self.wrap(item) for item in result]
+            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
+
+
+BACKEND = NumpyBackend

@@ -1,0 +1,5 @@
+"""Where tensors live, on NumPy."""
+
+
+class NumpyDevicesOps:
+    """Holds the ops of `ops/devices.py`."""

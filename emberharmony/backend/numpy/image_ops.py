@@ -1,0 +1,5 @@
+"""Image ops, on NumPy."""
+
+
+class NumpyImageOps:
+    """Holds the ops of `ops/image.py`."""

@@ -1,0 +1,5 @@
+"""Reading and writing by index, on NumPy."""
+
+
+class NumpyIndexingOps:
+    """Holds the ops of `ops/indexing.py`."""

@@ -1,0 +1,5 @@
+"""Activations, normalisations and losses, on NumPy."""
+
+
+class NumpyNnOps:
+    """Holds the ops of `ops/nn.py`."""

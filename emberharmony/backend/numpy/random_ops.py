@@ -1,0 +1,5 @@
+"""Random numbers, on NumPy."""
+
+
+class NumpyRandomOps:
+    """Holds the ops of `ops/random.py`."""

@@ -1,0 +1,5 @@
+"""Reductions and cumulative ops over axes, on NumPy."""
+
+
+class NumpyReductionOps:
+    """Holds the ops of `ops/reduction.py`."""

@@ -1,0 +1,5 @@
+"""Changing the shape: reshaping, transposing, joining, splitting, repeating, on NumPy."""
+
+
+class NumpyShapeOps:
+    """Holds the ops of `ops/shape.py`."""

@@ -1,0 +1,5 @@
+"""Linear algebra, on NumPy."""
+
+
+class NumpySolverOps:
+    """Holds the ops of `ops/solver.py`."""

@@ -1,0 +1,5 @@
+"""Sorting, searching and sets, on NumPy."""
+
+
+class NumpySortingOps:
+    """Holds the ops of `ops/sorting.py`."""

@@ -1,0 +1,178 @@
+"""How a backend's ops reach the one promotion table: bare where the native op obeys it already, else through `common`.
+
+Each backend makes one `Promotion` from its dtypes and two functions; the ops are then bound in a line:
+
+    add = staticmethod(promotion.binary(np.add))
+    sin = staticmethod(promotion.unary(np.sin))
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.core.dispatch import fast
+from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
+from emberharmony.core.errors import AxisError, DTypeError
+from emberharmony.core.promotion import TABLE, check_fits, promote_weak
+
+Native = Callable[..., Any]
+_ABSORBS: dict[type, tuple[str, ...]] = {
+    bool: ("bool", "signed", "unsigned", "float", "complex"),
+    int: ("signed", "unsigned", "float", "complex"),
+    float: ("float", "complex"),
+    complex: ("complex",),
+}
+"""The kinds of tensor that a Python number of each class leaves as they are."""
+
+
+class Promotion:
+    """Brings operands to the dtype they have in common.
+
+    Conditions are expressions that dispatch inlines, with `{0}` and `{1}` for the operands (see `core.dispatch.fast`).
+
+    Args:
+        dtypes: the backend's dtypes.
+        cast: `cast(tensor, native_dtype)`.
+        scalar: `scalar(number, native_dtype)`, a 0-d tensor.
+        same: when the native binary ops, given two tensors, obey the table by themselves.
+        weak: when they do with a Python number as `{1}`.
+        inexact: when the native float functions do, given the tensor `{0}`.
+        weak_inexact: when the native float functions of two operands do with a Python number as `{1}`.
+    """
+
+    def __init__(
+        self,
+        dtypes: NativeDTypes,
+        cast: Native,
+        scalar: Native,
+        *,
+        same: str,
+        weak: str,
+        inexact: str,
+        weak_inexact: str,
+    ) -> None:
+        self.dtypes, self.cast, self.scalar = dtypes, cast, scalar
+        self.same, self.weak, self.inexact, self.weak_inexact = same, weak, inexact, weak_inexact
+        # Keyed by native dtypes, which hash faster than neutral ones and which torch.compile can trace.
+        native = dtypes.natives
+        self.table = {
+            (native[a], native[b]): native[TABLE[a, b]] for a in native for b in native if TABLE[a, b] in native
+        }
+        self.kinds = {native[a]: a.kind for a in native}
+
+    def native_result(self, *operands: Any) -> Any:
+        """Returns the native dtype that tensors and weak Python numbers have in common."""
+        dtype = None
+        for x in operands:
+            if hasattr(x, "dtype"):
+                dtype = x.dtype if dtype is None else self._promoted(dtype, x.dtype)
+        for x in operands:
+            if not hasattr(x, "dtype"):
+                dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._weak(dtype, type(x))
+        return dtype
+
+    def _promoted(self, a: Any, b: Any) -> Any:
+        if a == b:
+            return a
+        try:
+            return self.table[a, b]
+        except KeyError:
+            names = self.dtypes.neutral[a], self.dtypes.neutral[b]
+            raise DTypeError(
+                f"{names[0].name} and {names[1].name} promote to {TABLE[names].name}, which backend "
+                f"{self.dtypes.backend!r} does not have; cast one of them (ops.cast)"
+            ) from None
+
+    def _weak(self, dtype: Any, number: type) -> Any:
+        kind = self.kinds[dtype]
+        if kind in _ABSORBS[number]:
+            return dtype
+        return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number)]
+
+    def result(self, *operands: Any) -> DType:
+        """Returns the neutral dtype that tensors and weak Python numbers have in common."""
+        return self.dtypes.neutral[self.native_result(*operands)]
+
+    def dtype_of(self, operand: Any) -> DType:
+        """Returns the neutral dtype of a tensor, or the one a Python number takes when alone."""
+        return self.result(operand)
+
+    def to(self, operand: Any, dtype: DType) -> Any:
+        """Returns a tensor or Python number as a tensor of that neutral dtype.
+
+        Raises: RangeError for a Python integer that does not fit.
+        """
+        return self._to(operand, self.dtypes[dtype])
+
+    def _to(self, operand: Any, native: Any) -> Any:
+        if hasattr(operand, "dtype"):
+            return operand if operand.dtype == native else self.cast(operand, native)
+        if type(operand) is int and self.kinds[native] in ("signed", "unsigned"):
+            check_fits(operand, self.dtypes.neutral[native])
+        return self.scalar(operand, native)
+
+    def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
+        """Returns all operands as tensors of the dtype they have in common (the default float instead of integers)."""
+        native = self.native_result(*operands)
+        if inexact and self.kinds[native] not in ("float", "complex"):
+            native = self.dtypes[default_float()]
+        return [self._to(operand, native) for operand in operands]
+
+    def floats(self, x: Any) -> Any:
+        """Returns `x` itself if floating or complex, else cast to the default float: the rule of float functions."""
+        return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
+
+    def binary(
+        self, native: Native, *, inexact: bool = False, weak: bool = True, kinds: tuple[str, ...] = ()
+    ) -> Native:
+        """Returns a binary op over `native`, which is called with two tensors of one dtype.
+
+        Args:
+            inexact: integers take the default float.
+            weak: the native op takes a Python number as its second operand.
+            kinds: dtype kinds that are refused with a `DTypeError`.
+        """
+        when = self.same
+        if inexact:
+            when = f"{when} and ({self.inexact})"
+
+        @fast(native, when, (self.weak_inexact if inexact else self.weak) if weak else "")
+        def promoted(x1: Any, x2: Any) -> Any:
+            a, b = self.common(x1, x2, inexact=inexact)
+            if kinds:
+                self.refuse(a, kinds)
+            return native(a, b)
+
+        return promoted
+
+    def unary(self, native: Native) -> Native:
+        """Returns a float function over `native`: integers and booleans are cast to the default float first."""
+
+        @fast(native, self.inexact)
+        def floating(x: Any) -> Any:
+            return native(self.floats(x))
+
+        return floating
+
+    def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
+        """Raises a `DTypeError` if the dtype of `x` is of one of these kinds ("bool", "signed", "complex", …)."""
+        dtype = self.dtypes.neutral[x.dtype]
+        if dtype.kind in kinds:
+            raise DTypeError(f"{dtype.name} is not supported by this op; cast the tensor first (ops.cast)")
+
+
+def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
+
+    Raises: AxisError for one out of range or repeated.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(operator.index(a) for a in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")
+    wrapped = tuple(a % ndim for a in axes)
+    if len(set(wrapped)) != len(wrapped):
+        raise AxisError(f"axes {axis} repeat one axis")
+    return wrapped

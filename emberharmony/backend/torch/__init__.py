@@ -1,0 +1,85 @@
+"""The PyTorch backend."""
+
+import numpy as np
+import torch
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
+from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
+from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
+from emberharmony.backend.torch.creation_ops import TorchCreationOps
+from emberharmony.backend.torch.devices_ops import TorchDevicesOps
+from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.backend.torch.dtypes_ops import TorchDtypesOps
+from emberharmony.backend.torch.fft_ops import TorchFftOps
+from emberharmony.backend.torch.image_ops import TorchImageOps
+from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
+from emberharmony.backend.torch.math_ops import TorchMathOps
+from emberharmony.backend.torch.nn_ops import TorchNnOps
+from emberharmony.backend.torch.random_ops import TorchRandomOps
+from emberharmony.backend.torch.reduction_ops import TorchReductionOps
+from emberharmony.backend.torch.shape_ops import TorchShapeOps
+from emberharmony.backend.torch.solver_ops import TorchSolverOps
+from emberharmony.backend.torch.sorting_ops import TorchSortingOps
+from emberharmony.backend.torch.statistics_ops import TorchStatisticsOps
+from emberharmony.backend.torch.tensor_ops import TorchTensorOps
+from emberharmony.core import errors
+
+
+class TorchBackend(
+    TorchMathOps,
+    TorchReductionOps,
+    TorchStatisticsOps,
+    TorchComparisonOps,
+    TorchBitwiseOps,
+    TorchCreationOps,
+    TorchShapeOps,
+    TorchTensorOps,
+    TorchIndexingOps,
+    TorchSortingOps,
+    TorchSolverOps,
+    TorchFftOps,
+    TorchRandomOps,
+    TorchDtypesOps,
+    TorchDevicesOps,
+    TorchNnOps,
+    TorchConvolutionOps,
+    TorchImageOps,
+    Backend,
+):
+    """PyTorch: tensors are `torch.Tensor` and its subclasses, such as parameters."""
+
+    name = "torch"
+    tensor_type = torch.Tensor
+    dtypes = DTYPES
+    exact_type = False
+    errors = (
+        (torch.linalg.LinAlgError, "", errors.LinAlgError),
+        (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
+        (RuntimeError, "appears multiple times|repeated dim|duplicate", errors.AxisError),
+        (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
+        (RuntimeError, "index .* out of (range|bounds)", errors.IndexOutOfBoundsError),
+        (NotImplementedError, "not implemented for", errors.DTypeError),
+        (RuntimeError, "dtype|not implemented for|not supported for|Promotion for|result type", errors.DTypeError),
+        (RuntimeError, "size of tensor|shape|sizes|must be (square|at least 2)|dimension", errors.ShapeError),
+        (RuntimeError, "shapes cannot be multiplied|mat1|inconsistent tensor size|Expected size", errors.ShapeError),
+    )
+
+    @property
+    def version(self) -> str:
+        """The version of PyTorch."""
+        return str(torch.__version__)
+
+    def from_numpy(self, array: np.ndarray) -> torch.Tensor:
+        """Returns a NumPy array as a tensor on the default device; shares memory where that is safe."""
+        self.dtypes[array.dtype.name]
+        if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+            array = array.copy()
+        if array.dtype.name == "bfloat16":
+            tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array)
+        return tensor
+
+
+BACKEND = TorchBackend

@@ -1,0 +1,5 @@
+"""Convolution, pooling and attention, on PyTorch."""
+
+
+class TorchConvolutionOps:
+    """Holds the ops of `ops/convolution.py`."""

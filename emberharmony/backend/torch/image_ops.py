@@ -1,0 +1,5 @@
+"""Image ops, on PyTorch."""
+
+
+class TorchImageOps:
+    """Holds the ops of `ops/image.py`."""

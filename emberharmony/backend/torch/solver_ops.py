@@ -1,0 +1,5 @@
+"""Linear algebra, on PyTorch."""
+
+
+class TorchSolverOps:
+    """Holds the ops of `ops/solver.py`."""

@@ -1,0 +1,5 @@
+"""Sorting, searching and sets, on PyTorch."""
+
+
+class TorchSortingOps:
+    """Holds the ops of `ops/sorting.py`."""

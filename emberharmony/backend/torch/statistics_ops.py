@@ -1,0 +1,5 @@
+"""Statistics: means of other kinds, quantiles, histograms, covariance, and the reductions that pass over NaN, on PyTorch."""
+
+
+class TorchStatisticsOps:
+    """Holds the ops of `ops/statistics.py`."""

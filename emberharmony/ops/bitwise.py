@@ -1,0 +1,3 @@
+"""Bitwise ops on integers and booleans."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Comparisons and logic, element by element."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Convolution, pooling and attention."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Making tensors: filled ones, ranges, grids, windows."""
+
+from __future__ import annotations

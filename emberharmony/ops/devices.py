@@ -1,0 +1,3 @@
+"""Where tensors live."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Discrete Fourier transforms."""
+
+from __future__ import annotations

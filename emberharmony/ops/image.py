@@ -1,0 +1,3 @@
+"""Image ops."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reading and writing by index."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Activations, normalisations and losses."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Reductions and cumulative ops over axes."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Changing the shape: reshaping, transposing, joining, splitting, repeating."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Linear algebra."""
+
+from __future__ import annotations

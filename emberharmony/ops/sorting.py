@@ -1,0 +1,3 @@
+"""Sorting, searching and sets."""
+
+from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Tools that prove agreement: samples, conformance, assertions."""

@@ -1,0 +1,164 @@
+"""What a sample row says of an op, and how a result is compared with its float64 oracle."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+FLOATS = ("float32", "float64")
+HALVES = ("float16", "bfloat16")
+INTEGERS = ("int32", "int64", "uint8")
+COMPLEX = ("complex64",)
+EPSILON = {
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "float32": 2.0**-23,
+    "complex64": 2.0**-23,
+    "float64": 2.0**-52,
+    "complex128": 2.0**-52,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: positional arguments and options, tensors given as host arrays."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def case(*args: Any, **kwargs: Any) -> Case:
+    """Returns a `Case` of these arguments."""
+    return Case(args, kwargs)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row: everything the checks need to know of an op.
+
+    Args:
+        op: the op's name in `OPS`.
+        oracle: computes the expected result from the same arguments, floating arrays being float64 (complex128).
+        cases: the calls; each floating array argument is cast to every dtype in `dtypes`, all others are kept.
+        dtypes: the floating or complex dtypes the cases are run in.
+        integers: integer dtypes the cases are run in as well (their values must suit).
+        tolerance: admitted error in units of eps of the result's dtype, times `max(|expected|, floor)`.
+        floor: see `tolerance`; an absolute scale below which errors are not relative.
+        result: "promoted" (the inputs' dtype), "float" (integers become the default float), "real" (complex becomes its
+            part's dtype), "bool", "int64", another dtype's name, or "any" (not checked).
+        elementwise: also run 0-d, empty and strided inputs, with the result's shape the broadcast one.
+        differentiable: whether gradients are defined and checked.
+        reference: "" to compare values; else how two results are compared ("up_to_sign", "statistics": by the tests).
+        unsupported: reason by backend, for calls that raise `UnsupportedOpError` there.
+    """
+
+    op: str
+    oracle: Callable[..., Any]
+    cases: Sequence[Case]
+    dtypes: tuple[str, ...] = FLOATS
+    integers: tuple[str, ...] = ()
+    tolerance: float = 4.0
+    floor: float = 1.0
+    result: str = "promoted"
+    elementwise: bool = False
+    differentiable: bool = False
+    reference: str = ""
+    unsupported: dict[str, str] = field(default_factory=dict)
+
+
+def grid(low: float, high: float, n: int = 101) -> Array:
+    """Returns n points from low to high, unevenly spaced so that none is special but the ends."""
+    t = np.linspace(0.0, 1.0, n)
+    return np.asarray(low + (high - low) * (t + 0.03 * np.sin(7.0 * t) * t * (1.0 - t)))
+
+
+def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:
+    """Returns the row of an elementwise op of one tensor, over a domain."""
+    cases = (case(grid(low, high)), case(grid(low, high, 12).reshape(3, 4)))
+    return Sample(op, oracle, cases, elementwise=True, **options)
+
+
+def binary(
+    op: str,
+    oracle: Callable[..., Any],
+    low: float = -10.0,
+    high: float = 10.0,
+    second: tuple[float, float] | None = None,
+    **options: Any,
+) -> Sample:
+    """Returns the row of an elementwise op of two tensors; `second` is the domain of the second one if it differs."""
+    a, b = grid(low, high, 24), grid(*(second or (low, high)), 24)[::-1].copy()
+    cases = (case(a, b), case(a.reshape(2, 3, 4), b[:4]), case(a.reshape(4, 6), b[:4].reshape(4, 1)))
+    return Sample(op, oracle, cases, elementwise=True, **options)
+
+
+def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
+    """Yields a row's cases with a label; for elementwise ops 0-d, empty and strided forms of the first one too."""
+    for i, item in enumerate(sample.cases):
+        yield f"case {i}", item
+    if not sample.elementwise:
+        return
+    first = sample.cases[0]
+    forms: dict[str, Callable[[Array], Array]] = {
+        "0-d": lambda a: np.asarray(a.reshape(-1)[1]),
+        "empty": lambda a: a.reshape(-1)[:0].reshape(0, 3),
+        "strided": lambda a: a.reshape(-1)[: a.size // 4 * 4].reshape(4, -1).T[::2],
+        "reversed": lambda a: a.reshape(-1)[::-1],
+    }
+    for label, form in forms.items():
+        args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first.args)
+        yield label, Case(args, first.kwargs)
+
+
+def in_dtype(value: Any, dtype: str) -> Any:
+    """Returns floating host arrays (also in lists and tuples) cast to a dtype; everything else as it is."""
+    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+        return type(value)(in_dtype(item, dtype) for item in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        with np.errstate(all="ignore"):
+            if np.dtype(_name(dtype)).kind in "iu":
+                value = np.rint(value)
+            return np.asarray(value).astype(_name(dtype))
+    return value
+
+
+def as_reference(value: Any, result: str = "") -> Any:
+    """Returns arrays in float64 or complex128 as the oracle takes them; integers too where the result is floating."""
+    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+        return type(value)(as_reference(item, result) for item in value)
+    if isinstance(value, np.ndarray) and (value.dtype.kind in "fV" or (result == "float" and value.dtype.kind in "iu")):
+        return value.astype(np.float64)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+        return value.astype(np.complex128)
+    return value
+
+
+def _name(dtype: str) -> Any:
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    return dtype
+
+
+def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> float:
+    """Returns the largest error in units of eps times `max(|expected|, floor)`; NaN and infinities must coincide."""
+    wanted = np.asarray(expected)
+    if actual.shape != wanted.shape:
+        return float("inf")
+    if dtype not in EPSILON:
+        return 0.0 if np.array_equal(actual, wanted) else float("inf")
+    wide = np.complex128 if actual.dtype.kind == "c" or wanted.dtype.kind == "c" else np.float64
+    got, wanted = actual.astype(wide), wanted.astype(wide)
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(wanted)
+        if not np.array_equal(np.isnan(got), np.isnan(wanted)):
+            return float("inf")
+        infinite = ~finite & ~np.isnan(wanted)
+        if not np.array_equal(got[infinite], wanted[infinite]):
+            return float("inf")
+        scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), floor)
+        errors = np.abs(got[finite] - wanted[finite]) / scale
+    return float(errors.max()) if errors.size else 0.0
