@@ -6,6 +6,7 @@
 
 import importlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -90,16 +91,20 @@ def protocol() -> str:
     for name in ("Callable", "Sequence", "Mapping"):
         if name in text:
             needed.setdefault("collections.abc", set()).add(name)
+    for spec in OPS.values():
+        # Classes of results stand in the category files or are imported there.
+        for name in re.findall(r"[A-Za-z_]\w*", spec.returns):
+            value = vars(sys.modules[spec.declared.__module__]).get(name)
+            if isinstance(value, type) and value.__module__ not in ("builtins", "typing"):
+                needed.setdefault(value.__module__, set()).add(name)
     needed.setdefault("typing", set()).update({"Protocol", "runtime_checkable"})
     lines = [
         HEADER,
         '"""What a backend offers: `isinstance(backend, TensorBackend)` asks for every op by name."""\n\n',
         "from __future__ import annotations\n\n",
     ]
-    for module in ("collections.abc", "typing", "emberharmony.core.types"):
-        if module in needed:
-            lines.append(f"from {module} import {', '.join(sorted(needed[module], key=str.lower))}\n")
-            lines.append("\n" if module == "typing" else "")
+    for module in sorted(needed, key=lambda module: (module.startswith("emberharmony"), module)):
+        lines.append(f"from {module} import {', '.join(sorted(needed[module], key=str.lower))}\n")
     lines.append('\n\n@runtime_checkable\nclass TensorBackend(Protocol):\n    """Has every op as an attribute."""\n\n')
     lines.append("    name: str\n    tensor_type: type\n\n    @property\n    def version(self) -> str:\n")
     lines.append('        """The version of the library behind the backend."""\n        ...\n\n')

@@ -39,6 +39,7 @@ class Unsupported:
         self.op, self.backend = name, owner.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """Raises `UnsupportedOpError`."""
         raise UnsupportedOpError(f"{self.op}() is unsupported by {self.backend}: {self.reason}")
 
 
@@ -125,7 +126,7 @@ class Backend:
         """Returns what runs an op while this backend is active: its own definition, or the composite's body."""
         own = getattr(type(self), spec.name, None)
         if own is not None:
-            return getattr(self, spec.name)  # type: ignore[no-any-return]
+            return getattr(self, spec.name)
         if spec.composite:
             return spec.declared
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
@@ -133,7 +134,7 @@ class Backend:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Returns a composite (run with this backend active) or an alias; called for what the class lacks."""
         if name in ALIASES:
-            return getattr(self, ALIASES[name])  # type: ignore[no-any-return]
+            return getattr(self, ALIASES[name])
         spec = OPS.get(name)
         if spec is None or not spec.composite:
             raise AttributeError(f"backend {self.name!r} has no op {name!r}{suggest(name, OPS)}")

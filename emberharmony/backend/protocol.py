@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from numpy import ndarray
 from typing import Protocol, runtime_checkable
-
+from emberharmony.core.dtypes import DType
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
 
 

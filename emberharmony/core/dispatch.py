@@ -229,7 +229,7 @@ def _compile(source: str) -> CodeType:
             # Every instruction claims the line of `def`, one below `@op`, so tracebacks point at the declaration.
             node.lineno = node.end_lineno = 2  # type: ignore[attr-defined]
             node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    tree.body[0].lineno = 1  # type: ignore[attr-defined]
+    tree.body[0].lineno = 1
     module = compile(tree, "<dispatch>", "exec")
     return next(const for const in module.co_consts if isinstance(const, CodeType))
 

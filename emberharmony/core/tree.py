@@ -90,7 +90,8 @@ def _unflatten(treedef: TreeDef, leaves: Any) -> Any:
         return None
     children = [_unflatten(child, leaves) for child in treedef.children]
     if treedef.kind == "dict":
-        return _rebuild_dict(*treedef.node, children)
+        cls, keys = treedef.node
+        return _rebuild_dict(cls, keys, children)
     if treedef.kind == "namedtuple":
         return treedef.node(*children)
     if treedef.kind == "dataclass":
@@ -99,7 +100,7 @@ def _unflatten(treedef: TreeDef, leaves: Any) -> Any:
     return children if treedef.kind == "list" else treedef.node(children)
 
 
-def _rebuild_dict(cls: type, keys: tuple[Any, ...], values: list[Any]) -> Any:
+def _rebuild_dict(cls: type[dict[Any, Any]], keys: tuple[Any, ...], values: list[Any]) -> Any:
     items = dict(zip(keys, values, strict=True))
     if cls is dict:
         return items

@@ -63,19 +63,16 @@ def _outcome(
     if len(wanted) != len(results):
         return 0.0, f"returns {len(results)} results, wanted {len(wanted)}"
     worst = 0.0
+    expected_dtype = _expected_dtype(sample, dtype)
     for got, name, want in zip(results, dtypes, wanted, strict=True):
-        expected_dtype = _expected_dtype(sample, dtype)
         if expected_dtype and name != expected_dtype:
             return worst, f"result has dtype {name or 'none'}, wanted {expected_dtype}"
         if got.shape != np.shape(want):
             return worst, f"result has shape {got.shape}, wanted {np.shape(want)}"
-        error = error_in_eps(got, want, name, sample.floor)
-        worst = max(worst, error)
-        if not error <= sample.tolerance:
-            return (
-                worst,
-                f"error {error:.3g} eps, admitted {sample.tolerance:g}: got {got!r:.200}, wanted {want!r:.200}",
-            )
+        off = error_in_eps(got, want, name, sample.floor)
+        worst = max(worst, off)
+        if not off <= sample.tolerance:
+            return worst, f"error {off:.3g} eps, admitted {sample.tolerance:g}: got {got!r:.200}, wanted {want!r:.200}"
     return worst, ""
 
 

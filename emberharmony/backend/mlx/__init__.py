@@ -65,7 +65,7 @@ class MLXBackend(
     @property
     def version(self) -> str:
         """The version of MLX."""
-        return str(mx.__version__)
+        return str(mx.__version__)  # type: ignore[attr-defined]
 
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""

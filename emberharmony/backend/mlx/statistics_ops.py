@@ -1,4 +1,4 @@
-"""Statistics: means of other kinds, quantiles, histograms, covariance, and the reductions that pass over NaN, on MLX."""
+"""Statistics, on MLX."""
 
 
 class MLXStatisticsOps:

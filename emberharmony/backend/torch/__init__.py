@@ -54,7 +54,7 @@ class TorchBackend(
     dtypes = DTYPES
     exact_type = False
     errors = (
-        (torch.linalg.LinAlgError, "", errors.LinAlgError),
+        (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
         (RuntimeError, "appears multiple times|repeated dim|duplicate", errors.AxisError),
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
