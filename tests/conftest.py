@@ -1,5 +1,6 @@
 """Fixtures of all tests: every test that asks for `backend` runs on each backend installed here."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ from emberharmony.backend.discovery import BUILTIN, is_installed
 
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=1000, deadline=None)
-settings.load_profile("quick")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 

@@ -1,0 +1,57 @@
+# `make help` lists the targets. Each makes the environment .venv by itself when it is missing or stale.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+JOBS ?= 2
+export OMP_NUM_THREADS ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types tests doctest conformance deep bench docs generate clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up $(VENV) (some minutes the first time)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,mlx,dev,bench]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## Train on the digits, switching the backend in mid-training
+	$(BIN)/emberharmony demo
+
+test: check tests  ## Run everything CI runs
+
+check: $(STAMP)  ## Formatting, types, layers, purity, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python utils/emberlint.py emberharmony examples
+	$(BIN)/python utils/generate.py --check
+
+tests: $(STAMP)  ## The tests alone, with coverage
+	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
+
+conformance: $(STAMP)  ## Every op's sample rows on every backend, with a report
+	$(BIN)/emberharmony conformance --backend all
+
+deep: $(STAMP)  ## The tests with many more hypothesis examples, and the slow ones
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -m "slow or not slow"
+
+bench: $(STAMP)  ## What dispatch costs, as ratios to the native call
+	$(BIN)/python benchmarks/dispatch.py
+
+docs: $(STAMP)  ## Build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+generate: $(STAMP)  ## Write the generated files
+	$(BIN)/python utils/generate.py
+
+clean:  ## Remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* docs/_build build dist
