@@ -1,0 +1,99 @@
+"""Neutral dtypes equal their name and every native dtype of that meaning."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import current
+from emberharmony.core import dtypes
+from emberharmony.core.errors import DTypeError
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_dtype_equals_its_native_one_on_this_backend(dtype: dtypes.DType, backend: str) -> None:
+    table = current().dtypes
+    if dtype not in table.natives:
+        pytest.skip(f"{backend} has no {dtype.name}")
+    native = table.natives[dtype]
+    assert dtype == native
+    assert not dtype != native
+    assert all(other != native for other in dtypes.ALL if other is not dtype)
+
+
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d.name != "bfloat16"], ids=str)
+def test_dtype_equals_numpy_dtype_both_ways(dtype: dtypes.DType) -> None:
+    assert np.dtype(dtype.name) == dtype
+    assert dtype == np.dtype(dtype.name)
+    assert dtype == np.dtype(dtype.name).type
+
+
+def test_dtype_equals_torch_dtype_both_ways() -> None:
+    torch = pytest.importorskip("torch")
+    assert ops.float32 == torch.float32
+    assert torch.float32 == ops.float32
+    assert ops.float32 != torch.float64
+    assert torch.int32 != ops.float32
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_dtype_is_a_hashable_picklable_singleton(dtype: dtypes.DType) -> None:
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+    assert copy.deepcopy(dtype) is dtype
+    assert {dtype: 1}[dtype.name] == 1
+    assert str(dtype) == dtype.name == f"{dtype}"
+
+
+def test_dtype_equals_no_other_thing() -> None:
+    assert ops.float32 != "float64"
+    assert ops.float32 != 32
+    assert ops.float32 != None  # noqa: E711
+    assert ops.float32 != float
+    assert not ops.float32 == object()
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("double", "float64"), (float, "float32"), (int, "int64"), (bool, "bool"), (complex, "complex64"), (np.int8, "int8")],
+)
+def test_as_dtype(given: object, wanted: str) -> None:
+    assert dtypes.as_dtype(given).name == wanted
+
+
+@pytest.mark.parametrize("given", ["flaot32", 3, None, object])
+def test_as_dtype_refuses(given: object) -> None:
+    with pytest.raises(DTypeError, match="is no dtype"):
+        dtypes.as_dtype(given)
+
+
+def test_as_dtype_suggests() -> None:
+    with pytest.raises(DTypeError, match="did you mean 'float32'"):
+        dtypes.as_dtype("flaot32")
+
+
+def test_default_float_changes_what_python_floats_become(backend: str) -> None:
+    ops.set_default_float("float64")
+    try:
+        assert ops.dtype(ops.convert_to_tensor([1.5])) == "float64"
+        assert ops.dtype(ops.sin(ops.convert_to_tensor([1, 2]))) == "float64"
+        assert ops.dtype(ops.add(ops.convert_to_tensor([1, 2]), 0.5)) == "float64"
+        assert dtypes.as_dtype(float) is dtypes.float64
+        assert dtypes.default_complex() is dtypes.complex128
+    finally:
+        ops.set_default_float("float32")
+    assert ops.dtype(ops.convert_to_tensor([1.5])) == "float32"
+
+
+def test_default_float_must_be_floating() -> None:
+    with pytest.raises(DTypeError, match="no floating dtype"):
+        ops.set_default_float("int32")
+
+
+def test_a_dtype_the_backend_lacks_is_named(backend: str) -> None:
+    if "complex128" in current().dtypes.available:
+        assert ops.dtype(ops.convert_to_tensor([1.0], dtype="complex128")) == "complex128"
+    else:
+        with pytest.raises(DTypeError, match="has no dtype 'complex128'"):
+            ops.convert_to_tensor([1.0], dtype="complex128")

@@ -1,0 +1,93 @@
+"""The promotion table is JAX's lattice with 64-bit types, and every backend's ops obey it."""
+
+import csv
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import current
+from emberharmony.core.dtypes import ALL, DType, as_dtype, complex64, float64, int64
+from emberharmony.core.errors import DTypeError, RangeError
+from emberharmony.core.promotion import TABLE, as_inexact, check_fits, promote, promote_weak
+
+with (Path(__file__).parent / "jax_promotion.csv").open() as file:
+    JAX = {(as_dtype(row["a"]), as_dtype(row["b"])): as_dtype(row["jax"]) for row in csv.DictReader(file)}
+
+
+def test_table_is_jax_lattice() -> None:
+    assert len(JAX) == 225
+    assert TABLE == JAX
+
+
+def test_table_commutes() -> None:
+    assert all(TABLE[a, b] is TABLE[b, a] for a, b in TABLE)
+
+
+def test_promote_takes_any_number() -> None:
+    assert promote(as_dtype("int8"), as_dtype("uint8"), as_dtype("float16")) == "float16"
+
+
+@pytest.mark.parametrize("pair", list(combinations_with_replacement(ALL, 2)), ids=lambda p: f"{p[0]}-{p[1]}")
+def test_add_obeys_the_table(pair: tuple[DType, DType], backend: str) -> None:
+    available = current().dtypes.available
+    if not set(pair) <= set(available):
+        pytest.skip(f"{backend} lacks one of them")
+    x1, x2 = (ops.convert_to_tensor([1, 0], dtype=d) for d in pair)
+    if TABLE[pair] not in available:
+        with pytest.raises(DTypeError, match="promote to"):
+            ops.add(x1, x2)
+        return
+    for result in (ops.add(x1, x2), ops.add(x2, x1)):
+        assert ops.dtype(result) == TABLE[pair]
+        assert ops.to_numpy(ops.cast(result, "float32")).tolist() == [1.0 if pair[0] == pair[1] == "bool" else 2.0, 0.0]
+
+
+@pytest.mark.parametrize("number", [True, 2, 2.5, 1j], ids=str)
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_python_numbers_are_weak(dtype: DType, number: complex, backend: str) -> None:
+    available = current().dtypes.available
+    if dtype not in available:
+        pytest.skip(f"{backend} lacks {dtype.name}")
+    wanted = promote_weak(dtype, type(number))
+    x = ops.convert_to_tensor([1, 0], dtype=dtype)
+    if wanted not in available:
+        with pytest.raises(DTypeError):
+            ops.add(x, number)
+        return
+    assert ops.dtype(ops.add(x, number)) == wanted
+    assert ops.dtype(ops.add(number, x)) == wanted
+    assert np.asarray(ops.to_numpy(ops.cast(ops.add(x, number), wanted))).shape == (2,)
+
+
+def test_zero_d_tensors_are_strong(backend: str) -> None:
+    wide = ops.convert_to_tensor(1.0, dtype="float64")
+    narrow = ops.convert_to_tensor([1.0, 2.0], dtype="float32")
+    assert ops.dtype(ops.add(wide, narrow)) == float64
+    assert ops.dtype(ops.add(narrow, wide)) == float64
+    assert ops.dtype(ops.add(ops.convert_to_tensor([1], dtype="int8"), ops.convert_to_tensor(1))) == int64
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("int8", 300), ("uint8", -1), ("int64", 2**70), ("int32", -(2**31) - 1)])
+def test_integers_out_of_range_raise(dtype: str, number: int, backend: str) -> None:
+    x = ops.convert_to_tensor([1, 2], dtype=dtype)
+    with pytest.raises(RangeError, match=rf"add\(\) on backend '{backend}': the integer {number} does not fit {dtype}"):
+        ops.add(x, number)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("int8", 127), ("int8", -128), ("uint8", 255), ("int64", -(2**63))])
+def test_integers_at_the_edge_fit(dtype: str, number: int, backend: str) -> None:
+    x = ops.convert_to_tensor([0], dtype=dtype)
+    assert ops.to_numpy(ops.add(x, number)).tolist() == [number]
+
+
+def test_check_fits_takes_only_integers() -> None:
+    check_fits(3.5, as_dtype("int8"))
+    check_fits(10**30, as_dtype("float32"))
+
+
+def test_as_inexact() -> None:
+    assert as_inexact(as_dtype("int8")) == "float32"
+    assert as_inexact(complex64) is complex64

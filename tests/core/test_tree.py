@@ -1,0 +1,85 @@
+"""Trees of every kind survive flattening, mapping and rebuilding."""
+
+import dataclasses
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclasses.dataclass
+class Pair:
+    left: Any
+    right: Any
+
+
+LEAVES = st.integers()
+TREES = st.recursive(
+    LEAVES | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.builds(Point, inner, inner)
+        | st.builds(Pair, inner, inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(TREES)
+def test_unflatten_inverts_flatten(tree: Any) -> None:
+    leaves, treedef = ops.tree_flatten(tree)
+    assert ops.tree_unflatten(treedef, leaves) == tree
+    assert treedef.leaves == len(leaves)
+
+
+@given(TREES)
+def test_map_keeps_the_structure(tree: Any) -> None:
+    doubled = ops.tree_map(lambda leaf: leaf * 2, tree)
+    assert ops.tree_leaves(doubled) == [leaf * 2 for leaf in ops.tree_leaves(tree)]
+    assert ops.tree_flatten(doubled)[1] == ops.tree_flatten(tree)[1]
+
+
+def test_dicts_are_walked_in_sorted_order() -> None:
+    assert ops.tree_leaves({"b": 1, "a": 2}) == [2, 1]
+    assert ops.tree_leaves({1: "x", "a": "y"}) == ["x", "y"]
+
+
+def test_dict_classes_are_kept() -> None:
+    tree = OrderedDict(b=1, a=2)
+    assert type(ops.tree_map(abs, tree)) is OrderedDict
+
+
+def test_map_over_several_trees() -> None:
+    assert ops.tree_map(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]}) == {"x": [11, 22]}
+
+
+def test_map_refuses_other_structures() -> None:
+    with pytest.raises(ArgumentError, match=r"dict\(x: \*\) and dict\(y: \*\)"):
+        ops.tree_map(lambda a, b: a, {"x": 1}, {"y": 1})
+
+
+def test_unflatten_refuses_a_wrong_number_of_leaves() -> None:
+    with pytest.raises(ArgumentError, match="has 2 leaves, 3 were given"):
+        ops.tree_unflatten(ops.tree_flatten([1, 2])[1], [1, 2, 3])
+
+
+def test_is_leaf_stops_the_walk() -> None:
+    assert ops.tree_leaves([(1, 2), (3, 4)], is_leaf=lambda node: isinstance(node, tuple)) == [(1, 2), (3, 4)]
+
+
+def test_tensors_are_leaves(backend: str) -> None:
+    tree = {"w": ops.convert_to_tensor([1.0, 2.0]), "b": None}
+    assert len(ops.tree_leaves(tree)) == 1
+    assert ops.tree_map(lambda x: ops.to_numpy(ops.add(x, x)).tolist(), tree) == {"w": [2.0, 4.0], "b": None}
