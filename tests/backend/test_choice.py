@@ -1,0 +1,328 @@
+"""Which backend is active, and why: the whole order of precedence."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import backend_of, current, use_backend
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BackendMismatchError,
+    BackendNotFoundError,
+    SettingsWarning,
+)
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+
+
+def run(program: str, **environment: str) -> str:
+    """Runs a program in a fresh interpreter, without settings unless given, and returns what it prints."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EMBERHARMONY")}
+    clean["EMBERHARMONY_CONFIG"] = os.devnull + "-none"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=clean | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+SHOW = """
+from emberharmony import ops
+from emberharmony.core import selection
+print(ops.get_backend(), selection.source())
+"""
+
+
+def test_set_backend_and_get_backend(backend: str) -> None:
+    assert ops.get_backend() == backend
+    assert current().name == backend
+
+
+def test_an_unknown_name_suggests_and_keeps_the_old_backend(backend: str) -> None:
+    with pytest.raises(BackendNotFoundError, match=r"no backend is named 'torhc'; did you mean 'torch'\?"):
+        ops.set_backend("torhc")
+    assert ops.get_backend() == backend
+
+
+@pytest.mark.parametrize("name", [None, 3, ""])
+def test_what_is_no_name_is_refused(name: object) -> None:
+    with pytest.raises(BackendNotFoundError):
+        ops.set_backend(name)  # type: ignore[arg-type]
+
+
+def test_the_environment_is_asked(backend: str) -> None:
+    assert run(SHOW, EMBERHARMONY_BACKEND=backend) == f"{backend} EMBERHARMONY_BACKEND"
+
+
+def test_the_settings_file_is_asked(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('backend = "numpy"\n')
+    assert run(SHOW, EMBERHARMONY_CONFIG=str(file)) == f"numpy {file}"
+
+
+def test_the_environment_beats_the_settings_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('backend = "nonsense"\n')
+    assert run(SHOW, EMBERHARMONY_CONFIG=str(file), EMBERHARMONY_BACKEND="numpy").startswith("numpy")
+
+
+def test_the_automatic_choice_is_made_last() -> None:
+    assert run(SHOW).endswith("automatic")
+
+
+def test_a_wrong_environment_is_named_by_the_first_op() -> None:
+    program = (
+        "from emberharmony import ops\n"
+        "try: ops.sin([1.0])\n"
+        "except ValueError as error: print(error)\n"
+        "ops.set_backend('numpy'); print(ops.sin([0.0]))"
+    )
+    output = run(program, EMBERHARMONY_BACKEND="torhc")
+    assert "did you mean 'torch'" in output
+    assert "EMBERHARMONY_BACKEND" in output
+    assert output.endswith("[0.]")
+
+
+def test_persist_writes_and_a_new_process_reads(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    run("from emberharmony import ops; ops.set_backend('numpy', persist=True)", EMBERHARMONY_CONFIG=str(file))
+    assert file.read_text() == 'backend = "numpy"\n'
+    assert run(SHOW, EMBERHARMONY_CONFIG=str(file)) == f"numpy {file}"
+
+
+def test_a_failed_persist_keeps_the_old_backend(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(blocked / "config.toml"))
+    other = next(name for name in ("numpy", *INSTALLED) if name != backend)
+    with pytest.raises(OSError, match="file"):
+        ops.set_backend(other, persist=True)
+    assert ops.get_backend() == backend
+
+
+def test_import_writes_nothing(tmp_path: Path) -> None:
+    run("from emberharmony import ops; ops.sin([1.0])", EMBERHARMONY_CONFIG=str(tmp_path / "c.toml"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corrupt_settings_file_is_a_warning_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberharmony.backend import choice
+
+    file = tmp_path / "config.toml"
+    file.write_text("backend = ")
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
+    monkeypatch.delenv("EMBERHARMONY_BACKEND", raising=False)
+    with pytest.warns(SettingsWarning, match=r"config\.toml cannot be read"):
+        assert choice.choose()[1] == "automatic"
+
+
+def test_use_backend_nests_and_is_undone(backend: str) -> None:
+    with ops.use_backend("numpy") as outer:
+        assert outer.name == ops.get_backend() == "numpy"
+        with ops.use_backend(backend):
+            assert ops.get_backend() == backend
+        assert ops.get_backend() == "numpy"
+    assert ops.get_backend() == backend
+
+
+def test_use_backend_is_undone_by_exceptions(backend: str) -> None:
+    with pytest.raises(KeyError), ops.use_backend("numpy"):
+        raise KeyError
+    assert ops.get_backend() == backend
+
+
+def test_use_backend_decorates_functions(backend: str) -> None:
+    @ops.use_backend("numpy")
+    def inner() -> str:
+        """Documented."""
+        return ops.get_backend()
+
+    assert inner() == "numpy"
+    assert inner.__doc__ == "Documented."
+    assert ops.get_backend() == backend
+
+
+def test_use_backend_decorates_coroutines(backend: str) -> None:
+    @ops.use_backend("numpy")
+    async def inner() -> str:
+        await asyncio.sleep(0)
+        return ops.get_backend()
+
+    assert asyncio.run(inner()) == "numpy"
+    assert ops.get_backend() == backend
+
+
+def test_use_backend_refuses_generators() -> None:
+    with pytest.raises(ArgumentTypeError, match="generator function stream"):
+
+        @ops.use_backend("numpy")
+        def stream() -> object:
+            yield 1
+
+
+def test_use_backend_like_takes_the_backend_of_a_tensor(backend: str) -> None:
+    x = ops.convert_to_tensor([1.0])
+    with ops.use_backend("numpy"), ops.use_backend(like={"a": [x, None], "b": 3.0}):
+        assert ops.get_backend() == backend
+        assert type(ops.sin(x)) is type(x)
+
+
+def test_use_backend_like_without_tensors_changes_nothing(backend: str) -> None:
+    with ops.use_backend(like=[1.0, 2]):
+        assert ops.get_backend() == backend
+
+
+def test_use_backend_takes_one_of_both() -> None:
+    with pytest.raises(ArgumentError, match="either"):
+        use_backend()
+    with pytest.raises(ArgumentError, match="either"):
+        use_backend("numpy", like=1)
+
+
+def test_backend_of_prefers_the_other_over_numpy(backend: str) -> None:
+    x = ops.convert_to_tensor([1.0])
+    found = backend_of(np.ones(2), x)
+    assert found is not None
+    assert found.name == backend
+    assert backend_of(1.0, None) is None
+
+
+def test_backend_of_refuses_a_mixture() -> None:
+    torch, mx = pytest.importorskip("torch"), pytest.importorskip("mlx.core")
+    with pytest.raises(BackendMismatchError, match="mlx and torch are mixed"):
+        backend_of(torch.ones(1), mx.ones(1))
+
+
+def test_available_backends_imports_nothing() -> None:
+    program = "import sys; from emberharmony import ops; print(ops.available_backends()); print('torch' in sys.modules)"
+    output = run(program, EMBERHARMONY_BACKEND="numpy")
+    assert output.endswith("False")
+    assert "'numpy': {'version':" in output
+
+
+def test_available_backends_shows_devices_of_the_loaded(backend: str) -> None:
+    assert "cpu" in ops.available_backends()[backend]["devices"]
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch", "mlx"])
+def test_only_the_active_backend_is_imported(name: str) -> None:
+    if name not in INSTALLED:
+        pytest.skip(f"{name} is not installed")
+    program = (
+        "import sys; from emberharmony import ops; ops.sin([1.0]);"
+        "print(sorted({m.partition('.')[0] for m in sys.modules} & {'torch', 'mlx'}))"
+    )
+    wanted = [] if name == "numpy" else [name]
+    assert run(program, EMBERHARMONY_BACKEND=name) == str(wanted)
+
+
+def test_the_bare_package_imports_no_array_library() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import emberharmony;"
+        "print(sorted({m.partition('.')[0] for m in set(sys.modules) - before} & {'numpy', 'torch', 'mlx', 'inspect'}))"
+    )
+    assert run(program) == "[]"
+
+
+def test_the_choice_survives_a_reload(backend: str) -> None:
+    import importlib
+
+    importlib.reload(ops)
+    assert ops.get_backend() == backend
+    assert type(ops.sin([1.0])) is current().tensor_type
+
+
+def test_threads_never_see_another_choice(backend: str) -> None:
+    """16 threads switch at random, thousands of times; each op must run on the backend its own thread chose."""
+    failures: list[str] = []
+    types = {name: ops.backend_of(_tensor(name)).tensor_type for name in INSTALLED}  # type: ignore[union-attr]
+    start = threading.Barrier(16)
+
+    def work(seed: int) -> None:
+        choose = random.Random(seed)
+        start.wait()
+        for _ in range(200):
+            first, second = choose.choice(INSTALLED), choose.choice(INSTALLED)
+            with ops.use_backend(first):
+                _expect(first, types, failures)
+                with ops.use_backend(second):
+                    _expect(second, types, failures)
+                _expect(first, types, failures)
+            _expect(backend, types, failures)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_tasks_never_see_another_choice(backend: str) -> None:
+    """200 asyncio tasks interleave at every step."""
+    failures: list[str] = []
+    types = {name: ops.backend_of(_tensor(name)).tensor_type for name in INSTALLED}  # type: ignore[union-attr]
+
+    async def work(seed: int) -> None:
+        choose = random.Random(seed)
+        for _ in range(10):
+            first, second = choose.choice(INSTALLED), choose.choice(INSTALLED)
+            with ops.use_backend(first):
+                await asyncio.sleep(0)
+                _expect(first, types, failures)
+                with ops.use_backend(second):
+                    await asyncio.sleep(0)
+                    _expect(second, types, failures)
+                await asyncio.sleep(0)
+                _expect(first, types, failures)
+            _expect(backend, types, failures)
+
+    async def main() -> None:
+        await asyncio.gather(*(work(seed) for seed in range(200)))
+
+    asyncio.run(main())
+    assert not failures
+
+
+def test_the_process_switches_under_running_threads(backend: str) -> None:
+    """`set_backend` in one thread while others run ops: each call is whole on one backend or the other."""
+    failures: list[Exception] = []
+    values = np.ones(1, np.float32)
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                assert ops.add(values, 1).tolist() == [2.0]
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        ops.set_backend(INSTALLED[i % len(INSTALLED)])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def _tensor(name: str) -> object:
+    with ops.use_backend(name):
+        return ops.convert_to_tensor([1.0])
+
+
+def _expect(name: str, types: dict[str, type], failures: list[str]) -> None:
+    if ops.get_backend() != name or type(ops.sin([1.0])) is not types[name]:
+        failures.append(name)

@@ -1,0 +1,148 @@
+"""An op is a plain function: its own frame, file and line, picklable, and it follows every switch."""
+
+import copy
+import inspect
+import pickle
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import current
+from emberharmony.core import dispatch, natives
+from emberharmony.core.errors import BackendMismatchError, EmberError, ShapeError
+from emberharmony.ops import add, sin
+
+SOURCE = Path(inspect.getsourcefile(sin) or "")
+
+
+def test_an_op_is_a_plain_function_with_the_declared_signature() -> None:
+    assert inspect.isfunction(add)
+    assert str(inspect.signature(add)) == "(x1: 'Operand', x2: 'Operand') -> 'Tensor'"
+    assert add.__name__ == add.__qualname__ == "add"
+    assert add.__module__ == "emberharmony.ops.math"
+    assert SOURCE.name == "math.py"
+    assert inspect.getsource(add).startswith("@op\ndef add(")
+
+
+def test_ops_pickle_and_copy_as_themselves() -> None:
+    assert pickle.loads(pickle.dumps(add)) is add
+    assert copy.deepcopy(add) is add
+
+
+def test_hints_resolve() -> None:
+    from typing import get_type_hints
+
+    assert set(get_type_hints(add)) == {"x1", "x2", "return"}
+
+
+def test_keywords_and_wrong_calls(backend: str) -> None:
+    assert ops.to_numpy(add(x1=[1], x2=[2])).tolist() == [3]
+    with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'x2'"):
+        add([1])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"add\(\) got an unexpected keyword argument 'y'"):
+        add([1], y=2)  # type: ignore[call-arg]
+
+
+def test_the_traceback_names_the_declaration(backend: str) -> None:
+    x = ops.convert_to_tensor([[1.0, 2.0, 3.0]] * 2)
+    y = ops.convert_to_tensor([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ShapeError) as caught:
+        add(x, y)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    first = inspect.getsourcelines(add)[1]
+    assert any(f.filename == str(SOURCE) and f.name == "add" and f.lineno in (first, first + 1) for f in frames)
+    assert str(caught.value) == (
+        f"add() on backend '{backend}': shapes (2, 3) and (4,) do not broadcast; each axis must be equal or 1"
+    )
+    assert isinstance(caught.value.__cause__, Exception)
+    assert not isinstance(caught.value.__cause__, EmberError)
+
+
+def test_an_early_bound_op_follows_every_switch(backend: str) -> None:
+    assert type(sin([1.0])) is current().tensor_type
+    assert type(add(1, 2)) is current().tensor_type
+
+
+@pytest.mark.parametrize("value", [1.5, True, 2, [1.0, 2.0], (1, 2), range(3), [[1], [2]], np.float64(2), np.ones(2)])
+def test_foreign_inputs_become_tensors(value: object, backend: str) -> None:
+    result = add(value, value)
+    assert isinstance(result, current().tensor_type)
+    assert tuple(result.shape) == np.shape(value)
+
+
+def test_lists_of_tensors_are_stacked(backend: str) -> None:
+    row = ops.convert_to_tensor([1.0, 2.0])
+    assert ops.to_numpy(add([row, row], 1)).tolist() == [[2.0, 3.0], [2.0, 3.0]]
+
+
+def test_a_tensor_of_another_backend_raises(backend: str) -> None:
+    others = {"numpy": "torch", "torch": "mlx", "mlx": "torch"}
+    pytest.importorskip({"torch": "torch", "mlx": "mlx.core"}[others[backend]])
+    with ops.use_backend(others[backend]):
+        foreign = ops.convert_to_tensor([1.0])
+    with pytest.raises(BackendMismatchError, match=rf"sin\(\) on backend '{backend}'.*ops\.to_numpy"):
+        sin(foreign)
+    with pytest.raises(BackendMismatchError):
+        add([1.0], foreign)
+
+
+def test_subclasses_of_the_tensor_type_pass() -> None:
+    torch = pytest.importorskip("torch")
+    before = ops.get_backend()
+    ops.set_backend("torch")
+    try:
+        parameter = torch.nn.Parameter(torch.ones(2))
+        assert add(parameter, parameter).requires_grad
+        assert add(2.0, parameter).requires_grad
+    finally:
+        ops.set_backend(before)
+
+
+def test_torch_compile_traces_whole() -> None:
+    """In a fresh process: once `use_backend` was called, ops read a ContextVar, which cannot be traced."""
+    pytest.importorskip("torch")
+    program = (
+        "import torch\nfrom emberharmony import ops\nops.set_backend('torch')\n"
+        "def f(x): return ops.add(ops.sin(x), ops.add(x, -1))\n"
+        "x = torch.ones(3)\n"
+        "assert torch.equal(torch.compile(f, fullgraph=True, backend='eager')(x), f(x))\n"
+        "y = torch.ones(3, dtype=torch.float64)\n"
+        "g = torch.compile(ops.add, fullgraph=True, backend='eager')\n"
+        "assert g(x, y).dtype is torch.float64\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
+
+
+def test_fast_is_inlined_and_falls_back(backend: str) -> None:
+    """Where the native function refuses, the full implementation answers."""
+    calls = []
+
+    def refusing(x: object) -> object:
+        calls.append("native")
+        raise RuntimeError("not for me")
+
+    @dispatch.fast(refusing, "")
+    def full(x: object) -> object:
+        calls.append("full")
+        return x
+
+    class Other(type(current())):  # type: ignore[misc]
+        name = "other"
+        sin = staticmethod(full)
+
+    bound = Other().bound
+    x = ops.convert_to_tensor([1.0])
+    assert bound.sin(x) is x
+    assert calls == ["native", "full"]
+
+
+def test_natives_of_each_backend_are_kept_apart(backend: str) -> None:
+    sin([1.0])
+    prefix = current().prefix
+    assert vars(natives)[f"{prefix}_backend"] is current()
+    assert vars(natives)[f"{prefix}_type"] is current().tensor_type
