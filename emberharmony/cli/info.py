@@ -1,0 +1,56 @@
+"""`emberharmony info`: versions, devices, and where the active choice came from."""
+
+import json
+import platform
+import sys
+from typing import Any
+
+import click
+
+from emberharmony.backend import available_backends, current
+from emberharmony.backend.discovery import BUILTIN, install_line
+from emberharmony.core import selection, settings
+from emberharmony.core.errors import EmberError
+from emberharmony.version import __version__
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(as_json: bool) -> None:
+    """Show versions, backends, devices and the active choice."""
+    found = collect()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    click.echo(f"emberharmony {found['emberharmony']}, Python {found['python']}, {found['platform']}")
+    active = found["active"]
+    if active["error"]:
+        click.echo(f"active: none: {active['error']}")
+    else:
+        click.echo(f"active: {active['backend']} (from {active['source']}), on {active['device']}")
+    for name, entry in found["backends"].items():
+        devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
+        click.echo(f"  {name} {entry['version']}{devices}")
+    for name in found["missing"]:
+        click.echo(f"  {name} is not installed: {install_line(name)}")
+    click.echo(f"settings: {found['settings']}")
+
+
+def collect() -> dict[str, Any]:
+    """Returns what `info` shows."""
+    active: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
+    try:
+        backend = current()
+        active.update(backend=backend.name, source=selection.source(), device=backend.get_default_device())
+    except EmberError as error:
+        active["error"] = str(error)
+    backends = available_backends()
+    return {
+        "emberharmony": __version__,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "active": active,
+        "backends": backends,
+        "missing": [name for name in BUILTIN if name not in backends],
+        "settings": str(settings.path()),
+    }

@@ -1,0 +1,35 @@
+"""The command's root: errors the library raises on purpose end it with one line and status 2."""
+
+import sys
+from typing import Any
+
+import click
+
+from emberharmony.cli.backend import backend
+from emberharmony.cli.conformance import conformance
+from emberharmony.cli.demo import demo
+from emberharmony.cli.info import info
+from emberharmony.core.errors import EmberError
+from emberharmony.version import __version__
+
+
+class _Group(click.Group):
+    """Turns typed errors into messages."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except EmberError as error:
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="emberharmony")
+def command() -> None:
+    """One namespace of array functions over NumPy, PyTorch and MLX."""
+
+
+for part in (info, backend, demo, conformance):
+    command.add_command(part)

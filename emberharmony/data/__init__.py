@@ -1,0 +1,28 @@
+"""The data that comes with the package, as host arrays."""
+
+import gzip
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Digits(NamedTuple):
+    """Holds images (n, 64) as float32 from 0 to 1, and labels (n,) as int64, for training and held out."""
+
+    train_images: np.ndarray[Any, Any]
+    train_labels: np.ndarray[Any, Any]
+    test_images: np.ndarray[Any, Any]
+    test_labels: np.ndarray[Any, Any]
+
+
+def digits(held_out: int = 397, seed: int = 0) -> Digits:
+    """Returns the 1,797 UCI optical digits, shuffled by `seed`, the last `held_out` of them for testing.
+
+    Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0.
+    """
+    with gzip.open(Path(__file__).parent / "digits.csv.gz", "rt") as file:
+        table = np.loadtxt(file, delimiter=",", dtype=np.int64)
+    table = np.random.default_rng(seed).permutation(table)
+    images, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64].copy()
+    return Digits(images[:-held_out], labels[:-held_out], images[-held_out:], labels[-held_out:])
