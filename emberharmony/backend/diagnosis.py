@@ -52,7 +52,7 @@ def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
 def _brief(backend: Any, value: Any) -> str:
     if backend.is_tensor(value):
         shape = tuple(value.shape)
-        return f"{backend.dtypes.neutral.get(value.dtype, value.dtype)}{shape}"
+        return f"{backend.dtype_of(value)}{shape}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
         shown = ", ".join(_brief(backend, item) for item in value[:4])
         return f"[{shown}{', …' if len(value) > 4 else ''}]"
