@@ -1,0 +1,196 @@
+"""What a call through `ops` costs over the native call: `python benchmarks/dispatch.py [--json FILE] [--no-callgrind]`.
+
+Two measures, each a difference to the native call as a user writes it (`np.sin(x)`) in the same run, on tensors of one
+element, so that nothing but the call is seen:
+
+- instructions added, counted by valgrind's callgrind where it is installed (it repeats to about 0.1 %; torch to 150);
+- nanoseconds added, the least of many interleaved rounds. The native call is timed twice: the second column of that
+  name is the noise floor, below which no difference means anything.
+
+Peers (autoray, array-api-compat, keras, tensorly) are measured in the same run where they are installed.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+CALLS = {
+    "sin(x)": ("{m}.sin(x)", "sin(x)"),
+    "exp(x)": ("{m}.exp(x)", "exp(x)"),
+    "add(x, y)": ("{m}.add(x, y)", "add(x, y)"),
+    "add(x, 2.0)": ("{m}.add(x, 2.0)", "add(x, 2.0)"),
+    "maximum(x, y)": ("{m}.maximum(x, y)", "maximum(x, y)"),
+    "less(x, y)": ("{m}.less(x, y)", "less(x, y)"),
+    "matmul(x, y)": ("{m}.matmul(x, y)", "matmul(x, y)"),
+    "sum(x, axis=0)": ("{m}.sum(x, axis=0)", "sum(x, axis=0)"),
+}
+NAMES = ("sin", "exp", "add", "maximum", "less", "matmul", "sum")
+MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+PEERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "autoray": ("import autoray\ndef {n}(*a, **k): return autoray.do({n!r}, *a, **k)", ("numpy", "torch", "mlx")),
+    "array_api_compat": (
+        "import array_api_compat as _c\ndef {n}(x, *a, **k): return _c.array_namespace(x).{n}(x, *a, **k)",
+        ("numpy", "torch"),
+    ),
+    "tensorly": ("import tensorly\nfrom tensorly import {n}", ("numpy", "torch")),
+    "keras": ("from keras.ops import {n}", ("numpy", "torch")),
+}
+
+
+def setup(backend: str, dispatcher: str) -> dict[str, Any]:
+    """Returns the names a statement needs: native module `m`, tensors `x` and `y`, and the dispatcher's functions."""
+    native = importlib.import_module(MODULES[backend])
+    if backend == "numpy":
+        x, y = native.ones(1, native.float32), native.ones(1, native.float32)
+    else:
+        x, y = native.ones(1), native.ones(1)
+    space: dict[str, Any] = {"m": native, "x": x, "y": y}
+    if dispatcher == "ours":
+        from emberharmony import ops
+
+        ops.set_backend(backend)
+        space |= {name: getattr(ops, name) for name in NAMES}
+    elif dispatcher in PEERS:
+        if dispatcher == "tensorly":
+            importlib.import_module("tensorly").set_backend({"torch": "pytorch"}.get(backend, backend))
+        for name in NAMES:
+            if dispatcher != "tensorly" or hasattr(importlib.import_module("tensorly"), name):
+                exec(PEERS[dispatcher][0].format(n=name), space)
+    return space
+
+
+def function(statement: str, space: dict[str, Any]) -> Callable[[int], None]:
+    """Returns a function that runs the statement n times, its names being globals as in a user's module."""
+    local: dict[str, Any] = {}
+    exec(f"def run(n):\n for _ in range(n):\n  {statement}\n", space, local)
+    run: Callable[[int], None] = local["run"]
+    return run
+
+
+def statement_of(call: str, dispatcher: str) -> str:
+    """Returns the statement that a dispatcher's user writes."""
+    native, ours = CALLS[call]
+    return native.format(m="m") if dispatcher.startswith("native") else ours
+
+
+def installed(name: str) -> bool:
+    """Returns whether a module can be imported."""
+    return importlib.util.find_spec(name.partition(".")[0]) is not None
+
+
+def dispatchers(backend: str) -> list[str]:
+    """Returns what can be measured on a backend, the native call twice."""
+    peers = [name for name, (_, backends) in PEERS.items() if backend in backends and installed(name)]
+    return ["native", "native again", "ours", *peers]
+
+
+def nanoseconds(backend: str, rounds: int = 60, calls: int = 400) -> dict[str, dict[str, float]]:
+    """Returns ns per call by call and dispatcher: the least of `rounds` interleaved rounds."""
+    table: dict[str, dict[str, float]] = {}
+    for call in CALLS:
+        runs: dict[str, Callable[[int], None]] = {}
+        for dispatcher in dispatchers(backend):
+            try:
+                run = function(statement_of(call, dispatcher), setup(backend, dispatcher))
+                run(50)
+            except Exception as error:  # noqa: BLE001  (a peer that lacks the call is left out, and said so)
+                print(f"  {dispatcher} on {backend} cannot {call}: {type(error).__name__}", file=sys.stderr)
+                continue
+            runs[dispatcher] = run
+        best = dict.fromkeys(runs, float("inf"))
+        for _ in range(rounds):
+            for dispatcher, run in runs.items():
+                best[dispatcher] = min(best[dispatcher], timeit.timeit(lambda run=run: run(calls), number=1) / calls)  # type: ignore[misc]
+        table[call] = {dispatcher: seconds * 1e9 for dispatcher, seconds in best.items()}
+    return table
+
+
+def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
+    """Returns the instructions of a process that makes so many calls."""
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
+    environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, "--child", backend, dispatcher, call, str(calls)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    if done.returncode or not found:
+        raise RuntimeError(done.stderr[-300:])
+    return int(found[1])
+
+
+def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]]:
+    """Returns instructions per call by call and dispatcher."""
+    table: dict[str, dict[str, float]] = {}
+    for call in CALLS:
+        table[call] = {}
+        for dispatcher in dispatchers(backend):
+            if dispatcher == "native again" or dispatcher == "keras":
+                continue
+            try:
+                few, many = (count(backend, dispatcher, call, n) for n in (2000, 2000 + calls))
+            except RuntimeError as error:
+                print(f"  {dispatcher} on {backend} cannot {call}: {error}", file=sys.stderr)
+                continue
+            table[call][dispatcher] = (many - few) / calls
+    return table
+
+
+def show(title: str, table: dict[str, dict[str, float]]) -> None:
+    """Prints what each dispatcher adds to the native call, and the median over the calls."""
+    columns = list(dict.fromkeys(name for row in table.values() for name in row if name != "native"))
+    print(f"\n{title}\n{'':18}{'native':>10}" + "".join(f"{'+ ' + name:>20}" for name in columns))
+    added: dict[str, list[float]] = {name: [] for name in columns}
+    for call, row in table.items():
+        cells = ""
+        for name in columns:
+            if name in row:
+                added[name].append(row[name] - row["native"])
+            cells += f"{row[name] - row['native']:20.0f}" if name in row else f"{'-':>20}"
+        print(f"{call:18}{row['native']:10.0f}{cells}")
+    medians = "".join(f"{statistics.median(values):20.0f}" if values else f"{'-':>20}" for values in added.values())
+    print(f"{'median':18}{'':10}{medians}")
+
+
+def main() -> None:
+    """Measures every backend that is installed."""
+    if sys.argv[1:2] == ["--child"]:
+        backend, dispatcher, call, calls = sys.argv[2:]
+        function(statement_of(call, dispatcher), setup(backend, dispatcher))(int(calls))
+        return
+    parser = argparse.ArgumentParser(description="Measure what dispatch costs over the native call.")
+    parser.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
+    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--no-callgrind", action="store_true", help="time only")
+    arguments = parser.parse_args()
+    print(f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores")
+    figures: dict[str, Any] = {}
+    for backend in arguments.backend or [name for name, module in MODULES.items() if installed(module)]:
+        figures[backend] = {"nanoseconds": nanoseconds(backend)}
+        show(f"{backend}: ns added per call (least of interleaved rounds)", figures[backend]["nanoseconds"])
+        if not arguments.no_callgrind and shutil.which("valgrind"):
+            figures[backend]["instructions"] = instructions(backend)
+            show(f"{backend}: instructions added per call (callgrind)", figures[backend]["instructions"])
+    if not shutil.which("valgrind") and not arguments.no_callgrind:
+        print("\nvalgrind is not installed: no instructions were counted")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as stream:
+            json.dump(figures, stream, indent=1)
+
+
+if __name__ == "__main__":
+    main()
