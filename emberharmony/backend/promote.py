@@ -123,7 +123,15 @@ class Promotion:
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
     def binary(
-        self, native: Native, *, inexact: bool = False, weak: bool = True, kinds: tuple[str, ...] = ()
+        self,
+        native: Native,
+        *,
+        inexact: bool = False,
+        weak: bool = True,
+        kinds: tuple[str, ...] = (),
+        guard: str = "",
+        fast_native: Native | None = None,
+        direct: bool = True,
     ) -> Native:
         """Returns a binary op over `native`, which is called with two tensors of one dtype.
 
@@ -131,19 +139,22 @@ class Promotion:
             inexact: integers take the default float.
             weak: the native op takes a Python number as its second operand.
             kinds: dtype kinds that are refused with a `DTypeError`.
+            guard: a further condition on `{0}` under which dispatch may call the native op directly.
+            fast_native: what dispatch calls then, if not `native`.
+            direct: whether dispatch may ever call the native op directly.
         """
-        when = self.same
-        if inexact:
-            when = f"{when} and ({self.inexact})"
+        when = f"{self.same} and ({self.inexact})" if inexact else self.same
+        number = (self.weak_inexact if inexact else self.weak) if weak else ""
+        if guard:
+            when, number = f"{when} and {guard}", f"({number}) and {guard}" if number else ""
 
-        @fast(native, when, (self.weak_inexact if inexact else self.weak) if weak else "")
         def promoted(x1: Any, x2: Any) -> Any:
             a, b = self.common(x1, x2, inexact=inexact)
             if kinds:
                 self.refuse(a, kinds)
             return native(a, b)
 
-        return promoted
+        return fast(fast_native or native, when, number)(promoted) if direct else promoted
 
     def unary(self, native: Native) -> Native:
         """Returns a float function over `native`: integers and booleans are cast to the default float first."""
@@ -158,7 +169,7 @@ class Promotion:
         """Raises a `DTypeError` if the dtype of `x` is of one of these kinds ("bool", "signed", "complex", …)."""
         dtype = self.dtypes.neutral[x.dtype]
         if dtype.kind in kinds:
-            raise DTypeError(f"{dtype.name} is not supported by this op; cast the tensor first (ops.cast)")
+            raise DTypeError(f"dtype {dtype.name} has no such op; cast the tensor first (ops.cast)")
 
 
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numpy import ndarray
-from typing import Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.core.dtypes import DType
-from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
+from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike, Tensors
 
 
 @runtime_checkable
@@ -21,26 +22,650 @@ class TensorBackend(Protocol):
         """The version of the library behind the backend."""
         ...
 
+    def absolute(self, x: TensorLike) -> Tensor:
+        """Returns the absolute value, of a complex number the modulus as a real one."""
+        ...
+
     def add(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 + x2`, element by element; booleans are added as `or`."""
+        """Returns `x1 + x2`; booleans are added as `or`."""
+        ...
+
+    def allclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """Returns a 0-d boolean: whether `isclose` holds everywhere."""
+        ...
+
+    def angle(self, x: TensorLike) -> Tensor:
+        """Returns the angle of each complex number in radians, from -pi to pi."""
+        ...
+
+    def append(self, x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
+        """Returns two tensors joined along an axis; by default both are flattened first."""
+        ...
+
+    def arange(self, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns `start, start + step, …` up to and without `stop`; with one argument from 0 up to it."""
+        ...
+
+    def arccos(self, x: TensorLike) -> Tensor:
+        """Returns the inverse cosine, from 0 to pi."""
+        ...
+
+    def arccosh(self, x: TensorLike) -> Tensor:
+        """Returns the inverse hyperbolic cosine; NaN below 1."""
+        ...
+
+    def arcsin(self, x: TensorLike) -> Tensor:
+        """Returns the inverse sine, from -pi/2 to pi/2."""
+        ...
+
+    def arcsinh(self, x: TensorLike) -> Tensor:
+        """Returns the inverse hyperbolic sine."""
+        ...
+
+    def arctan(self, x: TensorLike) -> Tensor:
+        """Returns the inverse tangent, from -pi/2 to pi/2."""
+        ...
+
+    def arctan2(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the angle of the point (x2, x1) from the first axis, in radians from -pi to pi."""
+        ...
+
+    def arctanh(self, x: TensorLike) -> Tensor:
+        """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1."""
+        ...
+
+    def array(self, x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns a new tensor of the values of `x`, which shares no memory with it."""
+        ...
+
+    def array_equal(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns a 0-d boolean: whether both have the same shape and the same elements."""
+        ...
+
+    def array_split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+        """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
+        ...
+
+    def bitwise_and(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the bits set in both."""
+        ...
+
+    def bitwise_left_shift(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1` shifted left by `x2` bits; 0 from the width of the dtype on."""
+        ...
+
+    def bitwise_not(self, x: TensorLike) -> Tensor:
+        """Returns all bits inverted."""
+        ...
+
+    def bitwise_or(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the bits set in either."""
+        ...
+
+    def bitwise_right_shift(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1` shifted right by `x2` bits, keeping the sign; 0 or -1 from the width of the dtype on."""
+        ...
+
+    def bitwise_xor(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the bits set in exactly one."""
+        ...
+
+    def broadcast_arrays(self, *arrays: TensorLike) -> list[Tensor]:
+        """Returns all tensors broadcast to their common shape."""
+        ...
+
+    def broadcast_shapes(self, *shapes: Shape) -> tuple[int, ...]:
+        """Returns the shape that shapes broadcast to."""
+        ...
+
+    def broadcast_to(self, x: TensorLike, shape: Shape) -> Tensor:
+        """Returns `x` repeated along axes of length 1 to fill a shape; do not write into it."""
         ...
 
     def cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
         """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part."""
         ...
 
+    def cbrt(self, x: TensorLike) -> Tensor:
+        """Returns the real cube root, of negative numbers too."""
+        ...
+
+    def ceil(self, x: TensorLike) -> Tensor:
+        """Returns the smallest integer not below each element; integers stay what they are."""
+        ...
+
+    def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None) -> Tensor:
+        """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
+        ...
+
+    def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:
+        """Returns tensors joined along an axis; with None all are flattened first."""
+        ...
+
+    def conj(self, x: TensorLike) -> Tensor:
+        """Returns the complex conjugate; real tensors are returned as they are."""
+        ...
+
     def convert_to_tensor(self, x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are."""
+        ...
+
+    def copy(self, x: TensorLike) -> Tensor:
+        """Returns a tensor of the same values that shares no memory with `x`."""
+        ...
+
+    def copysign(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the magnitude of `x1` with the sign of `x2`, always floating."""
+        ...
+
+    def cos(self, x: TensorLike) -> Tensor:
+        """Returns the cosine."""
+        ...
+
+    def cosh(self, x: TensorLike) -> Tensor:
+        """Returns the hyperbolic cosine."""
+        ...
+
+    def deg2rad(self, x: TensorLike) -> Tensor:
+        """Returns degrees as radians."""
+        ...
+
+    def diag(self, x: TensorLike, k: int = 0) -> Tensor:
+        """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
+        ...
+
+    def diagonal(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Returns a diagonal of two axes, as the last axis of the result."""
+        ...
+
+    def divide(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 / x2`, always floating: integers take the default float."""
+        ...
+
+    def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 / x2`, and 0 where `x2` is 0."""
         ...
 
     def dtype(self, x: TensorLike) -> DType:
         """Returns the neutral dtype of a tensor, or the one a number or list would take."""
         ...
 
+    def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor whose values mean nothing yet; on MLX they are zeros."""
+        ...
+
+    def empty_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor whose values mean nothing yet, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        ...
+
+    def equal(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 == x2`; NaN equals nothing."""
+        ...
+
+    def erf(self, x: TensorLike) -> Tensor:
+        """Returns the error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to x."""
+        ...
+
+    def erfc(self, x: TensorLike) -> Tensor:
+        """Returns `1 - erf(x)`, exact where that is small."""
+        ...
+
+    def erfinv(self, x: TensorLike) -> Tensor:
+        """Returns the inverse of `erf`; infinite at -1 and 1, NaN beyond."""
+        ...
+
+    def eval(self, *trees: Any) -> None:
+        """Computes all tensors in trees now: forces MLX, which is lazy, and is free elsewhere."""
+        ...
+
+    def exp(self, x: TensorLike) -> Tensor:
+        """Returns e to the power of each element."""
+        ...
+
+    def exp2(self, x: TensorLike) -> Tensor:
+        """Returns 2 to the power of each element."""
+        ...
+
+    def expand_dims(self, x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
+        """Returns `x` with axes of length 1 put in at these places of the result."""
+        ...
+
+    def expm1(self, x: TensorLike) -> Tensor:
+        """Returns `exp(x) - 1`, exact near zero."""
+        ...
+
+    def eye(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere."""
+        ...
+
+    def flip(self, x: TensorLike, axis: Axis = None) -> Tensor:
+        """Returns `x` in reverse order along axes, by default all."""
+        ...
+
+    def floor(self, x: TensorLike) -> Tensor:
+        """Returns the largest integer not above each element; integers stay what they are."""
+        ...
+
+    def floor_divide(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the largest integer not above `x1 / x2`, in the promoted dtype."""
+        ...
+
+    def fmax(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the larger of the two, of a NaN and a number the number."""
+        ...
+
+    def fmin(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the smaller of the two, of a NaN and a number the number."""
+        ...
+
+    def fmod(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
+        ...
+
+    def full(self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
+        ...
+
+    def full_like(self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        ...
+
+    def get_available_devices(self) -> list[str]:
+        """Returns the names of the devices there are, the CPU first."""
+        ...
+
+    def get_default_device(self) -> str:
+        """Returns the name of the device new tensors are made on."""
+        ...
+
+    def get_device(self, x: TensorLike) -> str:
+        """Returns the name of the device a tensor is on; MLX's unified memory belongs to the default device."""
+        ...
+
+    def get_item(self, x: TensorLike, key: object) -> Tensor:
+        """Returns `x[key]`: integers, slices (negative steps too), None, Ellipsis, integer and boolean tensors or lists."""
+        ...
+
+    def greater(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 > x2`."""
+        ...
+
+    def greater_equal(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 >= x2`."""
+        ...
+
+    def heaviside(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN."""
+        ...
+
+    def hstack(self, xs: Tensors) -> Tensor:
+        """Returns tensors joined along the second axis, vectors along the first."""
+        ...
+
+    def hypot(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `sqrt(x1**2 + x2**2)` without overflow on the way."""
+        ...
+
+    def identity(self, n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the (n, n) unit matrix."""
+        ...
+
+    def imag(self, x: TensorLike) -> Tensor:
+        """Returns the imaginary part, of real tensors zeros."""
+        ...
+
+    def is_tensor(self, x: Any) -> bool:
+        """Returns whether `x` is a tensor of the active backend; never converts it."""
+        ...
+
+    def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves."""
+        ...
+
+    def isfinite(self, x: TensorLike) -> Tensor:
+        """Returns where elements are neither NaN nor infinite."""
+        ...
+
+    def isinf(self, x: TensorLike) -> Tensor:
+        """Returns where elements are infinite."""
+        ...
+
+    def isnan(self, x: TensorLike) -> Tensor:
+        """Returns where elements are NaN."""
+        ...
+
+    def isneginf(self, x: TensorLike) -> Tensor:
+        """Returns where elements are negative infinity."""
+        ...
+
+    def isposinf(self, x: TensorLike) -> Tensor:
+        """Returns where elements are positive infinity."""
+        ...
+
+    def less(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 < x2`."""
+        ...
+
+    def less_equal(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 <= x2`."""
+        ...
+
+    def linspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
+        ...
+
+    def log(self, x: TensorLike) -> Tensor:
+        """Returns the natural logarithm; -inf of 0, NaN below."""
+        ...
+
+    def log10(self, x: TensorLike) -> Tensor:
+        """Returns the logarithm to base 10."""
+        ...
+
+    def log1p(self, x: TensorLike) -> Tensor:
+        """Returns `log(1 + x)`, exact near zero."""
+        ...
+
+    def log2(self, x: TensorLike) -> Tensor:
+        """Returns the logarithm to base 2."""
+        ...
+
+    def logaddexp(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `log(exp(x1) + exp(x2))` without overflow."""
+        ...
+
+    def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns whether both are non-zero."""
+        ...
+
+    def logical_not(self, x: TensorLike) -> Tensor:
+        """Returns whether each element is zero."""
+        ...
+
+    def logical_or(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns whether at least one is non-zero."""
+        ...
+
+    def logical_xor(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns whether exactly one is non-zero."""
+        ...
+
+    def logspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns `base` to the powers `linspace(start, stop, num)`."""
+        ...
+
+    def matrix_transpose(self, x: TensorLike) -> Tensor:
+        """Returns `x` with its last two axes exchanged."""
+        ...
+
+    def maximum(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the larger of the two; NaN if either is NaN."""
+        ...
+
+    def memory_info(self, device: DeviceLike | None = None) -> dict[str, int]:
+        """Returns bytes in use by tensors, reserved and in all: `{"used", "reserved", "total"}`; -1 for what is not known."""
+        ...
+
+    def meshgrid(self, *xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> list[Tensor]:
+        """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped."""
+        ...
+
+    def minimum(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the smaller of the two; NaN if either is NaN."""
+        ...
+
+    def mod(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the remainder of `floor_divide`, with the sign of the divisor."""
+        ...
+
+    def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        """Returns `x` with axes moved to new places, the others keeping their order."""
+        ...
+
+    def multiply(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 * x2`; booleans are multiplied as `and`."""
+        ...
+
+    def nan_to_num(self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+        """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype."""
+        ...
+
+    def ndim(self, x: TensorLike) -> int:
+        """Returns the number of axes."""
+        ...
+
+    def negative(self, x: TensorLike) -> Tensor:
+        """Returns `-x`; unsigned integers wrap."""
+        ...
+
+    def nonzero(self, x: TensorLike) -> tuple[Tensor, ...]:
+        """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX."""
+        ...
+
+    def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 != x2`; NaN differs from everything."""
+        ...
+
+    def one_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns 1 at each class and 0 elsewhere, along a new axis; a class outside gives zeros."""
+        ...
+
+    def ones(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor of ones."""
+        ...
+
+    def ones_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor of ones in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        ...
+
+    def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: float | None = None) -> Tensor:
+        """Returns `x` with so many elements put before and after each axis."""
+        ...
+
+    def positive(self, x: TensorLike) -> Tensor:
+        """Returns `x`."""
+        ...
+
+    def power(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 ** x2`."""
+        ...
+
+    def rad2deg(self, x: TensorLike) -> Tensor:
+        """Returns radians as degrees."""
+        ...
+
+    def ravel(self, x: TensorLike) -> Tensor:
+        """Returns all elements on one axis."""
+        ...
+
+    def real(self, x: TensorLike) -> Tensor:
+        """Returns the real part; real tensors are returned as they are."""
+        ...
+
+    def reciprocal(self, x: TensorLike) -> Tensor:
+        """Returns `1 / x`; integers take the default float."""
+        ...
+
+    def repeat(self, x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+        """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
+        ...
+
+    def reshape(self, x: TensorLike, newshape: Shape) -> Tensor:
+        """Returns the same elements in another shape; one length may be -1, which is then inferred."""
+        ...
+
+    def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+        """Returns `x` shifted along axes, what leaves at one end coming back at the other; with None over the flattened `x`."""
+        ...
+
+    def rot90(self, x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+        """Returns `x` turned by k right angles, from the first axis towards the second."""
+        ...
+
+    def round(self, x: TensorLike, decimals: int = 0) -> Tensor:
+        """Returns each element rounded to so many decimals, halves to the even neighbour; integers stay what they are."""
+        ...
+
+    def rsqrt(self, x: TensorLike) -> Tensor:
+        """Returns `1 / sqrt(x)`; integers take the default float."""
+        ...
+
+    def scatter(self, indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
+        """Returns zeros of a shape with values added at indices, which repeat where they do."""
+        ...
+
+    def scatter_update(self, x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
+        ...
+
+    def set_default_device(self, device: DeviceLike | None) -> None:
+        """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice."""
+        ...
+
+    def shape(self, x: TensorLike) -> tuple[int, ...]:
+        """Returns the shape."""
+        ...
+
+    def sign(self, x: TensorLike) -> Tensor:
+        """Returns -1, 0 or 1 (NaN for NaN), of a complex number `x / abs(x)`."""
+        ...
+
+    def signbit(self, x: TensorLike) -> Tensor:
+        """Returns whether the sign is negative, of -0.0 too."""
+        ...
+
     def sin(self, x: TensorLike) -> Tensor:
-        """Returns the sine of each element, an angle in radians."""
+        """Returns the sine."""
+        ...
+
+    def sinc(self, x: TensorLike) -> Tensor:
+        """Returns `sin(pi x) / (pi x)`, and 1 at 0."""
+        ...
+
+    def sinh(self, x: TensorLike) -> Tensor:
+        """Returns the hyperbolic sine."""
+        ...
+
+    def size(self, x: TensorLike) -> int:
+        """Returns the number of elements."""
+        ...
+
+    def slice(self, x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
+        """Returns the block of a shape that begins at these indices."""
+        ...
+
+    def slice_update(self, x: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
+        """Returns `x` with the block that begins at these indices replaced."""
+        ...
+
+    def split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+        """Returns `x` cut along an axis into equal parts, or before each of these indices."""
+        ...
+
+    def sqrt(self, x: TensorLike) -> Tensor:
+        """Returns the square root; NaN below zero. Integers take the default float."""
+        ...
+
+    def square(self, x: TensorLike) -> Tensor:
+        """Returns `x * x`."""
+        ...
+
+    def squeeze(self, x: TensorLike, axis: Axis = None) -> Tensor:
+        """Returns `x` without these axes of length 1, by default without all such."""
+        ...
+
+    def stack(self, xs: Tensors, axis: int = 0) -> Tensor:
+        """Returns tensors of one shape joined along a new axis."""
+        ...
+
+    def step(self, x: TensorLike) -> Tensor:
+        """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
+        ...
+
+    def subtract(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1 - x2`."""
+        ...
+
+    def swapaxes(self, x: TensorLike, axis1: int, axis2: int) -> Tensor:
+        """Returns `x` with two axes exchanged."""
+        ...
+
+    def synchronize(self, device: DeviceLike | None = None) -> None:
+        """Returns when all work queued on a device (the default one) is done."""
+        ...
+
+    def take(self, x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None = None) -> Tensor:
+        """Returns the slices of `x` at indices along an axis; with None of the flattened `x`."""
+        ...
+
+    def take_along_axis(self, x: TensorLike, indices: Tensor | Sequence[int], axis: int | None = -1) -> Tensor:
+        """Returns elements of `x` by indices that vary along with the other axes, as `argsort` gives them."""
+        ...
+
+    def tan(self, x: TensorLike) -> Tensor:
+        """Returns the tangent."""
+        ...
+
+    def tanh(self, x: TensorLike) -> Tensor:
+        """Returns the hyperbolic tangent."""
+        ...
+
+    def tile(self, x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
+        """Returns `x` repeated as a whole, so often along each axis."""
+        ...
+
+    def to_device(self, x: TensorLike, device: DeviceLike) -> Tensor:
+        """Returns `x` on a device; `x` itself if it is there."""
         ...
 
     def to_numpy(self, x: TensorLike) -> ndarray:
         """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need."""
+        ...
+
+    def transpose(self, x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
+        """Returns `x` with its axes in another order, by default reversed."""
+        ...
+
+    def tri(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns an (N, M) matrix of ones on and below the k-th diagonal."""
+        ...
+
+    def tril(self, x: TensorLike, k: int = 0) -> Tensor:
+        """Returns matrices with what is above the k-th diagonal set to zero."""
+        ...
+
+    def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the row and column indices (int64) on and below the k-th diagonal of an (n, m) matrix."""
+        ...
+
+    def triu(self, x: TensorLike, k: int = 0) -> Tensor:
+        """Returns matrices with what is below the k-th diagonal set to zero."""
+        ...
+
+    def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the row and column indices (int64) on and above the k-th diagonal of an (n, m) matrix."""
+        ...
+
+    def trunc(self, x: TensorLike) -> Tensor:
+        """Returns each element rounded towards zero; integers stay what they are."""
+        ...
+
+    def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
+        """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
+        ...
+
+    def vstack(self, xs: Tensors) -> Tensor:
+        """Returns tensors joined along the first axis, vectors as rows."""
+        ...
+
+    def where(self, condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `x1` where the condition holds, else `x2`; a condition of numbers holds where they are not 0."""
+        ...
+
+    def zeros(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor of zeros."""
+        ...
+
+    def zeros_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns a tensor of zeros in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...

@@ -1,3 +1,204 @@
-"""Comparisons and logic, element by element."""
+"""Comparisons and logic, element by element; the results are booleans.
+
+Shape: operands are broadcast. Dtype: operands are promoted before they are compared; Python numbers are weak.
+"""
 
 from __future__ import annotations
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Operand, Tensor, TensorLike
+
+
+@op
+def equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 == x2`; NaN equals nothing.
+
+    Example:
+        >>> ops.equal([1, 2], [1, 3]).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def not_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 != x2`; NaN differs from everything.
+
+    Example:
+        >>> ops.not_equal([1, 2], [1, 3]).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def less(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 < x2`.
+
+    Example:
+        >>> ops.less([1, 2], 2).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def less_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 <= x2`.
+
+    Example:
+        >>> ops.less_equal([1, 3], 2).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def greater(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 > x2`.
+
+    Example:
+        >>> ops.greater([1, 3], 2).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def greater_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `x1 >= x2`.
+
+    Example:
+        >>> ops.greater_equal([1, 2], 2).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def logical_and(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether both are non-zero.
+
+    Example:
+        >>> ops.logical_and([True, False], True).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def logical_or(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether at least one is non-zero.
+
+    Example:
+        >>> ops.logical_or([True, False], False).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def logical_xor(x1: Operand, x2: Operand) -> Tensor:
+    """Returns whether exactly one is non-zero.
+
+    Example:
+        >>> ops.logical_xor([True, False], True).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def logical_not(x: TensorLike) -> Tensor:
+    """Returns whether each element is zero.
+
+    Example:
+        >>> ops.logical_not([True, False]).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def isnan(x: TensorLike) -> Tensor:
+    """Returns where elements are NaN.
+
+    Example:
+        >>> ops.isnan([1.0, float('nan')]).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def isinf(x: TensorLike) -> Tensor:
+    """Returns where elements are infinite.
+
+    Example:
+        >>> ops.isinf([1.0, float('inf')]).tolist()
+        [False, True]
+    """
+    ...
+
+
+@op
+def isfinite(x: TensorLike) -> Tensor:
+    """Returns where elements are neither NaN nor infinite.
+
+    Example:
+        >>> ops.isfinite([1.0, float('inf')]).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def isposinf(x: TensorLike) -> Tensor:
+    """Returns where elements are positive infinity."""
+    return equal(x, float("inf"))
+
+
+@op
+def isneginf(x: TensorLike) -> Tensor:
+    """Returns where elements are negative infinity."""
+    return equal(x, float("-inf"))
+
+
+@op
+def isclose(
+    x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves.
+
+    Args:
+        equal_nan: whether NaN is close to NaN.
+
+    Example:
+        >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
+        [True, False]
+    """
+    ...
+
+
+@op
+def allclose(
+    x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
+    """Returns a 0-d boolean: whether `isclose` holds everywhere.
+
+    Example:
+        >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
+        False
+    """
+    ...
+
+
+@op
+def array_equal(x1: Operand, x2: Operand) -> Tensor:
+    """Returns a 0-d boolean: whether both have the same shape and the same elements.
+
+    Example:
+        >>> bool(ops.array_equal([1, 2], [1, 2]))
+        True
+    """
+    ...

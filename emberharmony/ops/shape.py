@@ -1,3 +1,288 @@
-"""Changing the shape: reshaping, transposing, joining, splitting, repeating."""
+"""Changing the shape: reshaping, transposing, joining, splitting, repeating.
+
+Axes count from -ndim to ndim - 1; one out of range, or named twice, raises `AxisError`. Dtype: that of the input; joined
+tensors are promoted.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors
+
+
+@op
+def reshape(x: TensorLike, newshape: Shape) -> Tensor:
+    """Returns the same elements in another shape; one length may be -1, which is then inferred.
+
+    Raises: ShapeError if the number of elements differs.
+
+    Example:
+        >>> ops.reshape([1, 2, 3, 4], (2, -1)).tolist()
+        [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op
+def ravel(x: TensorLike) -> Tensor:
+    """Returns all elements on one axis.
+
+    Example:
+        >>> ops.ravel([[1, 2], [3, 4]]).tolist()
+        [1, 2, 3, 4]
+    """
+    return reshape(x, -1)
+
+
+@op
+def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
+    """Returns `x` with its axes in another order, by default reversed.
+
+    Example:
+        >>> ops.transpose([[1, 2], [3, 4]]).tolist()
+        [[1, 3], [2, 4]]
+    """
+    ...
+
+
+permute_dims = alias("permute_dims", transpose)
+
+
+@op
+def matrix_transpose(x: TensorLike) -> Tensor:
+    """Returns `x` with its last two axes exchanged.
+
+    Raises: ShapeError below two axes.
+    """
+    ...
+
+
+@op
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Returns `x` with two axes exchanged."""
+    ...
+
+
+@op
+def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Returns `x` with axes moved to new places, the others keeping their order."""
+    ...
+
+
+@op
+def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
+    """Returns `x` with axes of length 1 put in at these places of the result.
+
+    Example:
+        >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
+        (1, 2, 1)
+    """
+    ...
+
+
+@op
+def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Returns `x` without these axes of length 1, by default without all such.
+
+    Raises: ShapeError if an axis named is longer.
+
+    Example:
+        >>> ops.shape(ops.squeeze([[[1], [2]]]))
+        (2,)
+    """
+    ...
+
+
+@op
+def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
+    """Returns `x` repeated along axes of length 1 to fill a shape; do not write into it.
+
+    Raises: ShapeError.
+    """
+    ...
+
+
+@op
+def broadcast_arrays(*arrays: TensorLike) -> list[Tensor]:
+    """Returns all tensors broadcast to their common shape.
+
+    Raises: ShapeError.
+    """
+    ...
+
+
+@op
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """Returns the shape that shapes broadcast to.
+
+    Raises: ShapeError.
+
+    Example:
+        >>> ops.broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    ...
+
+
+@op
+def concatenate(xs: Tensors, axis: int | None = 0) -> Tensor:
+    """Returns tensors joined along an axis; with None all are flattened first.
+
+    Raises: ShapeError if their other axes differ, or if there is none.
+
+    Example:
+        >>> ops.concatenate([[1, 2], [3]]).tolist()
+        [1, 2, 3]
+    """
+    ...
+
+
+concat = alias("concat", concatenate)
+
+
+@op
+def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns two tensors joined along an axis; by default both are flattened first."""
+    return concatenate([x1, x2], axis)
+
+
+@op
+def stack(xs: Tensors, axis: int = 0) -> Tensor:
+    """Returns tensors of one shape joined along a new axis.
+
+    Raises: ShapeError if the shapes differ, or if there is none.
+
+    Example:
+        >>> ops.stack([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op
+def hstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the second axis, vectors along the first."""
+    return concatenate(xs, 0 if len(xs[0].shape) <= 1 else 1)
+
+
+@op
+def vstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the first axis, vectors as rows."""
+    return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
+
+
+@op
+def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Returns `x` cut along an axis into equal parts, or before each of these indices.
+
+    Raises: ShapeError if equal parts are impossible.
+
+    Example:
+        >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
+        [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op
+def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
+    if not isinstance(indices_or_sections, int):
+        return split(x, indices_or_sections, axis)
+    each, longer = divmod(x.shape[axis], indices_or_sections)
+    ends = [i * each + min(i, longer) for i in range(1, indices_or_sections)]
+    return split(x, ends, axis)
+
+
+@op
+def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
+    """Returns the slices of `x` along an axis; `num`, if given, must be its length.
+
+    Raises: ShapeError.
+
+    Example:
+        >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
+    """
+    ...
+
+
+@op
+def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
+    """Returns `x` repeated as a whole, so often along each axis.
+
+    Example:
+        >>> ops.tile([1, 2], 2).tolist()
+        [1, 2, 1, 2]
+    """
+    ...
+
+
+@op
+def repeat(x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`.
+
+    Example:
+        >>> ops.repeat([1, 2], 2).tolist()
+        [1, 1, 2, 2]
+    """
+    ...
+
+
+@op
+def flip(x: TensorLike, axis: Axis = None) -> Tensor:
+    """Returns `x` in reverse order along axes, by default all.
+
+    Example:
+        >>> ops.flip([1, 2, 3]).tolist()
+        [3, 2, 1]
+    """
+    ...
+
+
+@op
+def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
+    """Returns `x` shifted along axes, what leaves at one end coming back at the other; with None over the flattened `x`.
+
+    Example:
+        >>> ops.roll([1, 2, 3], 1).tolist()
+        [3, 1, 2]
+    """
+    ...
+
+
+@op
+def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """Returns `x` turned by k right angles, from the first axis towards the second."""
+    k %= 4
+    if k == 0:
+        return x
+    if k == 2:
+        return flip(x, axes)
+    return flip(swapaxes(x, *axes), axes[0]) if k == 1 else swapaxes(flip(x, axes[0]), *axes)
+
+
+@op
+def pad(
+    x: TensorLike,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: Literal["constant", "reflect", "symmetric", "edge", "wrap"] = "constant",
+    constant_values: float | None = None,
+) -> Tensor:
+    """Returns `x` with so many elements put before and after each axis.
+
+    Args:
+        pad_width: one number; (before, after) for all axes; or such a pair for each axis.
+        mode: "constant" (by default zeros), "edge" (the last element), "reflect" (mirrored without the edge), "symmetric"
+            (mirrored with it), "wrap" (periodic).
+
+    Raises: ArgumentError for another mode or values without "constant"; ShapeError for widths that do not fit.
+
+    Example:
+        >>> ops.pad([1, 2], 1).tolist()
+        [0, 1, 2, 0]
+    """
+    ...

@@ -1,10 +1,12 @@
-"""Tensors as such: conversion in and out, copies, casts, evaluation."""
+"""Tensors as such: conversion in and out, casts, copies, evaluation."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy import ndarray
 
-from emberharmony.core.dispatch import op
+from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike
 
 
@@ -23,6 +25,9 @@ def convert_to_tensor(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     ...
 
 
+asarray = alias("asarray", convert_to_tensor)
+
+
 @op
 def to_numpy(x: TensorLike) -> ndarray:
     """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need.
@@ -36,6 +41,9 @@ def to_numpy(x: TensorLike) -> ndarray:
     ...
 
 
+convert_to_numpy = alias("convert_to_numpy", to_numpy)
+
+
 @op
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part.
@@ -43,5 +51,77 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     Example:
         >>> ops.cast([1.7, -1.7], "int32").tolist()
         [1, -1]
+    """
+    ...
+
+astype = alias("astype", cast)
+
+
+@op
+def copy(x: TensorLike) -> Tensor:
+    """Returns a tensor of the same values that shares no memory with `x`."""
+    ...
+
+
+@op
+def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns a new tensor of the values of `x`, which shares no memory with it.
+
+    Example:
+        >>> ops.array([1, 2]).tolist()
+        [1, 2]
+    """
+    return copy(convert_to_tensor(x, dtype))
+
+
+@op
+def is_tensor(x: Any) -> bool:
+    """Returns whether `x` is a tensor of the active backend; never converts it.
+
+    Example:
+        >>> ops.is_tensor([1, 2]), ops.is_tensor(ops.zeros(2))
+        (False, True)
+    """
+    ...
+
+
+@op
+def shape(x: TensorLike) -> tuple[int, ...]:
+    """Returns the shape.
+
+    Example:
+        >>> ops.shape([[1, 2, 3]])
+        (1, 3)
+    """
+    ...
+
+
+@op
+def ndim(x: TensorLike) -> int:
+    """Returns the number of axes.
+
+    Example:
+        >>> ops.ndim([[1, 2, 3]])
+        2
+    """
+    ...
+
+
+@op
+def size(x: TensorLike) -> int:
+    """Returns the number of elements.
+
+    Example:
+        >>> ops.size([[1, 2, 3]])
+        3
+    """
+    ...
+
+
+@op
+def eval(*trees: Any) -> None:
+    """Computes all tensors in trees now: forces MLX, which is lazy, and is free elsewhere.
+
+    Raises: what computing them raises.
     """
     ...

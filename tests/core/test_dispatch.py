@@ -17,7 +17,7 @@ from emberharmony.core import dispatch, natives
 from emberharmony.core.errors import BackendMismatchError, EmberError, ShapeError
 from emberharmony.ops import add, sin
 
-SOURCE = Path(inspect.getsourcefile(sin) or "")
+SOURCE = Path(inspect.getsourcefile(add) or "")
 
 
 def test_an_op_is_a_plain_function_with_the_declared_signature() -> None:

@@ -56,4 +56,4 @@ def test_aliases_are_the_op_itself() -> None:
 
 
 def test_op_spec_prints_what_it_is() -> None:
-    assert repr(OPS["sin"]) == "OpSpec('sin', primitive, category='math')"
+    assert repr(OPS["sin"]) == "OpSpec('sin', primitive, category='elementary')"

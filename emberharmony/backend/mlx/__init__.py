@@ -11,6 +11,7 @@ from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.devices_ops import MLXDevicesOps
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.dtypes_ops import MLXDtypesOps
+from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.image_ops import MLXImageOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
@@ -28,6 +29,7 @@ from emberharmony.core import errors
 
 class MLXBackend(
     MLXMathOps,
+    MLXElementaryOps,
     MLXReductionOps,
     MLXStatisticsOps,
     MLXComparisonOps,

@@ -1,5 +1,39 @@
-"""Bitwise ops on integers and booleans, on MLX."""
+"""Bitwise ops, on MLX."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import promotion
+
+_INEXACT = ("float", "complex")
+
+
+def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+    """Returns where a shift count leaves the width, and the counts made safe: the processor takes them modulo it."""
+    outside = (x2 < 0) | (x2 >= x1.dtype.size * 8)
+    return outside, mx.where(outside, mx.array(0, x2.dtype), x2)
+
+
+def _left(x1: mx.array, x2: mx.array) -> mx.array:
+    outside, count = _outside(x1, x2)
+    return mx.where(outside, mx.zeros_like(x1), mx.left_shift(x1, count))
+
+
+def _right(x1: mx.array, x2: mx.array) -> mx.array:
+    outside, count = _outside(x1, x2)
+    filled = -(x1 < 0).astype(x1.dtype)
+    return mx.where(outside, filled, mx.right_shift(x1, count))
 
 
 class MLXBitwiseOps:
     """Holds the ops of `ops/bitwise.py`."""
+
+    bitwise_and = staticmethod(promotion.binary(mx.bitwise_and, kinds=_INEXACT))
+    bitwise_or = staticmethod(promotion.binary(mx.bitwise_or, kinds=_INEXACT))
+    bitwise_xor = staticmethod(promotion.binary(mx.bitwise_xor, kinds=_INEXACT))
+    bitwise_left_shift = staticmethod(promotion.binary(_left, kinds=("bool", *_INEXACT), direct=False))
+    bitwise_right_shift = staticmethod(promotion.binary(_right, kinds=("bool", *_INEXACT), direct=False))
+
+    @staticmethod
+    def bitwise_not(x: mx.array) -> mx.array:
+        promotion.refuse(x, _INEXACT)
+        return mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x)

@@ -1,5 +1,43 @@
-"""Comparisons and logic, element by element, on MLX."""
+"""Comparisons and logic, on MLX."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import promotion
 
 
 class MLXComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
+
+    equal = staticmethod(promotion.binary(mx.equal))
+    not_equal = staticmethod(promotion.binary(mx.not_equal))
+    less = staticmethod(promotion.binary(mx.less))
+    less_equal = staticmethod(promotion.binary(mx.less_equal))
+    greater = staticmethod(promotion.binary(mx.greater))
+    greater_equal = staticmethod(promotion.binary(mx.greater_equal))
+    logical_and = staticmethod(mx.logical_and)
+    logical_or = staticmethod(mx.logical_or)
+    logical_not = staticmethod(mx.logical_not)
+    isnan = staticmethod(mx.isnan)
+    isinf = staticmethod(mx.isinf)
+    isfinite = staticmethod(mx.isfinite)
+
+    @staticmethod
+    def logical_xor(x1: mx.array, x2: mx.array) -> mx.array:
+        a, b = promotion.common(x1, x2)
+        return (a != 0) != (b != 0)
+
+    @staticmethod
+    def isclose(
+        x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> mx.array:
+        return mx.isclose(*promotion.common(x1, x2, inexact=True), rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    @staticmethod
+    def allclose(
+        x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> mx.array:
+        return mx.allclose(*promotion.common(x1, x2, inexact=True), rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    @staticmethod
+    def array_equal(x1: mx.array, x2: mx.array) -> mx.array:
+        return mx.array_equal(*promotion.common(x1, x2))

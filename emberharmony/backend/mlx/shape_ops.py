@@ -1,5 +1,139 @@
-"""Changing the shape: reshaping, transposing, joining, splitting, repeating, on MLX."""
+"""Changing the shape, on MLX."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.indices import (
+    as_shape,
+    broadcast_shapes,
+    check_pad,
+    cuts,
+    joinable,
+    matrices,
+    pad_indices,
+    pad_pairs,
+    squeezed,
+)
+from emberharmony.backend.mlx.dtypes import cast, promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.core.errors import AxisError, ShapeError
+
+
+def _inferred(size: int, newshape: Any) -> tuple[int, ...]:
+    """Returns a shape with its -1 replaced, which MLX refuses for empty tensors."""
+    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    if shape.count(-1) != 1:
+        return shape
+    rest = int(np.prod([n for n in shape if n != -1]))
+    if rest == 0 or size % rest:
+        raise ShapeError(f"{size} elements do not fill shape {shape}")
+    return tuple(size // rest if n == -1 else n for n in shape)
 
 
 class MLXShapeOps:
     """Holds the ops of `ops/shape.py`."""
+
+    swapaxes = staticmethod(mx.swapaxes)
+    broadcast_shapes = staticmethod(broadcast_shapes)
+
+    @staticmethod
+    def reshape(x: mx.array, newshape: Any) -> mx.array:
+        return mx.reshape(x, _inferred(x.size, newshape))
+
+    @staticmethod
+    def transpose(x: mx.array, axes: Sequence[int] | None = None) -> mx.array:
+        return mx.transpose(x, axes)
+
+    @staticmethod
+    def matrix_transpose(x: mx.array) -> mx.array:
+        return mx.swapaxes(matrices(x), -1, -2)
+
+    @staticmethod
+    def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
+        sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
+        if len(sources) != len(places):
+            raise AxisError(f"{len(sources)} axes cannot move to {len(places)} places")
+        order = [axis for axis in range(x.ndim) if axis not in sources]
+        for place, axis in sorted(zip(places, sources, strict=True)):
+            order.insert(place, axis)
+        return mx.transpose(x, order)
+
+    @staticmethod
+    def expand_dims(x: mx.array, axis: Any = 0) -> mx.array:
+        return mx.expand_dims(x, axis if isinstance(axis, int) else normalized(axis, x.ndim + len(axis)))
+
+    @staticmethod
+    def squeeze(x: mx.array, axis: Any = None) -> mx.array:
+        if axis is None:
+            return mx.squeeze(x)
+        return mx.reshape(x, squeezed(x.shape, normalized(axis, x.ndim)))
+
+    @staticmethod
+    def broadcast_to(x: mx.array, shape: Any) -> mx.array:
+        return mx.broadcast_to(x, as_shape(shape))
+
+    @staticmethod
+    def broadcast_arrays(*arrays: mx.array) -> list[mx.array]:
+        return list(mx.broadcast_arrays(*arrays))
+
+    @staticmethod
+    def concatenate(xs: list[mx.array], axis: int | None = 0) -> mx.array:
+        tensors = promotion.common(*joinable(xs))
+        if axis is None:
+            return mx.concatenate([x.reshape(-1) for x in tensors])
+        return mx.concatenate(tensors, axis)
+
+    @staticmethod
+    def stack(xs: list[mx.array], axis: int = 0) -> mx.array:
+        return mx.stack(promotion.common(*joinable(xs)), axis)
+
+    @staticmethod
+    def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
+        (axis,) = normalized(axis, x.ndim)
+        head = (slice(None),) * axis
+        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+
+    @staticmethod
+    def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> list[mx.array]:
+        (axis,) = normalized(axis, x.ndim)
+        if num not in (None, x.shape[axis]):
+            raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+        return [mx.squeeze(part, axis) for part in mx.split(x, x.shape[axis], axis)] if x.shape[axis] else []
+
+    @staticmethod
+    def tile(x: mx.array, repeats: int | Sequence[int]) -> mx.array:
+        return mx.tile(x, repeats)
+
+    @staticmethod
+    def repeat(x: mx.array, repeats: int | Sequence[int], axis: int | None = None) -> mx.array:
+        if isinstance(repeats, int):
+            return mx.repeat(x, repeats, axis)
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = normalized(axis, x.ndim)
+        counts = np.broadcast_to(np.asarray(repeats), (x.shape[axis],))
+        return mx.take(x, mx.array(np.repeat(np.arange(x.shape[axis]), counts)), axis)
+
+    @staticmethod
+    def flip(x: mx.array, axis: Any = None) -> mx.array:
+        axes = normalized(axis, x.ndim)
+        return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))] if axes else x
+
+    @staticmethod
+    def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
+        return mx.roll(x, shift, axis)
+
+    @staticmethod
+    def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:
+        check_pad(mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        if mode == "constant":
+            value = cast(mx.array(0 if constant_values is None else constant_values), x.dtype)
+            return mx.pad(x, pairs, constant_values=value)
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                x = mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis)
+        return x

@@ -12,6 +12,7 @@ from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
 from emberharmony.backend.numpy.devices_ops import NumpyDevicesOps
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.numpy.dtypes_ops import NumpyDtypesOps
+from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.image_ops import NumpyImageOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
@@ -29,6 +30,7 @@ from emberharmony.core import errors
 
 class NumpyBackend(
     NumpyMathOps,
+    NumpyElementaryOps,
     NumpyReductionOps,
     NumpyStatisticsOps,
     NumpyComparisonOps,

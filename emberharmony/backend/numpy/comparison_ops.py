@@ -1,5 +1,43 @@
-"""Comparisons and logic, element by element, on NumPy."""
+"""Comparisons and logic, on NumPy."""
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import promotion
+
+
+def _close(
+    x1: np.ndarray, x2: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> np.ndarray:
+    a, b = promotion.common(x1, x2)
+    if a.dtype.kind in "biu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 class NumpyComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
+
+    equal = staticmethod(promotion.binary(np.equal))
+    not_equal = staticmethod(promotion.binary(np.not_equal))
+    less = staticmethod(promotion.binary(np.less))
+    less_equal = staticmethod(promotion.binary(np.less_equal))
+    greater = staticmethod(promotion.binary(np.greater))
+    greater_equal = staticmethod(promotion.binary(np.greater_equal))
+    logical_and = staticmethod(np.logical_and)
+    logical_or = staticmethod(np.logical_or)
+    logical_xor = staticmethod(np.logical_xor)
+    logical_not = staticmethod(np.logical_not)
+    isnan = staticmethod(np.isnan)
+    isinf = staticmethod(np.isinf)
+    isfinite = staticmethod(np.isfinite)
+    isclose = staticmethod(_close)
+
+    @staticmethod
+    def allclose(
+        x1: np.ndarray, x2: np.ndarray, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> np.ndarray:
+        return np.asarray(_close(x1, x2, rtol, atol, equal_nan).all())
+
+    @staticmethod
+    def array_equal(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        return np.asarray(np.array_equal(*promotion.common(x1, x2)))

@@ -1,5 +1,84 @@
-"""Changing the shape: reshaping, transposing, joining, splitting, repeating, on NumPy."""
+"""Changing the shape, on NumPy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.indices import as_shape, broadcast_shapes, check_pad, cuts, joinable, matrices, pad_pairs, squeezed
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.core.errors import ShapeError
 
 
 class NumpyShapeOps:
     """Holds the ops of `ops/shape.py`."""
+
+    reshape = staticmethod(lambda x, newshape: x.reshape(newshape))
+    transpose = staticmethod(lambda x, axes=None: x.transpose(axes))
+    swapaxes = staticmethod(lambda x, axis1, axis2: x.swapaxes(axis1, axis2))
+    moveaxis = staticmethod(np.moveaxis)
+    flip = staticmethod(np.flip)
+    roll = staticmethod(np.roll)
+
+    @staticmethod
+    def matrix_transpose(x: np.ndarray) -> np.ndarray:
+        return matrices(x).swapaxes(-1, -2)
+
+    @staticmethod
+    def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
+        return np.expand_dims(x, axis)
+
+    @staticmethod
+    def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
+        if axis is None:
+            return x.squeeze()
+        return x.reshape(squeezed(x.shape, normalized(axis, x.ndim)))
+
+    @staticmethod
+    def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
+        return np.broadcast_to(x, as_shape(shape))
+
+    @staticmethod
+    def broadcast_arrays(*arrays: np.ndarray) -> list[np.ndarray]:
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        return [np.broadcast_to(x, shape) for x in arrays]
+
+    broadcast_shapes = staticmethod(broadcast_shapes)
+
+    @staticmethod
+    def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
+        return np.concatenate(promotion.common(*joinable(xs)), axis)
+
+    @staticmethod
+    def stack(xs: list[np.ndarray], axis: int = 0) -> np.ndarray:
+        return np.stack(promotion.common(*joinable(xs)), axis)
+
+    @staticmethod
+    def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
+        (axis,) = normalized(axis, x.ndim)
+        head = (slice(None),) * axis
+        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+
+    @staticmethod
+    def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> list[np.ndarray]:
+        (axis,) = normalized(axis, x.ndim)
+        if num not in (None, x.shape[axis]):
+            raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+        return [np.asarray(part) for part in np.moveaxis(x, axis, 0)]
+
+    @staticmethod
+    def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
+        return np.tile(x, repeats)
+
+    @staticmethod
+    def repeat(x: np.ndarray, repeats: int | Sequence[int], axis: int | None = None) -> np.ndarray:
+        return np.repeat(x, repeats, axis)
+
+    @staticmethod
+    def pad(x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> np.ndarray:
+        check_pad(mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        if mode == "constant":
+            return np.pad(x, pairs, constant_values=0 if constant_values is None else constant_values)
+        return np.pad(x, pairs, mode)  # type: ignore[call-overload]

@@ -8,9 +8,10 @@ from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
 from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
-from emberharmony.backend.torch.devices_ops import TorchDevicesOps
+from emberharmony.backend.torch.devices_ops import place, TorchDevicesOps
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.backend.torch.dtypes_ops import TorchDtypesOps
+from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.image_ops import TorchImageOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
@@ -28,6 +29,7 @@ from emberharmony.core import errors
 
 class TorchBackend(
     TorchMathOps,
+    TorchElementaryOps,
     TorchReductionOps,
     TorchStatisticsOps,
     TorchComparisonOps,
@@ -79,7 +81,8 @@ class TorchBackend(
             tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
         else:
             tensor = torch.from_numpy(array)
-        return tensor
+        device = place(None)
+        return tensor if device is None else tensor.to(device)
 
 
 BACKEND = TorchBackend

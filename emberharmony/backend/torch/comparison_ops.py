@@ -1,5 +1,44 @@
-"""Comparisons and logic, element by element, on PyTorch."""
+"""Comparisons and logic, on PyTorch."""
+
+import torch
+
+from emberharmony.backend.torch.dtypes import promotion
+
+
+def _close(
+    x1: torch.Tensor, x2: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> torch.Tensor:
+    a, b = promotion.common(x1, x2)
+    if not (a.dtype.is_floating_point or a.dtype.is_complex):
+        a, b = a.to(torch.float64), b.to(torch.float64)
+    return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 class TorchComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
+
+    equal = staticmethod(promotion.binary(torch.eq))
+    not_equal = staticmethod(promotion.binary(torch.ne))
+    less = staticmethod(promotion.binary(torch.lt, ordered=True))
+    less_equal = staticmethod(promotion.binary(torch.le, ordered=True))
+    greater = staticmethod(promotion.binary(torch.gt, ordered=True))
+    greater_equal = staticmethod(promotion.binary(torch.ge, ordered=True))
+    logical_and = staticmethod(promotion.binary(torch.logical_and, weak=False))
+    logical_or = staticmethod(promotion.binary(torch.logical_or, weak=False))
+    logical_xor = staticmethod(promotion.binary(torch.logical_xor, weak=False))
+    logical_not = staticmethod(torch.logical_not)
+    isnan = staticmethod(torch.isnan)
+    isinf = staticmethod(torch.isinf)
+    isfinite = staticmethod(torch.isfinite)
+    isclose = staticmethod(_close)
+
+    @staticmethod
+    def allclose(
+        x1: torch.Tensor, x2: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> torch.Tensor:
+        return _close(x1, x2, rtol, atol, equal_nan).all()
+
+    @staticmethod
+    def array_equal(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        a, b = promotion.common(x1, x2)
+        return torch.tensor(torch.equal(a, b), device=a.device)

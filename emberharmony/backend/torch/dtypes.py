@@ -1,8 +1,10 @@
 """PyTorch's dtypes by neutral name, and the promotion rule PyTorch's ops are bound with."""
 
+from typing import Any
+
 import torch
 
-from emberharmony.backend.promote import Promotion
+from emberharmony.backend.promote import Native, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
@@ -16,7 +18,37 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return x.to(dtype)
 
 
-promotion = Promotion(
+_WIDE = (torch.uint16, torch.uint32, torch.uint64)
+_LOWEST = -(2**63)
+
+
+def _through_int64(native: Native, ordered: bool) -> Native:
+    """Returns a binary op that also takes the unsigned dtypes PyTorch has no kernels for.
+
+    uint64 is computed modulo 2**64; where the order of the values matters, its range is shifted to that of int64.
+    """
+
+    def wide(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        if x1.dtype not in _WIDE:
+            return native(x1, x2)
+        shift = ordered and x1.dtype is torch.uint64
+        a, b = ((x.to(torch.int64) ^ _LOWEST) if shift else x.to(torch.int64) for x in (x1, x2))
+        result = native(a, b)
+        if result.dtype is not torch.int64:
+            return result
+        return (result ^ _LOWEST if shift else result).to(x1.dtype)
+
+    return wide
+
+
+class _Promotion(Promotion):
+    def binary(self, native: Native, *, ordered: bool = False, **options: Any) -> Native:
+        """Returns a binary op over `native`; `ordered` says that its result depends on the order of the values."""
+        options.setdefault("fast_native", native)
+        return super().binary(_through_int64(native, ordered), **options)
+
+
+promotion = _Promotion(
     DTYPES,
     cast,
     lambda number, dtype: torch.tensor(number, dtype=dtype),

@@ -1,0 +1,177 @@
+"""Indices and shapes as users give them, checked on the host."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, ShapeError
+
+PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Returns a shape given as a number or a sequence.
+
+    Raises: ArgumentTypeError for lengths that are no integers; ShapeError for negative ones.
+    """
+    try:
+        lengths = (operator.index(shape),)
+    except TypeError:
+        try:
+            lengths = tuple(operator.index(n) for n in shape)
+        except TypeError as error:
+            raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {shape!r:.60}") from error
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"shape {lengths} has a negative length")
+    return lengths
+
+
+def host_indices(indices: Any) -> np.ndarray:
+    """Returns indices known to the host as an int64 array.
+
+    Raises: ArgumentTypeError if they are no integers.
+    """
+    array = np.asarray(indices)
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
+    return array.astype(np.int64)
+
+
+def checked(indices: np.ndarray, length: int) -> np.ndarray:
+    """Returns indices from 0 to length - 1 for those from -length on.
+
+    Raises: IndexOutOfBoundsError naming the first one outside.
+    """
+    outside = (indices < -length) | (indices >= length)
+    if outside.any():
+        raise IndexOutOfBoundsError(
+            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}"
+        )
+    return np.where(indices < 0, indices + length, indices)
+
+
+def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
+    """Returns the slices of a block within a shape.
+
+    Raises: ShapeError if the numbers of axes differ; IndexOutOfBoundsError if the block leaves the shape.
+    """
+    starts = [int(s) for s in start]
+    if len(starts) != len(shape) or len(lengths) != len(shape):
+        raise ShapeError(f"a tensor of shape {tuple(shape)} has no block at {starts} of shape {tuple(lengths)}")
+    for at, n, whole in zip(starts, lengths, shape, strict=True):
+        if at < 0 or n < 0 or at + n > whole:
+            raise IndexOutOfBoundsError(f"the block at {starts} of shape {tuple(lengths)} leaves shape {tuple(shape)}")
+    return tuple(slice(at, at + n) for at, n in zip(starts, lengths, strict=True))
+
+
+def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
+    """Returns the (start, stop) of the parts that `split` makes of an axis.
+
+    Raises: ShapeError if equal parts are impossible.
+    """
+    if isinstance(indices_or_sections, (int, np.integer)):
+        sections = int(indices_or_sections)
+        if sections < 1 or length % sections:
+            raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
+        each = length // sections
+        return [(i * each, (i + 1) * each) for i in range(sections)]
+    points = [min(int(p) + length if p < 0 else int(p), length) for p in indices_or_sections]
+    edges = [0, *points, length]
+    return [(a, max(a, b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """Returns (before, after) for each axis.
+
+    Raises: ShapeError for widths that do not fit the axes.
+    """
+    try:
+        pairs = np.broadcast_to(np.asarray(pad_width, dtype=np.int64), (ndim, 2))
+    except ValueError as error:
+        raise ShapeError(f"pad_width {pad_width!r} does not fit a tensor of {ndim} axes") from error
+    if (pairs < 0).any():
+        raise ShapeError(f"pad_width {pad_width!r} has a negative number")
+    return [(int(a), int(b)) for a, b in pairs]
+
+
+def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Returns which index of an axis each place of the padded axis reads, for the modes without a constant.
+
+    Raises: ShapeError if the axis is empty.
+    """
+    places = np.arange(-before, length + after)
+    if length == 0 and places.size:
+        raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
+    if mode == "edge":
+        return np.clip(places, 0, max(length - 1, 0))
+    if mode == "wrap":
+        return places % length
+    period = 2 * length if mode == "symmetric" else max(2 * length - 2, 1)
+    places = places % period
+    return np.where(places < length, places, period - places - (1 if mode == "symmetric" else 0))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Returns the shape that shapes broadcast to.
+
+    Raises: ShapeError.
+    """
+    try:
+        return np.broadcast_shapes(*(as_shape(shape) for shape in shapes))
+    except ValueError as error:
+        raise ShapeError(f"shapes {' and '.join(str(as_shape(s)) for s in shapes)} do not broadcast") from error
+
+
+def check_pad(mode: str, constant_values: float | None) -> None:
+    """Checks the options of `pad`.
+
+    Raises: ArgumentError.
+    """
+    if mode not in PAD_MODES:
+        raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
+    if mode != "constant" and constant_values is not None:
+        raise ArgumentError(f"constant_values goes with mode 'constant', not {mode!r}")
+
+
+def matrices(x: Any) -> Any:
+    """Returns a tensor of at least two axes.
+
+    Raises: ShapeError for one of fewer.
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"a tensor of at least two axes is wanted, this one has shape {tuple(x.shape)}")
+    return x
+
+
+def joinable(tensors: list[Any]) -> list[Any]:
+    """Returns tensors to be joined.
+
+    Raises: ShapeError if there is none.
+    """
+    if not tensors:
+        raise ShapeError("there is no tensor to join")
+    return tensors
+
+
+def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """Returns a shape without these axes of length 1.
+
+    Raises: ShapeError if one is longer.
+    """
+    for axis in axes:
+        if shape[axis] != 1:
+            raise ShapeError(f"axis {axis} has length {shape[axis]} and cannot be squeezed")
+    return [n for axis, n in enumerate(shape) if axis not in axes]
+
+
+def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Returns indices (..., k) as one array an axis, checked against the first k lengths of a shape.
+
+    Raises: IndexOutOfBoundsError.
+    """
+    host = host_indices(indices)
+    return tuple(checked(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))

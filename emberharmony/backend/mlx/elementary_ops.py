@@ -1,0 +1,116 @@
+"""Elementary and special functions, on MLX.
+
+MLX computes `exp`, `sin` and `cos` of float64 with the digits of float32 only; its `expm1` and `tan` are right, so they
+carry the others. float32 stays native but for the error function, which loses all digits near zero.
+"""
+
+import types
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from emberharmony.backend import special
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+Unary = Callable[[mx.array], mx.array]
+
+
+def on_cpu() -> bool:
+    """Returns whether the default device is the CPU, the only one with float64."""
+    return bool(mx.default_device() == mx.Device(mx.cpu, 0))
+
+
+def _or_in_double(native: Unary, double: Unary) -> object:
+    """Returns a float function that is `double` for float64 and native for all else."""
+
+    def floating(x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        return double(x) if x.dtype == mx.float64 else native(x)
+
+    return fast(native, f"{promotion.inexact} and {{0}}.itemsize < 8")(floating)
+
+
+def exp_double(x: mx.array) -> mx.array:
+    """Returns the exponential of a float64 tensor."""
+    size = mx.expm1(mx.abs(x)) + 1
+    return mx.where(x < 0, 1 / size, size)
+
+
+def _sin_double(x: mx.array) -> mx.array:
+    half = mx.tan(x / 2)
+    return 2 * half / (1 + half * half)
+
+
+def _cos_double(x: mx.array) -> mx.array:
+    half = mx.tan(x / 2)
+    return (1 - half * half) / (1 + half * half)
+
+
+def _trigonometric(native: Unary, double: Unary) -> object:
+    return _or_in_double(native, lambda x: native(x) if promotion.kinds[x.dtype] == "complex" else double(x))
+
+
+_XP = types.SimpleNamespace(
+    float64=mx.float64,
+    abs=mx.abs,
+    exp=exp_double,
+    floor=mx.floor,
+    isnan=mx.isnan,
+    log1p=mx.log1p,
+    maximum=mx.maximum,
+    minimum=mx.minimum,
+    sqrt=mx.sqrt,
+    where=mx.where,
+)
+
+
+def _special(function: Callable[..., mx.array]) -> Unary:
+    """Returns an op over `backend.special`, in float64 where there is one and else in float32."""
+
+    def called(x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        wide = mx.float64 if on_cpu() else mx.float32
+        narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
+        return function(narrow, x.astype(wide)).astype(x.dtype)
+
+    return called
+
+
+class MLXElementaryOps:
+    """Holds the ops of `ops/elementary.py`."""
+
+    exp = staticmethod(_trigonometric(mx.exp, exp_double))
+    sin = staticmethod(_trigonometric(mx.sin, _sin_double))
+    cos = staticmethod(_trigonometric(mx.cos, _cos_double))
+    expm1 = staticmethod(promotion.unary(mx.expm1))
+    log = staticmethod(promotion.unary(mx.log))
+    log1p = staticmethod(promotion.unary(mx.log1p))
+    log2 = staticmethod(promotion.unary(mx.log2))
+    log10 = staticmethod(promotion.unary(mx.log10))
+    tan = staticmethod(promotion.unary(mx.tan))
+    arcsin = staticmethod(promotion.unary(mx.arcsin))
+    arccos = staticmethod(promotion.unary(mx.arccos))
+    arctan = staticmethod(promotion.unary(mx.arctan))
+    sinh = staticmethod(promotion.unary(mx.sinh))
+    cosh = staticmethod(promotion.unary(mx.cosh))
+    tanh = staticmethod(promotion.unary(mx.tanh))
+    arcsinh = staticmethod(promotion.unary(mx.arcsinh))
+    arccosh = staticmethod(promotion.unary(mx.arccosh))
+    arctanh = staticmethod(promotion.unary(mx.arctanh))
+    erf = staticmethod(_special(special.erf))
+    erfc = staticmethod(_special(special.erfc))
+    erfinv = staticmethod(_special(special.erfinv))
+
+    @staticmethod
+    def exp2(x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        return mx.power(mx.array(2, x.dtype), x)
+
+    @staticmethod
+    def logaddexp(x1: mx.array, x2: mx.array) -> mx.array:
+        a, b = promotion.common(x1, x2, inexact=True)
+        if a.dtype != mx.float64:
+            return mx.logaddexp(a, b)
+        large = mx.maximum(a, b)
+        return mx.where(mx.isinf(large), large, large + mx.log1p(exp_double(-mx.abs(a - b))))
