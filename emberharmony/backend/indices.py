@@ -175,3 +175,22 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """
     host = host_indices(indices)
     return tuple(checked(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
+
+
+def side_of(side: str) -> str:
+    """Returns the `side` of a search.
+
+    Raises: ArgumentError for one that is neither "left" nor "right".
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"side is 'left' or 'right', not {side!r}")
+    return side
+
+
+def top(shape: Sequence[int], k: int) -> None:
+    """Checks that the last axis of a shape has k elements.
+
+    Raises: ShapeError.
+    """
+    if not shape or not 0 <= k <= shape[-1]:
+        raise ShapeError(f"a tensor of shape {tuple(shape)} has no {k} largest elements along its last axis")

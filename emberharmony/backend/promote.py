@@ -12,7 +12,7 @@ from typing import Any
 
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
-from emberharmony.core.errors import AxisError, DTypeError
+from emberharmony.core.errors import AxisError, DTypeError, ShapeError
 from emberharmony.core.promotion import TABLE, check_fits, promote_weak
 
 Native = Callable[..., Any]
@@ -187,3 +187,12 @@ def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     if len(set(wrapped)) != len(wrapped):
         raise AxisError(f"axes {axis} repeat one axis")
     return wrapped
+
+
+def nonempty(shape: Any, axis: Any) -> None:
+    """Checks that a reduction without an identity has elements.
+
+    Raises: ShapeError.
+    """
+    if any(shape[a] == 0 for a in normalized(axis, len(shape))):
+        raise ShapeError(f"shape {tuple(shape)} has no elements along axis {axis} to reduce")

@@ -30,12 +30,20 @@ class TensorBackend(Protocol):
         """Returns `x1 + x2`; booleans are added as `or`."""
         ...
 
+    def all(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns whether no element is zero; of none True."""
+        ...
+
     def allclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Returns a 0-d boolean: whether `isclose` holds everywhere."""
         ...
 
     def angle(self, x: TensorLike) -> Tensor:
         """Returns the angle of each complex number in radians, from -pi to pi."""
+        ...
+
+    def any(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns whether any element is not zero; of none False."""
         ...
 
     def append(self, x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
@@ -74,6 +82,18 @@ class TensorBackend(Protocol):
         """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1."""
         ...
 
+    def argmax(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Returns the index of the first largest element along an axis, by default of the flattened `x`; NaN counts as it."""
+        ...
+
+    def argmin(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Returns the index of the first smallest element along an axis, by default of the flattened `x`; NaN counts as it."""
+        ...
+
+    def argsort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        """Returns the indices that would sort along an axis; equal elements keep their order in both directions."""
+        ...
+
     def array(self, x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         """Returns a new tensor of the values of `x`, which shares no memory with it."""
         ...
@@ -84,6 +104,14 @@ class TensorBackend(Protocol):
 
     def array_split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
         """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
+        ...
+
+    def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None) -> Tensor:
+        """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
+        ...
+
+    def bincount(self, x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
+        """Returns how often each integer from 0 occurs in a vector, or the sums of its weights."""
         ...
 
     def bitwise_and(self, x1: Operand, x2: Operand) -> Tensor:
@@ -166,6 +194,18 @@ class TensorBackend(Protocol):
         """Returns the hyperbolic cosine."""
         ...
 
+    def count_nonzero(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns how many elements are not zero (int64)."""
+        ...
+
+    def cumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the products of the elements up to each place along an axis, by default of the flattened `x`."""
+        ...
+
+    def cumsum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the sums of the elements up to each place along an axis, by default of the flattened `x`."""
+        ...
+
     def deg2rad(self, x: TensorLike) -> Tensor:
         """Returns degrees as radians."""
         ...
@@ -176,6 +216,10 @@ class TensorBackend(Protocol):
 
     def diagonal(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Returns a diagonal of two axes, as the last axis of the result."""
+        ...
+
+    def diff(self, x: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
+        """Returns the n-th differences between neighbours along an axis."""
         ...
 
     def divide(self, x1: Operand, x2: Operand) -> Tensor:
@@ -298,6 +342,10 @@ class TensorBackend(Protocol):
         """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN."""
         ...
 
+    def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
+        ...
+
     def hstack(self, xs: Tensors) -> Tensor:
         """Returns tensors joined along the second axis, vectors along the first."""
         ...
@@ -324,6 +372,10 @@ class TensorBackend(Protocol):
 
     def isfinite(self, x: TensorLike) -> Tensor:
         """Returns where elements are neither NaN nor infinite."""
+        ...
+
+    def isin(self, x1: TensorLike, x2: TensorLike, invert: bool = False) -> Tensor:
+        """Returns whether each element of `x1` is one of `x2`."""
         ...
 
     def isinf(self, x: TensorLike) -> Tensor:
@@ -394,12 +446,28 @@ class TensorBackend(Protocol):
         """Returns `base` to the powers `linspace(start, stop, num)`."""
         ...
 
+    def logsumexp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf."""
+        ...
+
     def matrix_transpose(self, x: TensorLike) -> Tensor:
         """Returns `x` with its last two axes exchanged."""
         ...
 
+    def max(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+        """Returns the largest element over axes."""
+        ...
+
     def maximum(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns the larger of the two; NaN if either is NaN."""
+        ...
+
+    def mean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the arithmetic mean over axes; of no elements NaN."""
+        ...
+
+    def median(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the median over axes, of an even number the mean of the two in the middle; NaN if one is NaN."""
         ...
 
     def memory_info(self, device: DeviceLike | None = None) -> dict[str, int]:
@@ -408,6 +476,10 @@ class TensorBackend(Protocol):
 
     def meshgrid(self, *xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> list[Tensor]:
         """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped."""
+        ...
+
+    def min(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+        """Returns the smallest element over axes."""
         ...
 
     def minimum(self, x1: Operand, x2: Operand) -> Tensor:
@@ -428,6 +500,30 @@ class TensorBackend(Protocol):
 
     def nan_to_num(self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype."""
+        ...
+
+    def nanmax(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the largest element over axes that is not NaN."""
+        ...
+
+    def nanmean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the mean over axes of what is not NaN."""
+        ...
+
+    def nanmin(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the smallest element over axes that is not NaN."""
+        ...
+
+    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+        """Returns the standard deviation over axes of what is not NaN."""
+        ...
+
+    def nansum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the sum over axes of what is not NaN."""
+        ...
+
+    def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+        """Returns the variance over axes of what is not NaN."""
         ...
 
     def ndim(self, x: TensorLike) -> int:
@@ -462,12 +558,28 @@ class TensorBackend(Protocol):
         """Returns `x` with so many elements put before and after each axis."""
         ...
 
+    def percentile(self, x: TensorLike, q: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the q-th percentiles over axes, q from 0 to 100."""
+        ...
+
     def positive(self, x: TensorLike) -> Tensor:
         """Returns `x`."""
         ...
 
     def power(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 ** x2`."""
+        ...
+
+    def prod(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the product over axes; of no elements 1."""
+        ...
+
+    def ptp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the largest minus the smallest element over axes."""
+        ...
+
+    def quantile(self, x: TensorLike, q: TensorLike, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+        """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN."""
         ...
 
     def rad2deg(self, x: TensorLike) -> Tensor:
@@ -518,6 +630,10 @@ class TensorBackend(Protocol):
         """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
         ...
 
+    def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
+        """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
+        ...
+
     def set_default_device(self, device: DeviceLike | None) -> None:
         """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice."""
         ...
@@ -558,6 +674,10 @@ class TensorBackend(Protocol):
         """Returns `x` with the block that begins at these indices replaced."""
         ...
 
+    def sort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        """Returns the elements in order along an axis; with None of the flattened `x`."""
+        ...
+
     def split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
         """Returns `x` cut along an axis into equal parts, or before each of these indices."""
         ...
@@ -578,12 +698,20 @@ class TensorBackend(Protocol):
         """Returns tensors of one shape joined along a new axis."""
         ...
 
+    def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+        """Returns the standard deviation over axes, the root of `var`."""
+        ...
+
     def step(self, x: TensorLike) -> Tensor:
         """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
         ...
 
     def subtract(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 - x2`."""
+        ...
+
+    def sum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the sum over axes; of no elements 0."""
         ...
 
     def swapaxes(self, x: TensorLike, axis1: int, axis2: int) -> Tensor:
@@ -622,6 +750,10 @@ class TensorBackend(Protocol):
         """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need."""
         ...
 
+    def top_k(self, x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+        """Returns the k largest elements along the last axis, in descending order, and their indices."""
+        ...
+
     def transpose(self, x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
         """Returns `x` with its axes in another order, by default reversed."""
         ...
@@ -650,8 +782,16 @@ class TensorBackend(Protocol):
         """Returns each element rounded towards zero; integers stay what they are."""
         ...
 
+    def unique(self, x: TensorLike) -> Tensor:
+        """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
+        ...
+
     def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
         """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
+        ...
+
+    def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+        """Returns the variance over axes, the mean squared distance from the mean, computed in two passes."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

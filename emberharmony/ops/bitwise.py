@@ -55,6 +55,7 @@ def bitwise_not(x: TensorLike) -> Tensor:
 
 bitwise_invert = alias("bitwise_invert", bitwise_not)
 
+
 @op
 def bitwise_left_shift(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1` shifted left by `x2` bits; 0 from the width of the dtype on.
@@ -69,6 +70,7 @@ def bitwise_left_shift(x1: Operand, x2: Operand) -> Tensor:
 
 
 left_shift = alias("left_shift", bitwise_left_shift)
+
 
 @op
 def bitwise_right_shift(x1: Operand, x2: Operand) -> Tensor:

@@ -165,9 +165,7 @@ def isneginf(x: TensorLike) -> Tensor:
 
 
 @op
-def isclose(
-    x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Tensor:
+def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves.
 
     Args:
@@ -181,9 +179,7 @@ def isclose(
 
 
 @op
-def allclose(
-    x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Tensor:
+def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Returns a 0-d boolean: whether `isclose` holds everywhere.
 
     Example:

@@ -36,7 +36,9 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None
 
 
 @op
-def full(shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def full(
+    shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise.
 
     Example:
@@ -71,13 +73,17 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 
 
 @op
-def full_like(x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def full_like(
+    x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
     ...
 
 
 @op
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere.
 
     Example:
@@ -94,7 +100,13 @@ def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
 
 @op
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Returns `start, start + step, …` up to and without `stop`; with one argument from 0 up to it.
 
     Raises: ArgumentError if `step` is 0.
@@ -107,7 +119,14 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: DTyp
 
 
 @op
-def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def linspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False.
 
     Example:
@@ -118,7 +137,15 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
 
 
 @op
-def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def logspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Returns `base` to the powers `linspace(start, stop, num)`."""
     return power(base, linspace(start, stop, num, endpoint, dtype, device))
 
@@ -133,7 +160,9 @@ def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> list[Tens
 
 
 @op
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns an (N, M) matrix of ones on and below the k-th diagonal.
 
     Example:

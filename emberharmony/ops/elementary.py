@@ -117,6 +117,7 @@ def arcsin(x: TensorLike) -> Tensor:
 
 asin = alias("asin", arcsin)
 
+
 @op
 def arccos(x: TensorLike) -> Tensor:
     """Returns the inverse cosine, from 0 to pi."""
@@ -125,6 +126,7 @@ def arccos(x: TensorLike) -> Tensor:
 
 acos = alias("acos", arccos)
 
+
 @op
 def arctan(x: TensorLike) -> Tensor:
     """Returns the inverse tangent, from -pi/2 to pi/2."""
@@ -132,6 +134,7 @@ def arctan(x: TensorLike) -> Tensor:
 
 
 atan = alias("atan", arctan)
+
 
 @op
 def sinh(x: TensorLike) -> Tensor:
@@ -159,6 +162,7 @@ def arcsinh(x: TensorLike) -> Tensor:
 
 asinh = alias("asinh", arcsinh)
 
+
 @op
 def arccosh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic cosine; NaN below 1."""
@@ -167,6 +171,7 @@ def arccosh(x: TensorLike) -> Tensor:
 
 acosh = alias("acosh", arccosh)
 
+
 @op
 def arctanh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1."""
@@ -174,6 +179,7 @@ def arctanh(x: TensorLike) -> Tensor:
 
 
 atanh = alias("atanh", arctanh)
+
 
 @op
 def erf(x: TensorLike) -> Tensor:

@@ -59,6 +59,7 @@ def divide(x1: Operand, x2: Operand) -> Tensor:
 
 true_divide = alias("true_divide", divide)
 
+
 @op
 def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns the largest integer not above `x1 / x2`, in the promoted dtype.
@@ -87,6 +88,7 @@ def mod(x1: Operand, x2: Operand) -> Tensor:
 
 remainder = alias("remainder", mod)
 
+
 @op
 def fmod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of the division truncated to zero, with the sign of the dividend.
@@ -114,6 +116,7 @@ def power(x1: Operand, x2: Operand) -> Tensor:
 
 
 pow = alias("pow", power)
+
 
 @op
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
@@ -156,6 +159,7 @@ def absolute(x: TensorLike) -> Tensor:
 
 
 abs = alias("abs", absolute)
+
 
 @op
 def sign(x: TensorLike) -> Tensor:
@@ -360,6 +364,7 @@ def arctan2(x1: Operand, x2: Operand) -> Tensor:
 
 atan2 = alias("atan2", arctan2)
 
+
 @op
 def copysign(x1: Operand, x2: Operand) -> Tensor:
     """Returns the magnitude of `x1` with the sign of `x2`, always floating.
@@ -389,6 +394,7 @@ def conj(x: TensorLike) -> Tensor:
 
 
 conjugate = alias("conjugate", conj)
+
 
 @op
 def real(x: TensorLike) -> Tensor:

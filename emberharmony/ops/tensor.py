@@ -54,6 +54,7 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """
     ...
 
+
 astype = alias("astype", cast)
 
 

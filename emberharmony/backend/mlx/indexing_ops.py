@@ -25,7 +25,9 @@ def indices_for(indices: Any, length: int) -> mx.array:
 def _is_mask(part: Any) -> bool:
     if isinstance(part, mx.array):
         return bool(part.dtype == mx.bool_)
-    return isinstance(part, (bool, np.bool_)) or (isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype == bool)
+    return isinstance(part, (bool, np.bool_)) or (
+        isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype == bool
+    )
 
 
 class MLXIndexingOps:

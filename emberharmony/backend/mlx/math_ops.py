@@ -160,9 +160,7 @@ class MLXMathOps:
         return mx.imag(x) if is_complex(x) else mx.zeros_like(x)
 
     @staticmethod
-    def nan_to_num(
-        x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-    ) -> mx.array:
+    def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:
         if not is_float(x):
             return x
         info = mx.finfo(x.dtype)

@@ -1,5 +1,168 @@
-"""Reductions and cumulative ops over axes, on MLX."""
+"""Reductions and cumulative ops, on MLX.
+
+On the CPU MLX adds float32 one after the other and loses digits (1e-2 at a million elements): there sums are computed in
+float64. A GPU has no float64, but adds in blocks.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import cast, promotion
+from emberharmony.backend.mlx.elementary_ops import exp_double, on_cpu
+from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.promote import nonempty, normalized
+
+_FEW = 64
+"""Up to so many elements the native sum is as good."""
+
+
+def accumulator(x: mx.array, dtype: mx.Dtype | None) -> mx.Dtype:
+    """Returns the dtype a sum is given in."""
+    if dtype is not None:
+        return dtype
+    if is_float(x) or is_complex(x):
+        return x.dtype
+    return mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64
+
+
+def widened(x: mx.array, few: int = _FEW) -> mx.array:
+    """Returns a floating tensor as its sums are best computed: in float64 on the CPU, halves in float32 elsewhere."""
+    if not is_float(x) or x.dtype == mx.float64:
+        return x
+    if x.size > few and on_cpu():
+        return x.astype(mx.float64)
+    return x.astype(mx.float32)
+
+
+def wide_sum(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
+    """Returns an accurate sum over axes, in the widened dtype; of complex tensors by parts."""
+    if is_complex(x):
+        return wide_sum(mx.real(x), axis, keepdims) + 1j * wide_sum(mx.imag(x), axis, keepdims).astype(mx.complex64)
+    return mx.sum(widened(x), axis, keepdims)
+
+
+def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
+    wanted = accumulator(x, dtype)
+    axes = normalized(axis, x.ndim)
+    if not axes:
+        return x.astype(wanted)
+    if not (is_float(x) or is_complex(x)):
+        x = cast(x, wanted)
+    return wide_sum(x, axes, keepdims).astype(wanted)
+
+
+def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
+    def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: float | None = None) -> mx.array:
+        axes = normalized(axis, x.ndim)
+        if not x.size:
+            if initial is None:
+                nonempty(x.shape, axis)
+            shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
+            filled = mx.full(shape, cast(mx.array(0 if initial is None else initial), x.dtype))
+            return filled if keepdims else mx.squeeze(filled, axes)
+        result = native(x, axes, keepdims) if axes else x
+        return result if initial is None else pair(result, mx.array(initial, x.dtype))
+
+    return extreme
+
+
+def _arg(native: Callable[..., mx.array]) -> Any:
+    def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
+        nonempty(x.shape, axis)
+        if x.ndim == 0:
+            return mx.array(0, mx.int64)
+        return native(x, axis, keepdims).astype(mx.int64)
+
+    return arg
+
+
+def _cumulative(native: Callable[..., mx.array]) -> Any:
+    def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        wanted = accumulator(x, dtype)
+        wide = widened(x) if is_float(x) else cast(x, wanted)
+        return native(wide, axis).astype(wanted)
+
+    return cumulative
+
+
+def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+    x = promotion.floats(x)
+    axes = normalized(axis, x.ndim)
+    if is_complex(x):
+        return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
+    if not axes:
+        return mx.zeros_like(x)
+    wide = widened(x, few=0)
+    count = 1
+    for a in axes:
+        count *= x.shape[a]
+    centre = mx.sum(wide, axes, True) / count if count else mx.full((1,), float("nan"), wide.dtype)
+    off = wide - centre
+    total = mx.sum(off * off, axes, keepdims)
+    return total / mx.array(max(count - correction, 0), wide.dtype)
 
 
 class MLXReductionOps:
     """Holds the ops of `ops/reduction.py`."""
+
+    sum = staticmethod(_sum)
+    max = staticmethod(_extreme(mx.max, mx.maximum))
+    min = staticmethod(_extreme(mx.min, mx.minimum))
+    argmax = staticmethod(_arg(mx.argmax))
+    argmin = staticmethod(_arg(mx.argmin))
+    cumsum = staticmethod(_cumulative(mx.cumsum))
+    cumprod = staticmethod(_cumulative(mx.cumprod))
+
+    @staticmethod
+    def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
+        wanted = accumulator(x, dtype)
+        axes = normalized(axis, x.ndim)
+        wide = widened(x, few=1) if is_float(x) else cast(x, wanted)
+        return (mx.prod(wide, axes, keepdims) if axes else wide).astype(wanted)
+
+    @staticmethod
+    def mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        x = promotion.floats(x)
+        axes = normalized(axis, x.ndim)
+        count = 1
+        for a in axes:
+            count *= x.shape[a]
+        total = wide_sum(x, axes, keepdims) if axes else x
+        return (total / mx.array(count, total.dtype)).astype(x.dtype)
+
+    @staticmethod
+    def var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+        x = promotion.floats(x)
+        return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
+
+    @staticmethod
+    def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+        x = promotion.floats(x)
+        return mx.sqrt(_var(x, axis, keepdims, correction)).astype(mx.float32 if is_complex(x) else x.dtype)
+
+    @staticmethod
+    def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        axes = normalized(axis, x.ndim)
+        return mx.any(x, axes, keepdims) if axes else x != 0
+
+    @staticmethod
+    def all(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        axes = normalized(axis, x.ndim)
+        return mx.all(x, axes, keepdims) if axes else x != 0
+
+    @staticmethod
+    def logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
+        x = promotion.floats(x)
+        axes = normalized(axis, x.ndim)
+        if not axes:
+            return x
+        top = _extreme(mx.max, mx.maximum)(x, axes, True, float("-inf"))
+        shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
+        wide = widened(x - shift)
+        terms = exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide)
+        total = mx.log(mx.sum(terms, axes, True)).astype(x.dtype) + shift
+        return total if keepdims else mx.squeeze(total, axes)

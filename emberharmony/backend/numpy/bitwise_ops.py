@@ -20,14 +20,10 @@ class NumpyBitwiseOps:
     bitwise_or = staticmethod(promotion.binary(np.bitwise_or, kinds=_INEXACT))
     bitwise_xor = staticmethod(promotion.binary(np.bitwise_xor, kinds=_INEXACT))
     bitwise_left_shift = staticmethod(
-        promotion.binary(
-            lambda x1, x2: np.left_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False
-        )
+        promotion.binary(lambda x1, x2: np.left_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False)
     )
     bitwise_right_shift = staticmethod(
-        promotion.binary(
-            lambda x1, x2: np.right_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False
-        )
+        promotion.binary(lambda x1, x2: np.right_shift(x1, _bounded(x2)), kinds=("bool", *_INEXACT), direct=False)
     )
 
     @staticmethod

@@ -69,7 +69,9 @@ class NumpyCreationOps:
         return np.eye(N, M, k, _float(dtype))
 
     @staticmethod
-    def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: Any = None) -> np.ndarray:
+    def arange(
+        start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: Any = None
+    ) -> np.ndarray:
         place(device)
         if step == 0:
             raise ArgumentError("step must not be 0")

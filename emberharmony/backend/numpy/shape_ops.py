@@ -5,7 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import as_shape, broadcast_shapes, check_pad, cuts, joinable, matrices, pad_pairs, squeezed
+from emberharmony.backend.indices import (
+    as_shape,
+    broadcast_shapes,
+    check_pad,
+    cuts,
+    joinable,
+    matrices,
+    pad_pairs,
+    squeezed,
+)
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.core.errors import ShapeError

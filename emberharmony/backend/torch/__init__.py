@@ -8,7 +8,7 @@ from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
 from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
-from emberharmony.backend.torch.devices_ops import place, TorchDevicesOps
+from emberharmony.backend.torch.devices_ops import TorchDevicesOps, place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.backend.torch.dtypes_ops import TorchDtypesOps
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps

@@ -24,7 +24,7 @@ from emberharmony.core.errors import AxisError, ShapeError
 class TorchShapeOps:
     """Holds the ops of `ops/shape.py`."""
 
-    reshape = staticmethod(torch.reshape)
+    reshape = staticmethod(lambda x, newshape: x.reshape(newshape))
     swapaxes = staticmethod(torch.swapaxes)
     broadcast_shapes = staticmethod(broadcast_shapes)
 

@@ -1,0 +1,21 @@
+"""The examples in the docstrings of all ops, run on every backend."""
+
+import doctest
+
+import pytest
+
+from emberharmony import ops
+from emberharmony.core.registry import OPS
+
+PARSER = doctest.DocTestParser()
+DOCUMENTED = sorted(name for name, spec in OPS.items() if ">>>" in (spec.declared.__doc__ or ""))
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_example(name: str, backend: str) -> None:
+    text = OPS[name].declared.__doc__ or ""
+    example = PARSER.get_doctest(text, {"ops": ops}, name, None, 0)
+    lines: list[str] = []
+    failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
+    assert attempted
+    assert not failures, "".join(lines)
