@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numpy import ndarray
 from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.core.dtypes import DType
+from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike, Tensors
 
 
@@ -162,6 +163,10 @@ class TensorBackend(Protocol):
         """Returns the smallest integer not below each element; integers stay what they are."""
         ...
 
+    def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
+        """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; only the lower half of `x` is read."""
+        ...
+
     def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None) -> Tensor:
         """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
         ...
@@ -198,6 +203,10 @@ class TensorBackend(Protocol):
         """Returns how many elements are not zero (int64)."""
         ...
 
+    def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+        """Returns the vector product of vectors of three components along an axis."""
+        ...
+
     def cumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the products of the elements up to each place along an axis, by default of the flattened `x`."""
         ...
@@ -208,6 +217,10 @@ class TensorBackend(Protocol):
 
     def deg2rad(self, x: TensorLike) -> Tensor:
         """Returns degrees as radians."""
+        ...
+
+    def det(self, x: TensorLike) -> Tensor:
+        """Returns the determinant."""
         ...
 
     def diag(self, x: TensorLike, k: int = 0) -> Tensor:
@@ -230,8 +243,32 @@ class TensorBackend(Protocol):
         """Returns `x1 / x2`, and 0 where `x2` is 0."""
         ...
 
+    def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one)."""
+        ...
+
     def dtype(self, x: TensorLike) -> DType:
         """Returns the neutral dtype of a tensor, or the one a number or list would take."""
+        ...
+
+    def eig(self, x: TensorLike) -> EigResult:
+        """Returns the eigenvalues and eigenvectors of square matrices, always complex, in no order."""
+        ...
+
+    def eigh(self, x: TensorLike) -> EigResult:
+        """Returns the eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which the lower half is read."""
+        ...
+
+    def eigvals(self, x: TensorLike) -> Tensor:
+        """Returns the eigenvalues of square matrices, always complex, in no order."""
+        ...
+
+    def eigvalsh(self, x: TensorLike) -> Tensor:
+        """Returns the eigenvalues of Hermitian matrices, ascending."""
+        ...
+
+    def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
+        """Returns the sum of products that an index expression in Einstein's notation names."""
         ...
 
     def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -280,6 +317,26 @@ class TensorBackend(Protocol):
 
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere."""
+        ...
+
+    def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the discrete Fourier transform along an axis."""
+        ...
+
+    def fft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+        """Returns the discrete Fourier transform along two axes."""
+        ...
+
+    def fftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the frequencies of `fft`, in cycles per unit of the sample spacing d."""
+        ...
+
+    def fftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+        """Returns the discrete Fourier transform along several axes, by default all."""
+        ...
+
+    def fftshift(self, x: TensorLike, axes: Axis = None) -> Tensor:
+        """Returns `x` with the zero frequency moved to the middle of axes, by default all."""
         ...
 
     def flip(self, x: TensorLike, axis: Axis = None) -> Tensor:
@@ -358,8 +415,36 @@ class TensorBackend(Protocol):
         """Returns the (n, n) unit matrix."""
         ...
 
+    def ifft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the inverse of `fft`."""
+        ...
+
+    def ifft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+        """Returns the inverse of `fft2`."""
+        ...
+
+    def ifftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+        """Returns the inverse of `fftn`."""
+        ...
+
+    def ifftshift(self, x: TensorLike, axes: Axis = None) -> Tensor:
+        """Returns the inverse of `fftshift`."""
+        ...
+
     def imag(self, x: TensorLike) -> Tensor:
         """Returns the imaginary part, of real tensors zeros."""
+        ...
+
+    def inner(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns the sum of products over the last axes."""
+        ...
+
+    def inv(self, x: TensorLike) -> Tensor:
+        """Returns the inverse."""
+        ...
+
+    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the real inverse of `rfft`, of length n, by default even."""
         ...
 
     def is_tensor(self, x: Any) -> bool:
@@ -394,6 +479,10 @@ class TensorBackend(Protocol):
         """Returns where elements are positive infinity."""
         ...
 
+    def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns the Kronecker product of two matrices or vectors of as many axes."""
+        ...
+
     def less(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 < x2`."""
         ...
@@ -426,6 +515,10 @@ class TensorBackend(Protocol):
         """Returns `log(exp(x1) + exp(x2))` without overflow."""
         ...
 
+    def logdet(self, x: TensorLike) -> Tensor:
+        """Returns the logarithm of the determinant of positive-definite matrices."""
+        ...
+
     def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns whether both are non-zero."""
         ...
@@ -448,6 +541,26 @@ class TensorBackend(Protocol):
 
     def logsumexp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf."""
+        ...
+
+    def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
+        """Returns the x of least norm that minimises `norm(a @ x - b)`."""
+        ...
+
+    def matmul(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns the matrix product; a vector on the left is a row, on the right a column."""
+        ...
+
+    def matrix_norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] = 'fro', keepdims: bool = False) -> Tensor:
+        """Returns the norm of matrices."""
+        ...
+
+    def matrix_power(self, x: TensorLike, n: int) -> Tensor:
+        """Returns the n-th power of square matrices; negative ones of the inverse."""
+        ...
+
+    def matrix_rank(self, x: TensorLike, rtol: float | None = None) -> Tensor:
+        """Returns the number of singular values above `rtol` times the largest (int64)."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
@@ -538,6 +651,10 @@ class TensorBackend(Protocol):
         """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX."""
         ...
 
+    def norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
+        ...
+
     def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 != x2`; NaN differs from everything."""
         ...
@@ -554,12 +671,20 @@ class TensorBackend(Protocol):
         """Returns a tensor of ones in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...
 
+    def outer(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns all products of an element of `x1` with one of `x2`, both flattened."""
+        ...
+
     def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: float | None = None) -> Tensor:
         """Returns `x` with so many elements put before and after each axis."""
         ...
 
     def percentile(self, x: TensorLike, q: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the q-th percentiles over axes, q from 0 to 100."""
+        ...
+
+    def pinv(self, x: TensorLike, rtol: float | None = None) -> Tensor:
+        """Returns the Moore-Penrose inverse; singular values below `rtol` times the largest count as zero."""
         ...
 
     def positive(self, x: TensorLike) -> Tensor:
@@ -576,6 +701,10 @@ class TensorBackend(Protocol):
 
     def ptp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the largest minus the smallest element over axes."""
+        ...
+
+    def qr(self, x: TensorLike, mode: Literal['reduced', 'complete'] = 'reduced') -> QRResult:
+        """Returns Q and R with `x = Q @ R`; "complete" makes Q square."""
         ...
 
     def quantile(self, x: TensorLike, q: TensorLike, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
@@ -604,6 +733,14 @@ class TensorBackend(Protocol):
 
     def reshape(self, x: TensorLike, newshape: Shape) -> Tensor:
         """Returns the same elements in another shape; one length may be -1, which is then inferred."""
+        ...
+
+    def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms."""
+        ...
+
+    def rfftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d."""
         ...
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
@@ -674,6 +811,18 @@ class TensorBackend(Protocol):
         """Returns `x` with the block that begins at these indices replaced."""
         ...
 
+    def slogdet(self, x: TensorLike) -> SlogdetResult:
+        """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix."""
+        ...
+
+    def solve(self, a: TensorLike, b: TensorLike) -> Tensor:
+        """Returns x with `a @ x = b`; a vector `b` is one right-hand side, else its columns are."""
+        ...
+
+    def solve_triangular(self, a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
+        """Returns x with `a @ x = b`, `a` being triangular; its other half is not read."""
+        ...
+
     def sort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
         """Returns the elements in order along an axis; with None of the flattened `x`."""
         ...
@@ -714,6 +863,14 @@ class TensorBackend(Protocol):
         """Returns the sum over axes; of no elements 0."""
         ...
 
+    def svd(self, x: TensorLike, full_matrices: bool = False) -> SVDResult:
+        """Returns the singular value decomposition `x = U @ diag(S) @ Vh`."""
+        ...
+
+    def svdvals(self, x: TensorLike) -> Tensor:
+        """Returns the singular values in descending order."""
+        ...
+
     def swapaxes(self, x: TensorLike, axis1: int, axis2: int) -> Tensor:
         """Returns `x` with two axes exchanged."""
         ...
@@ -738,6 +895,10 @@ class TensorBackend(Protocol):
         """Returns the hyperbolic tangent."""
         ...
 
+    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+        """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
+        ...
+
     def tile(self, x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         """Returns `x` repeated as a whole, so often along each axis."""
         ...
@@ -752,6 +913,10 @@ class TensorBackend(Protocol):
 
     def top_k(self, x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
         """Returns the k largest elements along the last axis, in descending order, and their indices."""
+        ...
+
+    def trace(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Returns the sum of a diagonal of two axes."""
         ...
 
     def transpose(self, x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
@@ -792,6 +957,18 @@ class TensorBackend(Protocol):
 
     def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
         """Returns the variance over axes, the mean squared distance from the mean, computed in two passes."""
+        ...
+
+    def vdot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns the sum of products of all elements, those of `x1` conjugated."""
+        ...
+
+    def vecdot(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+        """Returns the sum of products along an axis, the elements of `x1` conjugated."""
+        ...
+
+    def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+        """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

@@ -17,6 +17,7 @@ from emberharmony.backend.mlx.image_ops import MLXImageOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.nn_ops import MLXNnOps
+from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
 from emberharmony.backend.mlx.shape_ops import MLXShapeOps
@@ -39,6 +40,7 @@ class MLXBackend(
     MLXTensorOps,
     MLXIndexingOps,
     MLXSortingOps,
+    MLXProductsOps,
     MLXSolverOps,
     MLXFftOps,
     MLXRandomOps,

@@ -18,6 +18,7 @@ from emberharmony.backend.numpy.image_ops import NumpyImageOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.nn_ops import NumpyNnOps
+from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
 from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
 from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
@@ -40,6 +41,7 @@ class NumpyBackend(
     NumpyTensorOps,
     NumpyIndexingOps,
     NumpySortingOps,
+    NumpyProductsOps,
     NumpySolverOps,
     NumpyFftOps,
     NumpyRandomOps,

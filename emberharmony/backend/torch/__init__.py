@@ -17,6 +17,7 @@ from emberharmony.backend.torch.image_ops import TorchImageOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
 from emberharmony.backend.torch.nn_ops import TorchNnOps
+from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
 from emberharmony.backend.torch.shape_ops import TorchShapeOps
@@ -39,6 +40,7 @@ class TorchBackend(
     TorchTensorOps,
     TorchIndexingOps,
     TorchSortingOps,
+    TorchProductsOps,
     TorchSolverOps,
     TorchFftOps,
     TorchRandomOps,

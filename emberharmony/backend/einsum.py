@@ -1,0 +1,40 @@
+"""Einstein's notation, checked alike on every backend."""
+
+from collections.abc import Sequence
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+
+def check_subscripts(subscripts: str, shapes: Sequence[Sequence[int]]) -> None:
+    """Checks an index expression against the operands' shapes.
+
+    Raises: ArgumentError for a bad expression; ShapeError for a wrong number of axes or lengths that differ.
+    """
+    compact = subscripts.replace(" ", "")
+    left, arrow, right = compact.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ArgumentError(f"{subscripts!r} names {len(terms)} operands, {len(shapes)} were given")
+    letters = left.replace(",", "").replace("...", "")
+    if not (letters.isalpha() or not letters) or not letters.isascii():
+        raise ArgumentError(f"{subscripts!r} has characters that are no index letters")
+    output = right.replace("...", "")
+    if arrow and (len(set(output)) != len(output) or not set(output) <= set(letters)):
+        raise ArgumentError(f"{subscripts!r} names results that repeat, or that no operand has")
+    lengths: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        named = term.replace("...", "")
+        if len(named) > len(shape) or (len(named) < len(shape) and "..." not in term):
+            raise ShapeError(f"{term!r} does not name the axes of a tensor of shape {tuple(shape)}")
+        if "..." in term:
+            head = term.index("...")
+            tail = len(named) - head
+            pairs = [*zip(named[:head], shape[:head], strict=True)]
+            pairs += zip(named[head:], shape[len(shape) - tail :], strict=True)
+        else:
+            pairs = [*zip(named, shape, strict=True)]
+        for letter, length in pairs:
+            known = lengths.setdefault(letter, length)
+            if known != length and 1 not in (known, length):
+                raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {known} and {length}")
+            lengths[letter] = max(known, length)

@@ -1,0 +1,33 @@
+"""Products of tensors, on NumPy."""
+
+import numpy as np
+
+from emberharmony.backend.einsum import check_subscripts
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+
+def _computed(dtype: np.dtype) -> np.dtype:
+    """Returns the dtype products are computed in: float32 for half precision."""
+    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
+
+
+@fast(np.matmul, "{0}.dtype is {1}.dtype and ({0}.dtype is native_float32 or {0}.dtype is native_float64)")
+def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    a, b = promotion.common(x1, x2)
+    wide = _computed(a.dtype)
+    return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)
+
+
+class NumpyProductsOps:
+    """Holds the ops of `ops/products.py`."""
+
+    matmul = staticmethod(_matmul)
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
+        check_subscripts(subscripts, [x.shape for x in operands])
+        tensors = promotion.common(*operands)
+        wide = _computed(tensors[0].dtype)
+        result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=len(tensors) > 2)
+        return np.asarray(result).astype(tensors[0].dtype, copy=False)

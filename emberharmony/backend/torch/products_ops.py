@@ -1,0 +1,34 @@
+"""Products of tensors, on PyTorch."""
+
+import torch
+
+from emberharmony.backend.einsum import check_subscripts
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+_NO_KERNEL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
+
+
+def _computed(dtype: torch.dtype) -> torch.dtype:
+    """Returns the dtype products are computed in: int64 where integers have no kernel."""
+    return torch.int64 if dtype in _NO_KERNEL else dtype
+
+
+@fast(torch.matmul, "")
+def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    a, b = promotion.common(x1, x2)
+    wide = _computed(a.dtype)
+    return torch.matmul(a.to(wide), b.to(wide)).to(a.dtype)
+
+
+class TorchProductsOps:
+    """Holds the ops of `ops/products.py`."""
+
+    matmul = staticmethod(_matmul)
+
+    @staticmethod
+    def einsum(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
+        check_subscripts(subscripts, [tuple(x.shape) for x in operands])
+        tensors = promotion.common(*operands)
+        wide = _computed(tensors[0].dtype)
+        return torch.einsum(subscripts, *(x.to(wide) for x in tensors)).to(tensors[0].dtype)
