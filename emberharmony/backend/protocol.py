@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numpy import ndarray
 from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.core.dtypes import DType
+from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike, Tensors
 
@@ -111,6 +112,10 @@ class TensorBackend(Protocol):
         """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
         ...
 
+    def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
+        """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
+        ...
+
     def bincount(self, x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
         """Returns how often each integer from 0 occurs in a vector, or the sums of its weights."""
         ...
@@ -151,8 +156,16 @@ class TensorBackend(Protocol):
         """Returns `x` repeated along axes of length 1 to fill a shape; do not write into it."""
         ...
 
+    def can_cast(self, from_: Tensor | DType, to: DType) -> bool:
+        """Returns whether promotion would ever turn one dtype into the other."""
+        ...
+
     def cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
         """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part."""
+        ...
+
+    def categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
+        """Returns `-sum(t log p)` over the classes along an axis."""
         ...
 
     def cbrt(self, x: TensorLike) -> Tensor:
@@ -161,6 +174,10 @@ class TensorBackend(Protocol):
 
     def ceil(self, x: TensorLike) -> Tensor:
         """Returns the smallest integer not below each element; integers stay what they are."""
+        ...
+
+    def celu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
+        """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`."""
         ...
 
     def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
@@ -247,6 +264,10 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one)."""
         ...
 
+    def dropout(self, x: TensorLike, rate: float, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
+        ...
+
     def dtype(self, x: TensorLike) -> DType:
         """Returns the neutral dtype of a tensor, or the one a number or list would take."""
         ...
@@ -269,6 +290,10 @@ class TensorBackend(Protocol):
 
     def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
         """Returns the sum of products that an index expression in Einstein's notation names."""
+        ...
+
+    def elu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
+        """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`."""
         ...
 
     def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -339,6 +364,10 @@ class TensorBackend(Protocol):
         """Returns `x` with the zero frequency moved to the middle of axes, by default all."""
         ...
 
+    def finfo(self, dtype: DType) -> FloatInfo:
+        """Returns the limits of a floating dtype, of a complex one those of its parts."""
+        ...
+
     def flip(self, x: TensorLike, axis: Axis = None) -> Tensor:
         """Returns `x` in reverse order along axes, by default all."""
         ...
@@ -371,6 +400,10 @@ class TensorBackend(Protocol):
         """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...
 
+    def gelu(self, x: TensorLike, approximate: bool = True) -> Tensor:
+        """Returns `x` times the normal distribution function of `x`; by default through `tanh`."""
+        ...
+
     def get_available_devices(self) -> list[str]:
         """Returns the names of the devices there are, the CPU first."""
         ...
@@ -387,12 +420,32 @@ class TensorBackend(Protocol):
         """Returns `x[key]`: integers, slices (negative steps too), None, Ellipsis, integer and boolean tensors or lists."""
         ...
 
+    def glu(self, x: TensorLike, axis: int = -1) -> Tensor:
+        """Returns the first half of an axis times the sigmoid of the second."""
+        ...
+
     def greater(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 > x2`."""
         ...
 
     def greater_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 >= x2`."""
+        ...
+
+    def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
+        """Returns `x`, but 0 where its magnitude is at most the threshold."""
+        ...
+
+    def hard_sigmoid(self, x: TensorLike) -> Tensor:
+        """Returns `clip(x / 6 + 1 / 2, 0, 1)`."""
+        ...
+
+    def hard_silu(self, x: TensorLike) -> Tensor:
+        """Returns `x * hard_sigmoid(x)`."""
+        ...
+
+    def hard_tanh(self, x: TensorLike) -> Tensor:
+        """Returns `clip(x, -1, 1)`."""
         ...
 
     def heaviside(self, x1: Operand, x2: Operand) -> Tensor:
@@ -431,6 +484,10 @@ class TensorBackend(Protocol):
         """Returns the inverse of `fftshift`."""
         ...
 
+    def iinfo(self, dtype: DType) -> IntegerInfo:
+        """Returns the limits of an integer dtype."""
+        ...
+
     def imag(self, x: TensorLike) -> Tensor:
         """Returns the imaginary part, of real tensors zeros."""
         ...
@@ -453,6 +510,10 @@ class TensorBackend(Protocol):
 
     def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves."""
+        ...
+
+    def isdtype(self, dtype: DType, kind: object) -> bool:
+        """Returns whether a dtype is of a kind: a dtype, a kind's name, or any of a tuple of them."""
         ...
 
     def isfinite(self, x: TensorLike) -> Tensor:
@@ -483,6 +544,14 @@ class TensorBackend(Protocol):
         """Returns the Kronecker product of two matrices or vectors of as many axes."""
         ...
 
+    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
+        """Returns `x` with mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
+        ...
+
+    def leaky_relu(self, x: TensorLike, negative_slope: float = 0.2) -> Tensor:
+        """Returns `x` where it is positive, else `negative_slope * x`."""
+        ...
+
     def less(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 < x2`."""
         ...
@@ -509,6 +578,14 @@ class TensorBackend(Protocol):
 
     def log2(self, x: TensorLike) -> Tensor:
         """Returns the logarithm to base 2."""
+        ...
+
+    def log_sigmoid(self, x: TensorLike) -> Tensor:
+        """Returns `log(sigmoid(x))`, exact where that is small."""
+        ...
+
+    def log_softmax(self, x: TensorLike, axis: Axis = -1) -> Tensor:
+        """Returns `log(softmax(x))` over axes, exact where that is small."""
         ...
 
     def logaddexp(self, x1: Operand, x2: Operand) -> Tensor:
@@ -715,6 +792,74 @@ class TensorBackend(Protocol):
         """Returns radians as degrees."""
         ...
 
+    def random_bernoulli(self, shape: Shape, p: float = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns 1 with probability p, else 0, as floats."""
+        ...
+
+    def random_beta(self, shape: Shape, alpha: float, beta: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
+        ...
+
+    def random_binomial(self, shape: Shape, counts: float, probabilities: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns how many of `counts` trials succeed, as floats."""
+        ...
+
+    def random_categorical(self, logits: TensorLike, num_samples: int, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns classes, each with the probability that the softmax of its row of logits gives."""
+        ...
+
+    def random_choice(self, a: int, shape: Shape = (), replace: bool = True, p: Sequence[float] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns integers from 0 to a - 1, with or without putting back, each as likely as `p` says."""
+        ...
+
+    def random_exponential(self, shape: Shape, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns exponential numbers of mean `scale`."""
+        ...
+
+    def random_gamma(self, shape: Shape, alpha: float, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
+        ...
+
+    def random_gumbel(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns Gumbel numbers."""
+        ...
+
+    def random_laplace(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns Laplace numbers."""
+        ...
+
+    def random_normal(self, shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns normal numbers."""
+        ...
+
+    def random_permutation(self, n: int, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns the integers from 0 to n - 1 in random order."""
+        ...
+
+    def random_poisson(self, shape: Shape, lam: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns Poisson numbers of mean `lam`, as floats."""
+        ...
+
+    def random_randint(self, shape: Shape, minval: int, maxval: int, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns integers evenly spread from `minval` up to and without `maxval`."""
+        ...
+
+    def random_seed(self, seed: int) -> None:
+        """Starts the default stream of the active backend, and of what is drawn on the host, anew."""
+        ...
+
+    def random_shuffle(self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns `x` with its slices along an axis in random order."""
+        ...
+
+    def random_truncated_normal(self, shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns normal numbers, those beyond two standard deviations drawn again."""
+        ...
+
+    def random_uniform(self, shape: Shape, minval: float = 0.0, maxval: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns numbers evenly spread from `minval` up to and without `maxval`."""
+        ...
+
     def ravel(self, x: TensorLike) -> Tensor:
         """Returns all elements on one axis."""
         ...
@@ -727,6 +872,14 @@ class TensorBackend(Protocol):
         """Returns `1 / x`; integers take the default float."""
         ...
 
+    def relu(self, x: TensorLike) -> Tensor:
+        """Returns `max(x, 0)`."""
+        ...
+
+    def relu6(self, x: TensorLike) -> Tensor:
+        """Returns `min(max(x, 0), 6)`."""
+        ...
+
     def repeat(self, x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
         """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
         ...
@@ -735,12 +888,20 @@ class TensorBackend(Protocol):
         """Returns the same elements in another shape; one length may be -1, which is then inferred."""
         ...
 
+    def result_type(self, *operands: Tensor | DType | complex) -> DType:
+        """Returns the dtype that tensors, dtypes and (weak) Python numbers promote to."""
+        ...
+
     def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms."""
         ...
 
     def rfftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d."""
+        ...
+
+    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06) -> Tensor:
+        """Returns `x` divided by its root mean square over axes, times `scale`."""
         ...
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
@@ -771,6 +932,10 @@ class TensorBackend(Protocol):
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
         ...
 
+    def selu(self, x: TensorLike) -> Tensor:
+        """Returns the scaled `elu` that keeps mean and variance."""
+        ...
+
     def set_default_device(self, device: DeviceLike | None) -> None:
         """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice."""
         ...
@@ -779,12 +944,20 @@ class TensorBackend(Protocol):
         """Returns the shape."""
         ...
 
+    def sigmoid(self, x: TensorLike) -> Tensor:
+        """Returns `1 / (1 + exp(-x))`, without overflow."""
+        ...
+
     def sign(self, x: TensorLike) -> Tensor:
         """Returns -1, 0 or 1 (NaN for NaN), of a complex number `x / abs(x)`."""
         ...
 
     def signbit(self, x: TensorLike) -> Tensor:
         """Returns whether the sign is negative, of -0.0 too."""
+        ...
+
+    def silu(self, x: TensorLike) -> Tensor:
+        """Returns `x * sigmoid(x)`."""
         ...
 
     def sin(self, x: TensorLike) -> Tensor:
@@ -815,6 +988,22 @@ class TensorBackend(Protocol):
         """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix."""
         ...
 
+    def soft_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
+        """Returns `x` moved towards 0 by the threshold, but not beyond."""
+        ...
+
+    def softmax(self, x: TensorLike, axis: Axis = -1) -> Tensor:
+        """Returns `exp(x) / sum(exp(x))` over axes, without overflow."""
+        ...
+
+    def softplus(self, x: TensorLike) -> Tensor:
+        """Returns `log(1 + exp(x))`, without overflow."""
+        ...
+
+    def softsign(self, x: TensorLike) -> Tensor:
+        """Returns `x / (1 + abs(x))`."""
+        ...
+
     def solve(self, a: TensorLike, b: TensorLike) -> Tensor:
         """Returns x with `a @ x = b`; a vector `b` is one right-hand side, else its columns are."""
         ...
@@ -825,6 +1014,10 @@ class TensorBackend(Protocol):
 
     def sort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
         """Returns the elements in order along an axis; with None of the flattened `x`."""
+        ...
+
+    def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
+        """Returns `-log p` of the class that each integer in `target` names."""
         ...
 
     def split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
@@ -839,12 +1032,24 @@ class TensorBackend(Protocol):
         """Returns `x * x`."""
         ...
 
+    def squareplus(self, x: TensorLike, b: float = 4) -> Tensor:
+        """Returns `(x + sqrt(x**2 + b)) / 2`."""
+        ...
+
     def squeeze(self, x: TensorLike, axis: Axis = None) -> Tensor:
         """Returns `x` without these axes of length 1, by default without all such."""
         ...
 
     def stack(self, xs: Tensors, axis: int = 0) -> Tensor:
         """Returns tensors of one shape joined along a new axis."""
+        ...
+
+    def standard_normal(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns numbers of mean 0 and variance 1 of the backend's own default stream."""
+        ...
+
+    def standard_uniform(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns numbers from 0 up to and without 1 of the backend's own default stream."""
         ...
 
     def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
@@ -895,8 +1100,16 @@ class TensorBackend(Protocol):
         """Returns the hyperbolic tangent."""
         ...
 
+    def tanh_shrink(self, x: TensorLike) -> Tensor:
+        """Returns `x - tanh(x)`."""
+        ...
+
     def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
         """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
+        ...
+
+    def threshold(self, x: TensorLike, threshold: float, default_value: float) -> Tensor:
+        """Returns `x` where it is above the threshold, else the default value."""
         ...
 
     def tile(self, x: TensorLike, repeats: int | Sequence[int]) -> Tensor:

@@ -8,6 +8,7 @@ from emberharmony.core.dtypes import (
     ALL,
     DEFAULTS,
     DType,
+    as_dtype,
     bfloat16,
     complex64,
     complex128,
@@ -19,8 +20,9 @@ from emberharmony.core.dtypes import (
     int16,
     int32,
     int64,
+    python_dtype,
 )
-from emberharmony.core.errors import RangeError
+from emberharmony.core.errors import ArgumentError, RangeError
 
 _SIGNED_ABOVE = {8: int16, 16: int32, 32: int64}
 _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
@@ -85,3 +87,18 @@ def promote_weak(dtype: DType, number: type) -> DType:
 def as_inexact(dtype: DType) -> DType:
     """Returns `dtype` itself if it is floating or complex, else the default float: the rule of float functions."""
     return dtype if _RANK[dtype.kind] >= 2 else default_float()
+
+
+def result_type(*operands: object) -> DType:
+    """Returns the dtype that dtypes and (weak) Python numbers promote to.
+
+    Raises: ArgumentError without operands.
+    """
+    if not operands:
+        raise ArgumentError("result_type needs at least one operand")
+    numbers = [type(x) for x in operands if isinstance(x, (bool, int, float, complex))]
+    strong = [as_dtype(x) for x in operands if not isinstance(x, (bool, int, float, complex))]
+    dtype = promote(*strong) if strong else python_dtype(numbers[0])
+    for number in numbers:
+        dtype = promote_weak(dtype, number)
+    return dtype

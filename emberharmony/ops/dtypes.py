@@ -1,10 +1,15 @@
-"""Questions about dtypes."""
+"""Questions about dtypes.
+
+Dtypes are neutral: equal to their name and to every native dtype that means the same.
+"""
 
 from __future__ import annotations
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.dtypes import DType
-from emberharmony.core.types import TensorLike
+from emberharmony.core.dtypes import ALL, DType, as_dtype
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.limits import KINDS, FloatInfo, IntegerInfo
+from emberharmony.core.types import Tensor, TensorLike
 
 
 @op
@@ -16,3 +21,74 @@ def dtype(x: TensorLike) -> DType:
         True
     """
     ...
+
+
+@op
+def result_type(*operands: Tensor | DType | complex) -> DType:
+    """Returns the dtype that tensors, dtypes and (weak) Python numbers promote to.
+
+    Example:
+        >>> ops.result_type(ops.int32, ops.float32, 2.5) == ops.float32
+        True
+    """
+    ...
+
+
+@op
+def can_cast(from_: Tensor | DType, to: DType) -> bool:
+    """Returns whether promotion would ever turn one dtype into the other.
+
+    Example:
+        >>> ops.can_cast(ops.int8, ops.int32), ops.can_cast(ops.float32, ops.int32)
+        (True, False)
+    """
+    return result_type(from_, to) == as_dtype(to)
+
+
+@op
+def isdtype(dtype: DType, kind: object) -> bool:
+    """Returns whether a dtype is of a kind: a dtype, a kind's name, or any of a tuple of them.
+
+    Args:
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric".
+
+    Raises: ArgumentError for another name.
+
+    Example:
+        >>> ops.isdtype(ops.int8, "integral")
+        True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    own = as_dtype(dtype)
+    if isinstance(kind, str) and not isinstance(kind, DType) and kind not in ALL:
+        if kind not in KINDS:
+            raise ArgumentError(f"kind is a dtype or one of {', '.join(KINDS)}, not {kind!r}")
+        return own.kind in KINDS[kind]
+    return (own.kind == "bool") if kind == "bool" else own == as_dtype(kind)
+
+
+@op
+def finfo(dtype: DType) -> FloatInfo:
+    """Returns the limits of a floating dtype, of a complex one those of its parts.
+
+    Raises: DTypeError for another.
+
+    Example:
+        >>> ops.finfo(ops.float32).bits
+        32
+    """
+    return FloatInfo.of(as_dtype(dtype))
+
+
+@op
+def iinfo(dtype: DType) -> IntegerInfo:
+    """Returns the limits of an integer dtype.
+
+    Raises: DTypeError for another.
+
+    Example:
+        >>> ops.iinfo(ops.int8).max
+        127
+    """
+    return IntegerInfo.of(as_dtype(dtype))

@@ -11,6 +11,7 @@ of R in `qr`, so that factors agree between backends wherever the values differ.
 
 from __future__ import annotations
 
+import builtins
 from typing import Literal
 
 from emberharmony.core.constants import inf

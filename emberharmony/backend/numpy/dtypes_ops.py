@@ -1,9 +1,12 @@
 """Questions about dtypes, on NumPy."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
+from emberharmony.core.promotion import result_type
 
 
 class NumpyDtypesOps:
@@ -12,3 +15,7 @@ class NumpyDtypesOps:
     @staticmethod
     def dtype(x: np.ndarray) -> DType:
         return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, np.ndarray) else x for x in operands))

@@ -1,9 +1,12 @@
 """Questions about dtypes, on PyTorch."""
 
+from typing import Any
+
 import torch
 
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
+from emberharmony.core.promotion import result_type
 
 
 class TorchDtypesOps:
@@ -12,3 +15,7 @@ class TorchDtypesOps:
     @staticmethod
     def dtype(x: torch.Tensor) -> DType:
         return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, torch.Tensor) else x for x in operands))

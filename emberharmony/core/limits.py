@@ -1,0 +1,64 @@
+"""The limits of dtypes, as the array API standard names them."""
+
+from typing import NamedTuple
+
+from emberharmony.core.dtypes import DType, complex64, complex128, float32, float64
+from emberharmony.core.errors import DTypeError
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "bool": ("bool",),
+    "signed integer": ("signed",),
+    "unsigned integer": ("unsigned",),
+    "integral": ("signed", "unsigned"),
+    "real floating": ("float",),
+    "complex floating": ("complex",),
+    "numeric": ("signed", "unsigned", "float", "complex"),
+}
+"""The kinds of `isdtype` and what they hold."""
+
+_MANTISSA = {"float16": (10, 15), "bfloat16": (7, 127), "float32": (23, 127), "float64": (52, 1023)}
+
+
+class FloatInfo(NamedTuple):
+    """Holds a floating dtype's width in bits, spacing at 1, extremes and least normal number."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+    @classmethod
+    def of(cls, dtype: DType) -> "FloatInfo":
+        """Returns the limits of a dtype.
+
+        Raises: DTypeError if it is neither floating nor complex.
+        """
+        part = {complex64: float32, complex128: float64}.get(dtype, dtype)
+        if part.name not in _MANTISSA:
+            raise DTypeError(f"{dtype.name} is no floating dtype; its limits are iinfo's")
+        mantissa, exponent = _MANTISSA[part.name]
+        largest = (2.0 - 2.0**-mantissa) * 2.0**exponent
+        return cls(part.bits, 2.0**-mantissa, largest, -largest, 2.0 ** (1 - exponent), part)
+
+
+class IntegerInfo(NamedTuple):
+    """Holds an integer dtype's width in bits and extremes."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+    @classmethod
+    def of(cls, dtype: DType) -> "IntegerInfo":
+        """Returns the limits of a dtype.
+
+        Raises: DTypeError if it is no integer.
+        """
+        if not dtype.is_integer:
+            raise DTypeError(f"{dtype.name} is no integer dtype; its limits are finfo's")
+        signed = dtype.kind == "signed"
+        highest: int = (1 << (dtype.bits - signed)) - 1
+        return cls(dtype.bits, highest, -highest - 1 if signed else 0, dtype)
