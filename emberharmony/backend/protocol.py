@@ -756,7 +756,7 @@ class TensorBackend(Protocol):
         """Returns `x` with so many elements put before and after each axis."""
         ...
 
-    def percentile(self, x: TensorLike, q: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def percentile(self, x: TensorLike, q: Operand, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the q-th percentiles over axes, q from 0 to 100."""
         ...
 
@@ -784,7 +784,7 @@ class TensorBackend(Protocol):
         """Returns Q and R with `x = Q @ R`; "complete" makes Q square."""
         ...
 
-    def quantile(self, x: TensorLike, q: TensorLike, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def quantile(self, x: TensorLike, q: Operand, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN."""
         ...
 

@@ -252,8 +252,10 @@ def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
 def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
     if const == _OP_NAME:
         return spec.name
+    # The keyword names of a call stand in the constants, after a starred argument one by one.
+    if isinstance(const, str):
+        return local.get(const, const)
     if isinstance(const, tuple):
-        # The keyword names of a call stand in the constants.
         return tuple(local.get(item, item) for item in const)
     return const
 
@@ -301,7 +303,8 @@ def _converted(
             else:
                 positional.append(converted)
         taken += width
-    if operands and all(isinstance(positional[i], _NUMBERS) for i in operands):
+    alone = operands and not any(parameter.role == "TensorLike" for parameter in parameters)
+    if alone and all(isinstance(positional[i], _NUMBERS) for i in operands):
         positional[operands[0]] = backend.convert(positional[operands[0]])
     return positional, keywords
 

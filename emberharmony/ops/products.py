@@ -11,6 +11,7 @@ from math import prod
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.dtypes import dtype
 from emberharmony.ops.indexing import diagonal
 from emberharmony.ops.math import conj, multiply, subtract
 from emberharmony.ops.reduction import sum
@@ -75,7 +76,8 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
         >>> ops.vdot([1, 2], [3, 4]).tolist()
         11
     """
-    return sum(multiply(conj(reshape(x1, -1)), reshape(x2, -1)))
+    products = multiply(conj(reshape(x1, -1)), reshape(x2, -1))
+    return sum(products, dtype=dtype(products))
 
 
 @op
@@ -86,7 +88,8 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    return sum(multiply(conj(x1), x2), axis)
+    products = multiply(conj(x1), x2)
+    return sum(products, axis, dtype=dtype(products))
 
 
 @op

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import Axis, Tensor, TensorLike
+from emberharmony.core.types import Axis, Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import isnan, logical_not
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, divide, maximum, multiply, sqrt, square, subtract
@@ -19,7 +19,7 @@ from emberharmony.ops.shape import split
 @op
 def quantile(
     x: TensorLike,
-    q: TensorLike,
+    q: Operand,
     axis: Axis = None,
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
@@ -52,9 +52,10 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @op
-def percentile(x: TensorLike, q: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def percentile(x: TensorLike, q: Operand, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the q-th percentiles over axes, q from 0 to 100."""
-    return quantile(x, divide(q, 100.0), axis, "linear", keepdims)
+    share = q / 100.0 if isinstance(q, (int, float)) else divide(q, 100.0)
+    return quantile(x, share, axis, "linear", keepdims)
 
 
 @op

@@ -114,7 +114,7 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
 
 def in_dtype(value: Any, dtype: str) -> Any:
     """Returns floating host arrays (also in lists and tuples) cast to a dtype; everything else as it is."""
-    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+    if isinstance(value, (list, tuple)):
         return type(value)(in_dtype(item, dtype) for item in value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
         with np.errstate(all="ignore"):
@@ -126,7 +126,7 @@ def in_dtype(value: Any, dtype: str) -> Any:
 
 def as_reference(value: Any, result: str = "") -> Any:
     """Returns arrays in float64 or complex128 as the oracle takes them; integers too where the result is floating."""
-    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+    if isinstance(value, (list, tuple)):
         return type(value)(as_reference(item, result) for item in value)
     if isinstance(value, np.ndarray) and (value.dtype.kind in "fV" or (result == "float" and value.dtype.kind in "iu")):
         return value.astype(np.float64)

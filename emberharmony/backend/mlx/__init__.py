@@ -75,9 +75,9 @@ class MLXBackend(
         """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
         dtype = self.dtypes[array.dtype.name]
         if array.dtype.name == "bfloat16":
-            return mx.array(np.ascontiguousarray(array).view(np.uint16)).view(mx.bfloat16)
-        # `ascontiguousarray` makes a 0-d array 1-d.
-        return mx.array(array.copy() if array.ndim else array, dtype=dtype)
+            return mx.array(array.copy().view(np.uint16)).view(mx.bfloat16)
+        # The copy has no negative strides, which MLX refuses.
+        return mx.array(array.copy(), dtype=dtype)
 
 
 BACKEND = MLXBackend

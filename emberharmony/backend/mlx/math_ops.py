@@ -45,9 +45,8 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
 def _mod(x1: mx.array, x2: mx.array) -> mx.array:
     if is_float(x1):
         return mx.remainder(x1, x2)
-    rest = mx.remainder(x1, _safe_divisor(x1, x2))
-    # The divisors 0 and -1 were made 1, which leaves 0.
-    return rest
+    # The divisors 0 and -1 are made 1, which leaves 0.
+    return mx.remainder(x1, _safe_divisor(x1, x2))
 
 
 def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
@@ -145,6 +144,10 @@ class MLXMathOps:
     def round(x: mx.array, decimals: int = 0) -> mx.array:
         if x.dtype == mx.bool_ or (decimals >= 0 and not (is_float(x) or is_complex(x))):
             return x
+        if x.dtype == mx.float64 and decimals:
+            # MLX scales with a float32 power of ten.
+            scale = mx.array(10.0**decimals, mx.float64)
+            return mx.round(x * scale) / scale
         return mx.round(x, decimals)
 
     @staticmethod

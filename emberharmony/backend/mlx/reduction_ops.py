@@ -36,11 +36,20 @@ def widened(x: mx.array, few: int = _FEW) -> mx.array:
     return x.astype(mx.float32)
 
 
+def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
+    """Returns a native reduction; of no elements the identity, for there MLX 0.32 now and then never returns."""
+    if x.size:
+        return native(x, axes, keepdims)
+    gone = normalized(axes, x.ndim)
+    shape = [1 if a in gone else n for a, n in enumerate(x.shape) if keepdims or a not in gone]
+    return mx.full(shape, mx.array(identity, x.dtype))
+
+
 def wide_sum(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
     """Returns an accurate sum over axes, in the widened dtype; of complex tensors by parts."""
     if is_complex(x):
         return wide_sum(mx.real(x), axis, keepdims) + 1j * wide_sum(mx.imag(x), axis, keepdims).astype(mx.complex64)
-    return mx.sum(widened(x), axis, keepdims)
+    return reduced(mx.sum, widened(x), axis, keepdims, 0)
 
 
 def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
@@ -84,7 +93,7 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
             x, axis = x.reshape(-1), 0
         wanted = accumulator(x, dtype)
         wide = widened(x) if is_float(x) else cast(x, wanted)
-        return native(wide, axis).astype(wanted)
+        return (native(wide, axis) if x.size else x).astype(wanted)
 
     return cumulative
 
@@ -100,9 +109,8 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
     count = 1
     for a in axes:
         count *= x.shape[a]
-    centre = mx.sum(wide, axes, True) / count if count else mx.full((1,), float("nan"), wide.dtype)
-    off = wide - centre
-    total = mx.sum(off * off, axes, keepdims)
+    off = wide - reduced(mx.sum, wide, axes, True, 0) / mx.array(count, wide.dtype)
+    total = reduced(mx.sum, off * off, axes, keepdims, 0)
     return total / mx.array(max(count - correction, 0), wide.dtype)
 
 
@@ -122,7 +130,7 @@ class MLXReductionOps:
         wanted = accumulator(x, dtype)
         axes = normalized(axis, x.ndim)
         wide = widened(x, few=1) if is_float(x) else cast(x, wanted)
-        return (mx.prod(wide, axes, keepdims) if axes else wide).astype(wanted)
+        return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(wanted)
 
     @staticmethod
     def mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -147,12 +155,12 @@ class MLXReductionOps:
     @staticmethod
     def any(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         axes = normalized(axis, x.ndim)
-        return mx.any(x, axes, keepdims) if axes else x != 0
+        return reduced(mx.any, x != 0, axes, keepdims, False) if axes else x != 0
 
     @staticmethod
     def all(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         axes = normalized(axis, x.ndim)
-        return mx.all(x, axes, keepdims) if axes else x != 0
+        return reduced(mx.all, x != 0, axes, keepdims, True) if axes else x != 0
 
     @staticmethod
     def logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -164,5 +172,5 @@ class MLXReductionOps:
         shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
         wide = widened(x - shift)
         terms = exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide)
-        total = mx.log(mx.sum(terms, axes, True)).astype(x.dtype) + shift
+        total = mx.log(reduced(mx.sum, terms, axes, True, 0)).astype(x.dtype) + shift
         return total if keepdims else mx.squeeze(total, axes)

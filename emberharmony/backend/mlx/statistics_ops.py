@@ -14,9 +14,7 @@ class MLXStatisticsOps:
     """Holds the ops of `ops/statistics.py`."""
 
     @staticmethod
-    def quantile(
-        x: mx.array, q: mx.array, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> mx.array:
+    def quantile(x: mx.array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> mx.array:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
         nonempty(x.shape, axes)

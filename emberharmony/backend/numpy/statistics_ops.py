@@ -13,9 +13,7 @@ class NumpyStatisticsOps:
     """Holds the ops of `ops/statistics.py`."""
 
     @staticmethod
-    def quantile(
-        x: np.ndarray, q: np.ndarray, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> np.ndarray:
+    def quantile(x: np.ndarray, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> np.ndarray:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
         nonempty(x.shape, axes)

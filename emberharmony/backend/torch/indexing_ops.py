@@ -17,7 +17,7 @@ from emberharmony.core.errors import ArgumentTypeError
 def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
     """Returns indices as an int64 tensor without negative ones; those known to the host are checked."""
     if not isinstance(indices, torch.Tensor):
-        return torch.from_numpy(np.ascontiguousarray(checked(host_indices(indices), length))).to(x.device)
+        return torch.from_numpy(np.array(checked(host_indices(indices), length))).to(x.device)
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
         raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
     # uint8 would be taken for a mask.

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from emberharmony.backend.promote import nonempty, normalized
@@ -14,7 +15,7 @@ class TorchStatisticsOps:
 
     @staticmethod
     def quantile(
-        x: torch.Tensor, q: torch.Tensor, axis: Any = None, method: str = "linear", keepdims: bool = False
+        x: torch.Tensor, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
     ) -> torch.Tensor:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
@@ -23,7 +24,7 @@ class TorchStatisticsOps:
         rest = [x.shape[a] for a in kept]
         flat = x.permute(*kept, *axes).reshape([*rest, -1])
         ordered = torch.sort(flat, dim=-1).values
-        host_q = q.detach().cpu().numpy()
+        host_q = np.asarray(q.detach().cpu() if isinstance(q, torch.Tensor) else q)
         low, high, weight = places(host_q.reshape(-1), flat.shape[-1], method)
         weights = torch.from_numpy(weight).to(x)
         below, above = ordered[..., torch.from_numpy(low)], ordered[..., torch.from_numpy(high)]

@@ -1,7 +1,7 @@
-"""Sample rows of `ops/dtypes.py`."""
+"""Rows of `ops/dtypes.py`: they return no tensors, so `tests/ops/test_dtypes.py` has their values."""
 
 from emberharmony.testing.sample import Sample
 
 SAMPLES = [
-    Sample("dtype", str, (), reference="tests"),
+    Sample(op, str, (), reference="tests") for op in ("dtype", "result_type", "can_cast", "isdtype", "finfo", "iinfo")
 ]

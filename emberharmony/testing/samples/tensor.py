@@ -1,9 +1,22 @@
 """Sample rows of `ops/tensor.py`."""
 
-from emberharmony.testing.sample import Sample, case, grid
+import numpy as np
+
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
+
+_X = grid(-2, 2, 12).reshape(3, 4)
+ANY = {"dtypes": FLOATS + HALVES + COMPLEX, "integers": (*INTEGERS, "uint16", "uint32", "uint64")}
+ONCE = {"dtypes": ("float32",), "result": "any"}
 
 SAMPLES = [
-    Sample("convert_to_tensor", lambda x: x, (case(grid(-2, 2)),)),
-    Sample("to_numpy", lambda x: x, (case(grid(-2, 2)),), result="any"),
-    Sample("cast", lambda x, dtype: x.astype(dtype), (case(grid(-2, 2), "int32"),), result="int32"),
+    Sample("convert_to_tensor", lambda x: x, (case(np.abs(_X)),), **ANY),
+    Sample("to_numpy", lambda x: x, (case(np.abs(_X)),), FLOATS, result="any"),
+    Sample("cast", lambda x, dtype: np.trunc(x), (case(_X, "int32"),), result="int32"),
+    Sample("copy", lambda x: x, (case(np.abs(_X)),), **ANY),
+    Sample("array", lambda x: x, (case(np.abs(_X)),), **ANY),
+    Sample("is_tensor", lambda x: False, (case(_X),), reference="tests", **ONCE),
+    Sample("shape", np.shape, (case(_X),), **ONCE),
+    Sample("ndim", np.ndim, (case(_X),), **ONCE),
+    Sample("size", np.size, (case(_X),), **ONCE),
+    Sample("eval", lambda x: None, (case(_X),), reference="tests", **ONCE),
 ]

@@ -1,0 +1,68 @@
+"""Sample rows of `ops/indexing.py`."""
+
+import numpy as np
+
+from emberharmony.testing.sample import FLOATS, Sample, case, grid
+
+_X = grid(-3, 3, 12).reshape(3, 4)
+_AT = np.array([[0, 2], [1, -1]])
+D = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+
+
+def _scatter(indices, values, shape):  # type: ignore[no-untyped-def]
+    result = np.zeros(shape)
+    np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), values)
+    return result
+
+
+def _updated(x, indices, updates):  # type: ignore[no-untyped-def]
+    result = x.copy()
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    return result
+
+
+def _block(x, start, updates):  # type: ignore[no-untyped-def]
+    result = x.copy()
+    result[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
+    return result
+
+
+SAMPLES = [
+    Sample("where", np.where, (case(_X > 0, _X, -_X), case(_X > 0, _X, 0)), **D),
+    Sample("take", np.take, (case(_X, _AT), case(_X, [2, -1, 0], 1), case(_X, 1, 0)), **D),
+    Sample(
+        "take_along_axis",
+        lambda x, i, axis=-1: np.take_along_axis(x, i, axis),
+        (case(_X, np.array([[1], [3], [-1]])), case(_X, np.array([[2, 0, 1, 1]]), 0)),
+        **D,
+    ),
+    Sample(
+        "get_item",
+        lambda x, key: x[key],
+        (
+            case(_X, 1),
+            case(_X, (slice(None, None, -1), 2)),
+            case(_X, (slice(2, None, -2), slice(3, 0, -1))),
+            case(_X, (Ellipsis, None, slice(1, 3))),
+            case(_X, _X > 0),
+            case(_X, (np.array([0, 2]), np.array([1, -1]))),
+            case(_X, (slice(0, 1), slice(3, 3, -1))),
+        ),
+        **D,
+    ),
+    Sample("nonzero", np.nonzero, (case(np.where(_X > 0, _X, 0)),), result="int64"),
+    Sample("slice", lambda x, s, n: x[s[0] : s[0] + n[0], s[1] : s[1] + n[1]], (case(_X, (1, 1), (2, 3)),), **D),
+    Sample("slice_update", _block, (case(_X, (1, 0), _X[:2, :3]),), **D),
+    Sample("scatter", _scatter, (case(np.array([[1], [1], [-1]]), _X, (5, 4)), case(_AT, _X[0, :2], (3, 4))), **D),
+    Sample("scatter_update", _updated, (case(_X, _AT, np.array([7.0, 8.0])),), **D),
+    Sample("diagonal", np.diagonal, (case(_X), case(_X, 1), case(_X.reshape(3, 2, 2), 0, 1, 2)), **D),
+    Sample("tril_indices", np.tril_indices, (case(3), case(3, 1, 4)), dtypes=("float32",), result="int64"),
+    Sample("triu_indices", np.triu_indices, (case(3), case(3, -1, 4)), dtypes=("float32",), result="int64"),
+    Sample(
+        "one_hot",
+        lambda x, n, axis=-1: np.moveaxis(np.eye(n + 2)[x][..., :n], -1, axis),
+        (case(np.array([0, 2, 3]), 3), case(np.array([[0, 1]]), 2, 0)),
+        dtypes=("float32",),
+        result="float32",
+    ),
+]

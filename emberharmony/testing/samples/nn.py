@@ -1,0 +1,108 @@
+"""Sample rows of `ops/nn.py`."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid, unary
+
+D = {"dtypes": FLOATS, "result": "float", "tolerance": 16, "differentiable": True}
+P = {"dtypes": FLOATS + HALVES, "differentiable": True}
+_X = grid(-4, 4, 24).reshape(2, 3, 4)
+_T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
+
+
+def _elu(x: Any, alpha: float = 1.0) -> Any:
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+    off = x - x.mean(axis, keepdims=True)
+    result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
+    result = result if gamma is None else result * gamma
+    return result if beta is None else result + beta
+
+
+def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-6) -> Any:
+    result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
+    return result if scale is None else result * scale
+
+
+def _binary(t: Any, p: Any, from_logits: bool = False) -> Any:
+    p = special.expit(p) if from_logits else p
+    return -(t * np.log(p) + (1 - t) * np.log1p(-p))
+
+
+def _categorical(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+    log = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
+    return -(t * log).sum(axis)
+
+
+def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+    return _categorical(np.eye(p.shape[-1])[t.astype(int)], p, from_logits)
+
+
+_NORMAL = special.ndtr
+
+SAMPLES = [
+    unary("relu", lambda x: np.maximum(x, 0), **P),
+    unary("relu6", lambda x: np.clip(x, 0, 6), **P),
+    unary("leaky_relu", lambda x: np.where(x > 0, x, 0.2 * x), **D),
+    unary("elu", _elu, **D),
+    unary("selu", lambda x: 1.0507009873554805 * _elu(x, 1.6732632423543772), **D),
+    unary("celu", _elu, **D),
+    unary("sigmoid", special.expit, **D),
+    unary("log_sigmoid", special.log_expit, **D),
+    unary("softplus", lambda x: np.logaddexp(x, 0), **D),
+    unary("softsign", lambda x: x / (1 + np.abs(x)), **D),
+    unary("silu", lambda x: x * special.expit(x), **D),
+    Sample(
+        "gelu",
+        lambda x, approximate=True: (
+            0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) if approximate else x * _NORMAL(x)
+        ),
+        (case(_X), case(_X, False)),
+        floor=2,
+        **D,
+    ),
+    unary("hard_sigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), **D),
+    unary("hard_silu", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), **D),
+    unary("hard_tanh", lambda x: np.clip(x, -1, 1), **P),
+    unary("hard_shrink", lambda x: np.where(np.abs(x) > 0.5, x, 0), **P),
+    unary(
+        "soft_shrink",
+        lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0),
+        dtypes=FLOATS,
+        floor=10,
+        differentiable=True,
+    ),
+    unary("tanh_shrink", lambda x: x - np.tanh(x), **D),
+    Sample("threshold", lambda x, t, d: np.where(x > t, x, d), (case(_X, 1.0, -2.0),), **P),
+    unary("squareplus", lambda x: (x + np.sqrt(x**2 + 4)) / 2, floor=10, **D),
+    Sample(
+        "glu",
+        lambda x, axis=-1: np.split(x, 2, axis)[0] * special.expit(np.split(x, 2, axis)[1]),
+        (case(_X), case(_X, 0)),
+        **D,
+    ),
+    Sample("softmax", special.softmax, (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))), **D),
+    Sample(
+        "log_softmax",
+        special.log_softmax,
+        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))),
+        floor=50,
+        **D,
+    ),
+    Sample("layer_normalization", _layer, (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)), floor=4, **D),
+    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **D),
+    Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D),
+    Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D),
+    Sample(
+        "sparse_categorical_crossentropy",
+        _sparse,
+        (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
+        floor=4,
+        **D,
+    ),
+]

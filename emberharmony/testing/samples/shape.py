@@ -1,0 +1,56 @@
+"""Sample rows of `ops/shape.py`."""
+
+import numpy as np
+
+from emberharmony.testing.sample import FLOATS, Sample, case, grid
+
+_X = grid(-3, 3, 24).reshape(2, 3, 4)
+_V = grid(0, 1, 4)
+_EMPTY = np.zeros((0, 3))
+D = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+_WIDTHS = ((1, 2), (0, 1), (2, 0))
+_MODES = ("reflect", "symmetric", "edge", "wrap")
+
+
+def _pad(x, widths, mode="constant", value=0):  # type: ignore[no-untyped-def]
+    return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)
+
+
+SAMPLES = [
+    Sample("reshape", np.reshape, (case(_X, (6, 4)), case(_X, (-1, 2)), case(_X, -1), case(_EMPTY, (3, -1))), **D),
+    Sample("ravel", np.ravel, (case(_X), case(np.asarray(1.0))), **D),
+    Sample("transpose", np.transpose, (case(_X), case(_X, (1, 0, 2))), **D),
+    Sample("matrix_transpose", lambda x: np.swapaxes(x, -1, -2), (case(_X),), **D),
+    Sample("swapaxes", np.swapaxes, (case(_X, 0, -1),), **D),
+    Sample("moveaxis", np.moveaxis, (case(_X, 0, -1), case(_X, (0, 1), (2, 0))), **D),
+    Sample("expand_dims", np.expand_dims, (case(_X, 1), case(_X, (0, -1))), **D),
+    Sample("squeeze", np.squeeze, (case(_X[:1]), case(_X[:1, :, :1], 0), case(_X[:1, :, :1], (0, 2))), **D),
+    Sample("broadcast_to", np.broadcast_to, (case(_V, (3, 4)), case(np.asarray(2.0), (2,))), **D),
+    Sample("broadcast_arrays", lambda *a: list(np.broadcast_arrays(*a)), (case(_V, _X),), **D),
+    Sample("broadcast_shapes", np.broadcast_shapes, (case((2, 1), (3,)),), dtypes=("float32",), result="any"),
+    Sample("concatenate", np.concatenate, (case([_X, _X]), case([_X, _X[:, :1]], 1), case([_X, _V], None)), **D),
+    Sample("append", np.append, (case(_V, _V), case(_X, _X, 2)), **D),
+    Sample("stack", np.stack, (case([_V, _V]), case([_X, _X], -1)), **D),
+    Sample("hstack", np.hstack, (case([_V, _V]), case([_X, _X])), **D),
+    Sample("vstack", np.vstack, (case([_V, _V]), case([_X, _X])), **D),
+    Sample("split", np.split, (case(_V, 2), case(_X, [1, 3], -1), case(_X, (1,), 1)), **D),
+    Sample("array_split", np.array_split, (case(_X, 2, 1), case(_V, 3)), **D),
+    Sample("unstack", lambda x, num=None, axis=0: list(np.moveaxis(x, axis, 0)), (case(_X), case(_X, 4, -1)), **D),
+    Sample("tile", np.tile, (case(_V, 2), case(_X, (2, 1)), case(_V, (2, 2))), **D),
+    Sample("repeat", np.repeat, (case(_V, 2), case(_X, 2, 1), case(_V, [1, 0, 2, 1], 0)), **D),
+    Sample("flip", np.flip, (case(_X), case(_X, 1), case(_X, (0, 2))), **D),
+    Sample("roll", np.roll, (case(_X, 2), case(_X, 1, 1), case(_X, (1, -2), (0, 2))), **D),
+    Sample("rot90", np.rot90, (case(_X), case(_X, 2), case(_X, 3, (1, 2)), case(_X, 4)), **D),
+    Sample(
+        "pad",
+        _pad,
+        (
+            case(_V, 2),
+            case(_X, _WIDTHS),
+            case(_X, (1, 1), "constant", 7.0),
+            *(case(_X, _WIDTHS, mode) for mode in _MODES),
+            *(case(_V[:2], 5, mode) for mode in _MODES),
+        ),
+        **D,
+    ),
+]

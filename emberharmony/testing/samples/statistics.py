@@ -1,0 +1,70 @@
+"""Sample rows of `ops/statistics.py`."""
+
+import numpy as np
+
+from emberharmony.testing.sample import Sample, case, grid
+
+_CUBE = np.random.default_rng(1).permutation(grid(-3, 5, 24)).reshape(2, 3, 4)
+_NAN = np.where(_CUBE > 3, np.nan, _CUBE)
+_Q = np.array([0.0, 0.3, 1.0])
+_COUNTS = np.array([0, 2, 2, 5])
+
+
+def _quantile(x, q, axis=None, method="linear", keepdims=False):  # type: ignore[no-untyped-def]
+    return np.quantile(x, q, axis=axis, method=method, keepdims=keepdims)
+
+
+def _nan(function):  # type: ignore[no-untyped-def]
+    return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
+
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+_AXES = (case(_NAN), case(_NAN, 1), case(_NAN, -1, True))
+
+SAMPLES = [
+    Sample(
+        "quantile",
+        _quantile,
+        (
+            case(_CUBE, _Q),
+            case(_CUBE, 0.25, 1),
+            case(_CUBE, _Q, (0, 2), keepdims=True),
+            *(case(_CUBE, _Q, 1, method=method) for method in _METHODS),
+        ),
+        tolerance=16,
+    ),
+    Sample(
+        "median",
+        lambda x, axis=None, keepdims=False: np.median(x, axis=axis, keepdims=keepdims),
+        (case(_CUBE), case(_CUBE, 1), case(_CUBE, -1, True)),
+        tolerance=8,
+    ),
+    Sample(
+        "percentile",
+        lambda x, q, axis=None: np.percentile(x, q, axis=axis),
+        (case(_CUBE, 30.0), case(_CUBE, 30.0, 1)),
+        tolerance=16,
+    ),
+    Sample(
+        "average",
+        lambda x, axis=None, weights=None: np.average(x, axis, weights),
+        (case(_CUBE, 1), case(_CUBE, 2, np.abs(_CUBE))),
+        tolerance=32,
+        differentiable=True,
+    ),
+    Sample("nansum", _nan(np.nansum), _AXES, tolerance=8, floor=8),
+    Sample("nanmean", _nan(np.nanmean), _AXES, tolerance=16),
+    Sample("nanvar", _nan(np.nanvar), _AXES, tolerance=32),
+    Sample("nanstd", _nan(np.nanstd), _AXES, tolerance=32),
+    Sample("nanmax", _nan(np.nanmax), _AXES),
+    Sample("nanmin", _nan(np.nanmin), _AXES),
+    Sample("diff", np.diff, (case(_CUBE), case(_CUBE, 2, 1)), floor=8, differentiable=True),
+    Sample("bincount", np.bincount, (case(_COUNTS), case(_COUNTS, minlength=9)), dtypes=("float32",), result="int64"),
+    Sample(
+        "histogram",
+        lambda x, bins, range=None: np.histogram(x, bins, range),
+        (case(_CUBE, 5, (-4.0, 6.0)),),
+        dtypes=("float64",),
+        result="any",
+    ),
+]
