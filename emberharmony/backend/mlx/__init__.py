@@ -57,6 +57,7 @@ class MLXBackend(
     tensor_type = mx.array
     dtypes = DTYPES
     errors = (
+        (ValueError, "[Rr]epeat axes", errors.AxisError),
         (ValueError, "broadcast|shape|dimension|must be square|reshape|concatenat|zero size|empty", errors.ShapeError),
         (ValueError, "invalid axis|duplicate|axis", errors.AxisError),
         (IndexError, "axis|dim", errors.AxisError),

@@ -70,7 +70,7 @@ class NumpyBackend(
             "dimensions.*must match|same (shape|size|number of dimensions)|zero-size|empty",
             errors.ShapeError,
         ),
-        (ValueError, "repeated axis|repeated", errors.AxisError),
+        (ValueError, "repeated axis|duplicate value in .axis|repeated", errors.AxisError),
         (
             TypeError,
             "not supported for the input types|Cannot cast|boolean negative|boolean subtract",
@@ -87,6 +87,11 @@ class NumpyBackend(
         """Returns the array itself."""
         self.dtypes.neutral[array.dtype]
         return array
+
+    def convert(self, value: Any) -> np.ndarray:
+        """Returns what is `TensorLike` as an array in native byte order."""
+        array: np.ndarray = super().convert(value)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

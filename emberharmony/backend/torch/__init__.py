@@ -64,8 +64,16 @@ class TorchBackend(
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
         (RuntimeError, "index .* out of (range|bounds)", errors.IndexOutOfBoundsError),
         (NotImplementedError, "not implemented for", errors.DTypeError),
-        (RuntimeError, "dtype|not implemented for|not supported for|Promotion for|result type", errors.DTypeError),
-        (RuntimeError, "size of tensor|shape|sizes|must be (square|at least 2)|dimension", errors.ShapeError),
+        (
+            RuntimeError,
+            "on a bool tensor|dtype|not implemented for|not supported for|Promotion for|result type",
+            errors.DTypeError,
+        ),
+        (
+            RuntimeError,
+            "equal size|size of tensor|shape|sizes|must be (square|at least 2)|dimension",
+            errors.ShapeError,
+        ),
         (RuntimeError, "shapes cannot be multiplied|mat1|inconsistent tensor size|Expected size", errors.ShapeError),
     )
 

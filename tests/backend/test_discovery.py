@@ -1,0 +1,148 @@
+"""From a name to a backend: built-in ones, plugins, fallbacks, and what is checked at load."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emberharmony import create_backend, ops
+from emberharmony.backend import discovery, unsupported
+from emberharmony.backend.numpy import NumpyBackend
+from emberharmony.backend.protocol import TensorBackend
+from emberharmony.core.errors import (
+    BackendFallbackWarning,
+    BackendNotFoundError,
+    BackendProtocolError,
+    BackendUnavailableError,
+    UnsupportedOpError,
+)
+
+PLUGIN = Path(__file__).parents[1] / "plugin"
+
+
+def run(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_backends_meet_the_protocol(backend: str) -> None:
+    assert isinstance(create_backend(backend), TensorBackend)
+    assert not isinstance(object(), TensorBackend)
+
+
+def test_a_backend_is_loaded_once(backend: str) -> None:
+    assert create_backend(backend) is create_backend(backend)
+
+
+def test_a_backend_object_has_the_ops(backend: str) -> None:
+    made = create_backend(backend)
+    x = made.convert([1.0, 3.0])
+    assert float(made.mean(x)) == 2.0
+    assert made.softsign(x).shape == (2,)
+    assert made.asin is not None
+    with pytest.raises(AttributeError, match="did you mean 'softmax'"):
+        made.softmaxx(x)
+
+
+def test_an_unknown_name_lists_the_known() -> None:
+    with pytest.raises(BackendNotFoundError, match=r"'numpyy'; did you mean 'numpy'\? \(known: numpy, torch, mlx"):
+        create_backend("numpyy")
+
+
+def test_a_missing_library_names_the_install_line() -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import warnings; warnings.simplefilter('error')\n"
+        "from emberharmony import create_backend, ops\n"
+        "try: create_backend('torch', fallback=None)\n"
+        "except ImportError as error: print(error)\n"
+        "try: create_backend('torch')\n"
+        "except UserWarning as warning: print(type(warning).__name__)\n"
+        "before = ops.get_backend()\n"
+        "try: ops.set_backend('torch')\n"
+        "except ImportError: print(ops.get_backend() == before)\n"
+        "warnings.simplefilter('ignore'); print(create_backend('torch').name)\n"
+    )
+    lines = run(program, EMBERHARMONY_BACKEND="numpy").splitlines()
+    assert 'pip install "emberharmony[torch]"' in lines[0]
+    assert lines[1:] == [BackendFallbackWarning.__name__, "True", "numpy"]
+
+
+def test_unavailable_is_an_import_error() -> None:
+    assert issubclass(BackendUnavailableError, ImportError)
+
+
+def test_a_backend_without_an_op_is_refused() -> None:
+    class Lacking(NumpyBackend):
+        name = "lacking"
+        add = None  # type: ignore[assignment]
+
+    with pytest.raises(BackendProtocolError, match=r"lacks 1 primitive ops: add; define them"):
+        discovery.check(Lacking())
+
+
+def test_unsupported_ops_say_why() -> None:
+    class Partial(NumpyBackend):
+        name = "partial"
+        eig = unsupported("no kernel")
+
+    with ops.use_backend(Partial()), pytest.raises(UnsupportedOpError, match=r"eig\(\).*no kernel"):
+        ops.eig([[1.0]])
+
+
+def test_a_plugin_is_found_by_its_entry_point_and_loaded_only_when_named() -> None:
+    program = (
+        "import sys\nfrom emberharmony import ops\n"
+        "print('strict' in ops.available_backends(), 'ember_strict' in sys.modules)\n"
+        "ops.set_backend('strict')\n"
+        "x = ops.add([1.0, 2.0], 1)\n"
+        "print(type(x).__module__, ops.to_numpy(ops.softmax(x)).sum().round(6))\n"
+        "try: ops.svd([[1.0]])\n"
+        "except NotImplementedError as error: print('binds a part' in str(error))\n"
+        "try: ops.set_backend('strickt')\n"
+        "except ValueError as error: print(\"did you mean 'strict'\" in str(error))\n"
+    )
+    lines = run(program, PYTHONPATH=str(PLUGIN), EMBERHARMONY_BACKEND="numpy").splitlines()
+    assert lines[0] == "True False"
+    assert lines[1].startswith("array_api_strict")
+    assert lines[2:] == ["True", "True"]
+
+
+def test_a_plugin_proves_itself_with_the_sample_rows() -> None:
+    program = (
+        "from emberharmony.testing.conformance import run_sample\n"
+        "from emberharmony.testing.samples import all_samples\n"
+        "rows = all_samples()\n"
+        "bad = [o for op in ('add', 'divide', 'exp', 'less', 'relu', 'sigmoid', 'softsign')\n"
+        "       for o in run_sample(rows[op], 'strict') if o.failure and o.dtype in ('float32', 'float64')]\n"
+        "print(bad)"
+    )
+    assert run(program, PYTHONPATH=str(PLUGIN), EMBERHARMONY_BACKEND="numpy") == "[]"
+
+
+def test_a_plugin_that_makes_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name, value = "odd", "odd:make"
+
+        @staticmethod
+        def load() -> object:
+            return lambda: object()
+
+    monkeypatch.setattr(discovery, "_plugins", lambda: {"odd": Point})
+    with pytest.raises(BackendProtocolError, match="not a Backend"):
+        discovery.load("odd")
+
+
+def test_negative_strides_and_read_only_arrays_are_taken(backend: str) -> None:
+    array = np.arange(4.0)[::-1]
+    assert ops.to_numpy(ops.add(array, 0)).tolist() == [3.0, 2.0, 1.0, 0.0]
+    frozen = np.arange(3.0)
+    frozen.flags.writeable = False
+    assert ops.to_numpy(ops.add(frozen, 0)).tolist() == [0.0, 1.0, 2.0]
+    assert ops.to_numpy(ops.add(np.arange(3, dtype=">i4"), 0)).tolist() == [0, 1, 2]

@@ -1,0 +1,96 @@
+"""The `emberharmony` command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from emberharmony import ops
+from emberharmony.cli.main import command
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(command, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def test_info_shows_backends_and_the_choice(backend: str) -> None:
+    status, output = run("info")
+    assert status == 0
+    assert f"active: {backend} (from set_backend)" in output
+    found = json.loads(run("info", "--json")[1])
+    assert found["active"]["backend"] == backend
+    assert found["backends"]["numpy"]["version"]
+
+
+def test_backend_show(backend: str) -> None:
+    assert run("backend", "show") == (0, f"{backend} (from set_backend)\n")
+    assert json.loads(run("backend", "show", "--json")[1]) == {"backend": backend, "source": "set_backend"}
+
+
+def test_backend_list() -> None:
+    assert "numpy" in run("backend", "list")[1]
+    rows = {row["name"]: row["installed"] for row in json.loads(run("backend", "list", "--json")[1])}
+    assert rows["numpy"] is True
+    assert set(rows) >= {"numpy", "torch", "mlx"}
+
+
+def test_backend_set_writes_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
+    assert run("backend", "set", "numpy") == (0, f"{file}: numpy\n")
+    assert file.read_text() == 'backend = "numpy"\n'
+    assert run("backend", "set", "--unset")[0] == 0
+    assert file.read_text() == ""
+    status, output = run("backend", "set", "torhc")
+    assert status == 2
+    assert "did you mean 'torch'" in output
+    assert run("backend", "set")[0] == 2
+
+
+def test_a_setting_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(tmp_path / "file" / "config.toml"))
+    status, output = run("backend", "set", "numpy")
+    assert status == 1
+    assert "cannot write" in output
+
+
+def test_demo_agrees(tmp_path: Path) -> None:
+    before = ops.get_backend()
+    picture = tmp_path / "loss.png"
+    status, output = run("demo", "--steps", "5", "--plot", str(picture))
+    assert status == 0, output
+    assert "AGREES" in output
+    assert picture.stat().st_size > 1000
+    assert ops.get_backend() == before
+
+
+def test_demo_with_one_backend_and_a_typo() -> None:
+    status, output = run("demo", "--steps", "3", "--backend", "numpy", "--seed", "3")
+    assert status == 0
+    assert "torch │" not in output
+    status, output = run("demo", "--backend", "nunpy")
+    assert status == 2
+    assert "did you mean 'numpy'" in output
+
+
+def test_conformance_reports_and_fails(tmp_path: Path) -> None:
+    file = tmp_path / "outcomes.json"
+    status, output = run("conformance", "--backend", "numpy", "--op", "sq*", "--json", str(file))
+    assert status == 0
+    assert "numpy: 4 ops" in output
+    assert {o["op"] for o in json.loads(file.read_text())} == {"sqrt", "square", "squareplus", "squeeze"}
+    assert run("conformance", "--op", "nothing*")[0] == 2
+
+
+def test_without_click_it_says_how_to_install() -> None:
+    program = "import sys; sys.modules['click'] = None; from emberharmony.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'pip install "emberharmony[cli]"' in done.stderr

@@ -1,0 +1,66 @@
+"""Questions about dtypes."""
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, DTypeError
+
+
+def test_result_type(backend: str) -> None:
+    x = ops.convert_to_tensor([1], dtype="int8")
+    assert ops.result_type(x, "float16") == "float16"
+    assert ops.result_type(x, 2.5) == "float32"
+    assert ops.result_type(1, 2.5) == "float32"
+    with pytest.raises(ArgumentError):
+        ops.result_type()
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_finfo_is_numpys(name: str) -> None:
+    ours, numpys = ops.finfo(name), np.finfo(name)
+    assert ours.bits == numpys.bits
+    assert (ours.eps, ours.max, ours.min, ours.smallest_normal) == tuple(
+        float(v) for v in (numpys.eps, numpys.max, numpys.min, numpys.smallest_normal)
+    )
+
+
+@pytest.mark.parametrize("name", ["int8", "uint16", "int64", "uint64"])
+def test_iinfo_is_numpys(name: str) -> None:
+    ours, numpys = ops.iinfo(name), np.iinfo(name)
+    assert (ours.bits, ours.max, ours.min) == (numpys.bits, numpys.max, numpys.min)
+
+
+def test_limits_of_the_wrong_kind_are_refused() -> None:
+    with pytest.raises(DTypeError, match="iinfo"):
+        ops.finfo("int8")
+    with pytest.raises(DTypeError, match="finfo"):
+        ops.iinfo("float32")
+    assert ops.finfo("complex64").dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "wanted"),
+    [
+        ("int8", "integral", True),
+        ("bool", "numeric", False),
+        ("bool", "bool", True),
+        ("float32", ("bool", "real floating"), True),
+        ("float32", "float64", False),
+        ("complex64", "complex floating", True),
+        ("uint8", "unsigned integer", True),
+    ],
+)
+def test_isdtype(dtype: str, kind: object, wanted: bool) -> None:
+    assert ops.isdtype(dtype, kind) is wanted
+
+
+def test_isdtype_refuses_unknown_kinds() -> None:
+    with pytest.raises(ArgumentError, match="kind is"):
+        ops.isdtype("int8", "whole")
+
+
+def test_can_cast(backend: str) -> None:
+    assert ops.can_cast("int8", "int32")
+    assert not ops.can_cast("float32", "int32")
+    assert ops.can_cast(ops.convert_to_tensor([1.0]), "float64")

@@ -1,0 +1,95 @@
+"""A third party's backend over array-api-strict: what the standard has is bound, the rest declared unsupported."""
+
+from collections.abc import Callable
+from typing import Any
+
+import array_api_strict as xp
+import numpy as np
+
+from emberharmony.backend import Backend, unsupported
+from emberharmony.backend.promote import Promotion
+from emberharmony.core import dtypes as neutral
+from emberharmony.core.dtypes import NativeDTypes
+from emberharmony.core.registry import OPS
+
+NAMES = ["bool", *(d.name for d in neutral.ALL if d.name not in ("bool", "float16", "bfloat16"))]
+DTYPES = NativeDTypes("strict", {neutral.as_dtype(name): getattr(xp, name) for name in NAMES})
+promotion = Promotion(
+    DTYPES,
+    lambda x, dtype: xp.astype(x, dtype),
+    lambda number, dtype: xp.asarray(number, dtype=dtype),
+    same="{0}.dtype == {1}.dtype",
+    weak="",
+    inexact="{0}.dtype == native_float32",
+    weak_inexact="",
+)
+PLAIN = ("negative", "square", "sign", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "logical_not")
+INEXACT = ("divide", "hypot", "logaddexp")
+BINARY = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater"),
+    *("greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor", *INEXACT),
+)
+UNARY = (
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"),
+    *("reciprocal",),
+)
+ALIASED = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "absolute": "abs"}
+
+
+class StrictBackend(Backend):
+    """array-api-strict."""
+
+    name = "strict"
+    tensor_type = type(xp.asarray(0))
+    dtypes = DTYPES
+
+    @property
+    def version(self) -> str:
+        return str(xp.__version__)
+
+    def from_numpy(self, array: np.ndarray) -> Any:
+        return xp.asarray(array, dtype=DTYPES[array.dtype.name])
+
+    def to_numpy(self, x: Any) -> np.ndarray:
+        return np.asarray(x._array)
+
+    def dtype(self, x: Any) -> neutral.DType:
+        return DTYPES.neutral[x.dtype]
+
+    def get_available_devices(self) -> list[str]:
+        return ["cpu"]
+
+    def where(self, condition: Any, x1: Any, x2: Any) -> Any:
+        return xp.where(xp.astype(condition, xp.bool), *promotion.common(x1, x2))
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+        return xp.sum(x, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: float | None = None) -> Any:
+        return xp.max(x, axis=axis, keepdims=keepdims)
+
+    def reshape(self, x: Any, newshape: Any) -> Any:
+        return xp.reshape(x, (newshape,) if isinstance(newshape, int) else tuple(newshape))
+
+
+def _bind() -> None:
+    for name in BINARY:
+        native: Callable[..., Any] = getattr(xp, name)
+        setattr(StrictBackend, name, staticmethod(promotion.binary(native, inexact=name in INEXACT, weak=False)))
+    for name in (*UNARY, *ALIASED):
+        native = getattr(xp, ALIASED.get(name, name))
+        bound = promotion.binary(native, inexact=True, weak=False) if name == "arctan2" else promotion.unary(native)
+        setattr(StrictBackend, name, staticmethod(bound if name != "absolute" else native))
+    for name in PLAIN:
+        setattr(StrictBackend, name, staticmethod(getattr(xp, name)))
+    for spec in OPS.values():
+        if not spec.composite and getattr(StrictBackend, spec.name, None) is None:
+            reason = unsupported("this test plugin binds a part of the array API standard")
+            reason.__set_name__(StrictBackend, spec.name)
+            setattr(StrictBackend, spec.name, reason)
+
+
+def make() -> StrictBackend:
+    """Returns the backend; the entry point of the plugin."""
+    _bind()
+    return StrictBackend()
