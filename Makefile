@@ -26,12 +26,11 @@ demo: $(STAMP)  ## Train on the digits, switching the backend in mid-training
 
 test: check tests  ## Run everything CI runs
 
-check: $(STAMP)  ## Formatting, types, layers, purity, generated files
+check: $(STAMP)  ## Formatting, types, layers, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python utils/emberlint.py emberharmony examples
 	$(BIN)/python utils/generate.py --check
 
 tests: $(STAMP)  ## The tests alone, with coverage

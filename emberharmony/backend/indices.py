@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     Raises: ArgumentTypeError for lengths that are no integers; ShapeError for negative ones.
     """
     try:
-        lengths = (operator.index(shape),)
+        lengths: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
         try:
             lengths = tuple(operator.index(n) for n in shape)
@@ -81,7 +82,7 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
         return [(i * each, (i + 1) * each) for i in range(sections)]
     points = [min(int(p) + length if p < 0 else int(p), length) for p in indices_or_sections]
     edges = [0, *points, length]
-    return [(a, max(a, b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(a, max(a, b)) for a, b in pairwise(edges)]
 
 
 def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:

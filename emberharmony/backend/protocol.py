@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numpy import ndarray
 from typing import Any, Literal, Protocol, runtime_checkable
+from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
-from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike, Tensors
+from emberharmony.core.types import Axis, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
 
 
 @runtime_checkable
@@ -36,9 +36,7 @@ class TensorBackend(Protocol):
         """Returns whether no element is zero; of none True."""
         ...
 
-    def allclose(
-        self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-    ) -> Tensor:
+    def allclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Returns a 0-d boolean: whether `isclose` holds everywhere."""
         ...
 
@@ -54,14 +52,7 @@ class TensorBackend(Protocol):
         """Returns two tensors joined along an axis; by default both are flattened first."""
         ...
 
-    def arange(
-        self,
-        start: float,
-        stop: float | None = None,
-        step: float = 1,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-    ) -> Tensor:
+    def arange(self, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `start, start + step, …` up to and without `stop`; with one argument from 0 up to it."""
         ...
 
@@ -173,9 +164,7 @@ class TensorBackend(Protocol):
         """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part."""
         ...
 
-    def categorical_crossentropy(
-        self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
-    ) -> Tensor:
+    def categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
         """Returns `-sum(t log p)` over the classes along an axis."""
         ...
 
@@ -192,7 +181,7 @@ class TensorBackend(Protocol):
         ...
 
     def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
-        """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; only the lower half of `x` is read."""
+        """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only."""
         ...
 
     def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None) -> Tensor:
@@ -312,7 +301,7 @@ class TensorBackend(Protocol):
         ...
 
     def empty_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor whose values mean nothing yet, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        """Returns a tensor whose values mean nothing yet, in the shape and (unless `dtype` is given) dtype of `x`."""
         ...
 
     def equal(self, x1: Operand, x2: Operand) -> Tensor:
@@ -351,31 +340,23 @@ class TensorBackend(Protocol):
         """Returns `exp(x) - 1`, exact near zero."""
         ...
 
-    def eye(
-        self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def eye(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere."""
         ...
 
-    def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along an axis."""
         ...
 
-    def fft2(
-        self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
-    ) -> Tensor:
+    def fft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along two axes."""
         ...
 
-    def fftfreq(
-        self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def fftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the frequencies of `fft`, in cycles per unit of the sample spacing d."""
         ...
 
-    def fftn(
-        self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-    ) -> Tensor:
+    def fftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along several axes, by default all."""
         ...
 
@@ -411,15 +392,11 @@ class TensorBackend(Protocol):
         """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
         ...
 
-    def full(
-        self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def full(self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
         ...
 
-    def full_like(
-        self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def full_like(self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...
 
@@ -475,9 +452,7 @@ class TensorBackend(Protocol):
         """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN."""
         ...
 
-    def histogram(
-        self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
         """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
         ...
 
@@ -493,19 +468,15 @@ class TensorBackend(Protocol):
         """Returns the (n, n) unit matrix."""
         ...
 
-    def ifft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    def ifft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fft`."""
         ...
 
-    def ifft2(
-        self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
-    ) -> Tensor:
+    def ifft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fft2`."""
         ...
 
-    def ifftn(
-        self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
-    ) -> Tensor:
+    def ifftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
         """Returns the inverse of `fftn`."""
         ...
 
@@ -529,7 +500,7 @@ class TensorBackend(Protocol):
         """Returns the inverse."""
         ...
 
-    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the real inverse of `rfft`, of length n, by default even."""
         ...
 
@@ -537,9 +508,7 @@ class TensorBackend(Protocol):
         """Returns whether `x` is a tensor of the active backend; never converts it."""
         ...
 
-    def isclose(
-        self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-    ) -> Tensor:
+    def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves."""
         ...
 
@@ -575,14 +544,7 @@ class TensorBackend(Protocol):
         """Returns the Kronecker product of two matrices or vectors of as many axes."""
         ...
 
-    def layer_normalization(
-        self,
-        x: TensorLike,
-        gamma: TensorLike | None = None,
-        beta: TensorLike | None = None,
-        axis: Axis = -1,
-        epsilon: float = 0.001,
-    ) -> Tensor:
+    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
         """Returns `x` with mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
         ...
 
@@ -598,15 +560,15 @@ class TensorBackend(Protocol):
         """Returns `x1 <= x2`."""
         ...
 
-    def linspace(
-        self,
-        start: float,
-        stop: float,
-        num: int = 50,
-        endpoint: bool = True,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-    ) -> Tensor:
+    def linalg_diagonal(self, x: TensorLike, offset: int = 0) -> Tensor:
+        """Returns a diagonal of the last two axes, as the last axis of the result."""
+        ...
+
+    def linalg_trace(self, x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the sum of a diagonal of the last two axes."""
+        ...
+
+    def linspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
         ...
 
@@ -658,16 +620,7 @@ class TensorBackend(Protocol):
         """Returns whether exactly one is non-zero."""
         ...
 
-    def logspace(
-        self,
-        start: float,
-        stop: float,
-        num: int = 50,
-        endpoint: bool = True,
-        base: float = 10,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-    ) -> Tensor:
+    def logspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `base` to the powers `linspace(start, stop, num)`."""
         ...
 
@@ -683,7 +636,7 @@ class TensorBackend(Protocol):
         """Returns the matrix product; a vector on the left is a row, on the right a column."""
         ...
 
-    def matrix_norm(self, x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
+    def matrix_norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] = 'fro', keepdims: bool = False) -> Tensor:
         """Returns the norm of matrices."""
         ...
 
@@ -716,10 +669,10 @@ class TensorBackend(Protocol):
         ...
 
     def memory_info(self, device: DeviceLike | None = None) -> dict[str, int]:
-        """Returns bytes in use by tensors, reserved and in all: `{"used", "reserved", "total"}`; -1 for what is not known."""
+        """Returns the bytes "used" by tensors, "reserved" and in "total"; -1 for what is not known."""
         ...
 
-    def meshgrid(self, *xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
+    def meshgrid(self, *xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> list[Tensor]:
         """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped."""
         ...
 
@@ -743,9 +696,7 @@ class TensorBackend(Protocol):
         """Returns `x1 * x2`; booleans are multiplied as `and`."""
         ...
 
-    def nan_to_num(
-        self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-    ) -> Tensor:
+    def nan_to_num(self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
         """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype."""
         ...
 
@@ -785,9 +736,7 @@ class TensorBackend(Protocol):
         """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX."""
         ...
 
-    def norm(
-        self, x: TensorLike, ord: float | Literal["fro", "nuc"] | None = None, axis: Axis = None, keepdims: bool = False
-    ) -> Tensor:
+    def norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
         ...
 
@@ -811,13 +760,7 @@ class TensorBackend(Protocol):
         """Returns all products of an element of `x1` with one of `x2`, both flattened."""
         ...
 
-    def pad(
-        self,
-        x: TensorLike,
-        pad_width: int | Sequence[int] | Sequence[Sequence[int]],
-        mode: Literal["constant", "reflect", "symmetric", "edge", "wrap"] = "constant",
-        constant_values: float | None = None,
-    ) -> Tensor:
+    def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: float | None = None) -> Tensor:
         """Returns `x` with so many elements put before and after each axis."""
         ...
 
@@ -845,18 +788,11 @@ class TensorBackend(Protocol):
         """Returns the largest minus the smallest element over axes."""
         ...
 
-    def qr(self, x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    def qr(self, x: TensorLike, mode: Literal['reduced', 'complete'] = 'reduced') -> QRResult:
         """Returns Q and R with `x = Q @ R`; "complete" makes Q square."""
         ...
 
-    def quantile(
-        self,
-        x: TensorLike,
-        q: Operand,
-        axis: Axis = None,
-        method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
-        keepdims: bool = False,
-    ) -> Tensor:
+    def quantile(self, x: TensorLike, q: Operand, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN."""
         ...
 
@@ -864,120 +800,43 @@ class TensorBackend(Protocol):
         """Returns radians as degrees."""
         ...
 
-    def random_bernoulli(
-        self,
-        shape: Shape,
-        p: float = 0.5,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_bernoulli(self, shape: Shape, p: float = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns 1 with probability p, else 0, as floats."""
         ...
 
-    def random_beta(
-        self,
-        shape: Shape,
-        alpha: float,
-        beta: float,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_beta(self, shape: Shape, alpha: float, beta: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
         ...
 
-    def random_binomial(
-        self,
-        shape: Shape,
-        counts: float,
-        probabilities: float,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_binomial(self, shape: Shape, counts: float, probabilities: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns how many of `counts` trials succeed, as floats."""
         ...
 
-    def random_categorical(
-        self,
-        logits: TensorLike,
-        num_samples: int,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_categorical(self, logits: TensorLike, num_samples: int, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns classes, each with the probability that the softmax of its row of logits gives."""
         ...
 
-    def random_choice(
-        self,
-        a: int,
-        shape: Shape = (),
-        replace: bool = True,
-        p: Sequence[float] | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_choice(self, a: int, shape: Shape = (), replace: bool = True, p: Sequence[float] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns integers from 0 to a - 1, with or without putting back, each as likely as `p` says."""
         ...
 
-    def random_exponential(
-        self,
-        shape: Shape,
-        scale: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_exponential(self, shape: Shape, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns exponential numbers of mean `scale`."""
         ...
 
-    def random_gamma(
-        self,
-        shape: Shape,
-        alpha: float,
-        scale: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_gamma(self, shape: Shape, alpha: float, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
         ...
 
-    def random_gumbel(
-        self,
-        shape: Shape,
-        loc: float = 0.0,
-        scale: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_gumbel(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Gumbel numbers."""
         ...
 
-    def random_laplace(
-        self,
-        shape: Shape,
-        loc: float = 0.0,
-        scale: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_laplace(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Laplace numbers."""
         ...
 
-    def random_normal(
-        self,
-        shape: Shape,
-        mean: float = 0.0,
-        stddev: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_normal(self, shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal numbers."""
         ...
 
@@ -985,26 +844,11 @@ class TensorBackend(Protocol):
         """Returns the integers from 0 to n - 1 in random order."""
         ...
 
-    def random_poisson(
-        self,
-        shape: Shape,
-        lam: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_poisson(self, shape: Shape, lam: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Poisson numbers of mean `lam`, as floats."""
         ...
 
-    def random_randint(
-        self,
-        shape: Shape,
-        minval: int,
-        maxval: int,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_randint(self, shape: Shape, minval: int, maxval: int, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns integers evenly spread from `minval` up to and without `maxval`."""
         ...
 
@@ -1012,33 +856,15 @@ class TensorBackend(Protocol):
         """Starts the default stream of the active backend, and of what is drawn on the host, anew."""
         ...
 
-    def random_shuffle(
-        self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None
-    ) -> Tensor:
+    def random_shuffle(self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with its slices along an axis in random order."""
         ...
 
-    def random_truncated_normal(
-        self,
-        shape: Shape,
-        mean: float = 0.0,
-        stddev: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_truncated_normal(self, shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal numbers, those beyond two standard deviations drawn again."""
         ...
 
-    def random_uniform(
-        self,
-        shape: Shape,
-        minval: float = 0.0,
-        maxval: float = 1.0,
-        dtype: DTypeLike | None = None,
-        seed: Any = None,
-        generator: Generator | None = None,
-    ) -> Tensor:
+    def random_uniform(self, shape: Shape, minval: float = 0.0, maxval: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns numbers evenly spread from `minval` up to and without `maxval`."""
         ...
 
@@ -1074,24 +900,20 @@ class TensorBackend(Protocol):
         """Returns the dtype that tensors, dtypes and (weak) Python numbers promote to."""
         ...
 
-    def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms."""
         ...
 
-    def rfftfreq(
-        self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def rfftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d."""
         ...
 
-    def rms_normalization(
-        self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06
-    ) -> Tensor:
+    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06) -> Tensor:
         """Returns `x` divided by its root mean square over axes, times `scale`."""
         ...
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
-        """Returns `x` shifted along axes, what leaves at one end coming back at the other; with None over the flattened `x`."""
+        """Returns `x` shifted cyclically along axes; with None over the flattened `x`."""
         ...
 
     def rot90(self, x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -1114,9 +936,7 @@ class TensorBackend(Protocol):
         """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
         ...
 
-    def searchsorted(
-        self, sorted_sequence: TensorLike, values: TensorLike, side: Literal["left", "right"] = "left"
-    ) -> Tensor:
+    def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
         ...
 
@@ -1204,9 +1024,7 @@ class TensorBackend(Protocol):
         """Returns the elements in order along an axis; with None of the flattened `x`."""
         ...
 
-    def sparse_categorical_crossentropy(
-        self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
-    ) -> Tensor:
+    def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
         """Returns `-log p` of the class that each integer in `target` names."""
         ...
 
@@ -1310,7 +1128,7 @@ class TensorBackend(Protocol):
         """Returns `x` on a device; `x` itself if it is there."""
         ...
 
-    def to_numpy(self, x: TensorLike) -> ndarray:
+    def to_numpy(self, x: TensorLike) -> HostArray:
         """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need."""
         ...
 
@@ -1326,9 +1144,7 @@ class TensorBackend(Protocol):
         """Returns `x` with its axes in another order, by default reversed."""
         ...
 
-    def tri(
-        self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-    ) -> Tensor:
+    def tri(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an (N, M) matrix of ones on and below the k-th diagonal."""
         ...
 

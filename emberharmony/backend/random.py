@@ -1,5 +1,6 @@
 """The portable source of random numbers: drawn by NumPy on the host, so that every backend gets the same bits."""
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class Generator:
         return np.asarray(self._rng.integers(low, high, as_shape(shape)))
 
     def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
-        """Returns numbers of a distribution that `numpy.random.Generator` has, of a shape; parameters broadcast to it."""
+        """Returns numbers of a distribution of `numpy.random.Generator`; parameters broadcast to the shape."""
         try:
             return np.asarray(getattr(self._rng, distribution)(*parameters, size=as_shape(shape)))
         except ValueError as error:
@@ -80,7 +81,7 @@ class _Default:
     """Holds the process's generator for what has no native stream."""
 
     def __init__(self) -> None:
-        self.generator = Generator(int(np.random.SeedSequence().entropy or 0))
+        self.generator = Generator(secrets.randbits(128))
 
 
 DEFAULT = _Default()

@@ -13,6 +13,8 @@ from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import DeviceLike as DeviceLike
 from emberharmony.core.types import DTypeLike as DTypeLike
+from emberharmony.core.types import HostArray as HostArray
+from emberharmony.core.types import Norm as Norm
 from emberharmony.core.types import Operand as Operand
 from emberharmony.core.types import Shape as Shape
 from emberharmony.core.types import Tensor as Tensor

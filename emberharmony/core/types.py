@@ -1,7 +1,7 @@
 """The names in the ops' signatures; dispatch converts each argument by the name it is annotated with."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 Tensor: TypeAlias = Any
 """A native tensor of the active backend: `numpy.ndarray`, `torch.Tensor`, `mlx.core.array`, …"""
@@ -26,3 +26,9 @@ DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
 
 DeviceLike: TypeAlias = Any
 """A device name as `get_available_devices` lists them, or a native device of the active backend."""
+
+Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+"""Which direction of a Fourier transform is divided by its length."""
+
+HostArray: TypeAlias = Any
+"""A `numpy.ndarray`."""

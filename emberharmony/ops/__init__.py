@@ -38,7 +38,7 @@ from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
 from emberharmony.core.tree import tree_unflatten as tree_unflatten
 from emberharmony.ops import fft as fft
-from emberharmony.ops import image as image
+from emberharmony.ops import linalg as linalg
 from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
 from emberharmony.ops.bitwise import bitwise_and as bitwise_and

@@ -1,7 +1,7 @@
 """Making tensors: filled ones, ranges, grids.
 
-Dtype: `dtype=None` is the default float, for integer arguments of `full`, `arange` the default integer. Device: `device`
-names where the tensor is made; None is the default device. A negative length raises `ShapeError`.
+Dtype: `dtype=None` is the default float, for integer arguments of `full`, `arange` the default integer. Device:
+`device` names where the tensor is made; None is the default device. A negative length raises `ShapeError`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike 
 
 @op
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor whose values mean nothing yet, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+    """Returns a tensor whose values mean nothing yet, in the shape and (unless `dtype` is given) dtype of `x`."""
     ...
 
 

@@ -65,5 +65,5 @@ def synchronize(device: DeviceLike | None = None) -> None:
 
 @op
 def memory_info(device: DeviceLike | None = None) -> dict[str, int]:
-    """Returns bytes in use by tensors, reserved and in all: `{"used", "reserved", "total"}`; -1 for what is not known."""
+    """Returns the bytes "used" by tensors, "reserved" and in "total"; -1 for what is not known."""
     ...

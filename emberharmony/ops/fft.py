@@ -1,22 +1,19 @@
 """Discrete Fourier transforms, as the array API standard has them: complex tensors in, complex tensors out.
 
-Dtype: float32 and halves give complex64, float64 complex128; MLX has complex64 only, and gives it for float64 too. `n` is
-the length the axis is cut or padded with zeros to. `norm` says which direction is divided by n: "backward", "forward", or
-"ortho" for both by its root.
+Dtype: float32 and halves give complex64, float64 complex128; MLX has complex64 only, and gives it for float64 too.
+`n` is the length the axis is cut or padded with zeros to. `norm` says which direction is divided by n: "backward",
+"forward", or "ortho" for both by its root.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Tensor, TensorLike
+from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
 from emberharmony.ops.devices import to_device
 from emberharmony.ops.shape import roll
 from emberharmony.ops.tensor import convert_to_tensor
-
-Norm = Literal["backward", "ortho", "forward"]
 
 
 @op

@@ -1,8 +1,8 @@
 """Reading and writing by index.
 
-Indices count from -n to n - 1. An index outside raises `IndexOutOfBoundsError` on NumPy and PyTorch; on MLX it does where
-the index is known to the host (a number, list or NumPy array): a tensor of indices is not read back, and MLX then returns
-whatever lies in memory.
+Indices count from -n to n - 1. An index outside raises `IndexOutOfBoundsError` on NumPy and PyTorch; on MLX it does
+where the index is known to the host (a number, list or NumPy array): a tensor of indices is not read back, and MLX then
+returns whatever lies in memory.
 """
 
 from __future__ import annotations

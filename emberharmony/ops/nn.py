@@ -333,7 +333,8 @@ def categorical_crossentropy(
     """Returns `-sum(t log p)` over the classes along an axis.
 
     Args:
-        from_logits: `output` holds logits; without it probabilities, which are normalised and kept 1e-7 away from 0 and 1.
+        from_logits: `output` holds logits; without it probabilities, which are normalised and kept 1e-7 away from 0
+        and 1.
     """
     if not from_logits:
         output = divide(output, sum(output, axis, True))

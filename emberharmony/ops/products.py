@@ -115,7 +115,8 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
     """Returns the sum of products that an index expression in Einstein's notation names.
 
-    Dtype: promoted; integers are exact. Raises: ArgumentError for a bad expression, ShapeError for shapes that do not fit.
+    Dtype: promoted; integers are exact. Raises: ArgumentError for a bad expression, ShapeError for shapes that do not
+    fit.
 
     Example:
         >>> ops.einsum('ij,j->i', [[1, 2], [3, 4]], [1, 1]).tolist()

@@ -1,9 +1,9 @@
 """Random numbers; this file is the namespace `ops.random` too, in which the names lack `random_`.
 
-`seed=` takes an integer or a `Generator`, `generator=` a `Generator`: then every backend gives the same numbers to the last
-bit. Without them numbers come from the default stream, native for `random_normal` and `random_uniform`, which `seed`
-starts; it is repeatable on each backend. Dtype: the default float, or int64, unless `dtype` says otherwise. Parameters that
-make no distribution raise `ArgumentError`.
+`seed=` takes an integer or a `Generator`, `generator=` a `Generator`: then every backend gives the same numbers to
+the last bit. Without them numbers come from the default stream, native for `random_normal` and `random_uniform`,
+which `seed` starts; it is repeatable on each backend. Dtype: the default float, or int64, unless `dtype` says
+otherwise. Parameters that make no distribution raise `ArgumentError`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Reductions and cumulative ops over axes.
 
 Shape: `axis` is one axis, several, or None for all; reduced axes vanish unless `keepdims`. Full reductions give 0-d
-tensors. Dtype: `sum`, `prod`, `cumsum` and `cumprod` of booleans and signed integers are int64, of unsigned ones uint64;
-means of integers take the default float; indices are int64. NaN propagates. Half precision is accumulated in float32, and
-float32 so that the error stays a few eps of the sum of magnitudes however long the axis is. An axis out of range, or
-named twice, raises `AxisError`.
+tensors. Dtype: `sum`, `prod`, `cumsum` and `cumprod` of booleans and signed integers are int64, of unsigned ones
+uint64; means of integers take the default float; indices are int64. NaN propagates. Half precision is accumulated in
+float32, and float32 so that the error stays a few eps of the sum of magnitudes however long the axis is. An axis out
+of range, or named twice, raises `AxisError`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changing the shape: reshaping, transposing, joining, splitting, repeating.
 
-Axes count from -ndim to ndim - 1; one out of range, or named twice, raises `AxisError`. Dtype: that of the input; joined
-tensors are promoted.
+Axes count from -ndim to ndim - 1; one out of range, or named twice, raises `AxisError`. Dtype: that of the input;
+joined tensors are promoted.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
 
 @op
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
-    """Returns `x` shifted along axes, what leaves at one end coming back at the other; with None over the flattened `x`.
+    """Returns `x` shifted cyclically along axes; with None over the flattened `x`.
 
     Example:
         >>> ops.roll([1, 2, 3], 1).tolist()
@@ -276,8 +276,8 @@ def pad(
 
     Args:
         pad_width: one number; (before, after) for all axes; or such a pair for each axis.
-        mode: "constant" (by default zeros), "edge" (the last element), "reflect" (mirrored without the edge), "symmetric"
-            (mirrored with it), "wrap" (periodic).
+        mode: "constant" (by default zeros), "edge" (the last element), "reflect" (mirrored without the edge),
+            "symmetric" (mirrored with it), "wrap" (periodic).
 
     Raises: ArgumentError for another mode or values without "constant"; ShapeError for widths that do not fit.
 

@@ -1,12 +1,13 @@
 """Linear algebra.
 
-Matrices stand on the last two axes; the others are batches and broadcast. Integers take the default float where the result
-is not an integer; half precision is computed in float32. A matrix that is not square where it must be raises `ShapeError`;
-one that is singular, or not positive-definite where it must be, raises `LinAlgError`: MLX has to be evaluated to find that
-out, so `inv`, `solve`, `cholesky`, `svd` and `eigh` force evaluation there. MLX computes them on the CPU.
+Matrices stand on the last two axes; the others are batches and broadcast. Integers take the default float where the
+result is not an integer; half precision is computed in float32. A matrix that is not square where it must be raises
+`ShapeError`; one that is singular, or not positive-definite where it must be, raises `LinAlgError`: MLX has to be
+evaluated to find that out, so `inv`, `solve`, `cholesky`, `svd` and `eigh` force evaluation there. MLX computes them
+on the CPU.
 
-Signs: the largest component of each singular and eigenvector is made positive (real, for complex ones), and the diagonal
-of R in `qr`, so that factors agree between backends wherever the values differ.
+Signs: the largest component of each singular and eigenvector is made positive (real, for complex ones), and the
+diagonal of R in `qr`, so that factors agree between backends wherever the values differ.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
 @op
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; only the lower half of `x` is read.
+    """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only.
 
     Raises: ShapeError; LinAlgError if `x` is not positive-definite.
 
@@ -246,8 +247,8 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     """Returns the norm of matrices.
 
     Args:
-        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum), 2 (largest singular value); the
-            negative ones take the least. Another raises ArgumentError.
+        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum), 2 (largest singular value);
+            the negative ones take the least. Another raises ArgumentError.
     """
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims)
@@ -288,4 +289,4 @@ def norm(
 def _rtol(x: Tensor) -> float:
     """Returns the relative size below which singular values of `x` are rounding."""
     eps = {"float64": 2.0**-52, "complex128": 2.0**-52}.get(dtype(add(x, 0.0)).name, 2.0**-23)
-    return eps * builtins.max(x.shape[-2:])
+    return eps * int(builtins.max(x.shape[-2:]))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import ndarray
-
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.types import DTypeLike, Tensor, TensorLike
+from emberharmony.core.types import DTypeLike, HostArray, Tensor, TensorLike
 
 
 @op
@@ -29,7 +27,7 @@ asarray = alias("asarray", convert_to_tensor)
 
 
 @op
-def to_numpy(x: TensorLike) -> ndarray:
+def to_numpy(x: TensorLike) -> HostArray:
     """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need.
 
     The array may share memory with the tensor and is then read-only where the backend's tensors are immutable.

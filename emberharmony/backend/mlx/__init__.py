@@ -6,14 +6,12 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
 from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
-from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.devices_ops import MLXDevicesOps
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.dtypes_ops import MLXDtypesOps
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
-from emberharmony.backend.mlx.image_ops import MLXImageOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.nn_ops import MLXNnOps
@@ -47,8 +45,6 @@ class MLXBackend(
     MLXDtypesOps,
     MLXDevicesOps,
     MLXNnOps,
-    MLXConvolutionOps,
-    MLXImageOps,
     Backend,
 ):
     """MLX: tensors are `mlx.core.array`, lazy until `ops.eval` or a read of their values."""

@@ -30,7 +30,8 @@ class MLXComparisonOps:
     def isclose(
         x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> mx.array:
-        return mx.isclose(*promotion.common(x1, x2, inexact=True), rtol=rtol, atol=atol, equal_nan=equal_nan)
+        a, b = promotion.common(x1, x2, inexact=True)
+        return mx.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     @staticmethod
     def allclose(

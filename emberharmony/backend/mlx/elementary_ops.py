@@ -6,6 +6,7 @@ carry the others. float32 stays native but for the error function, which loses a
 
 import types
 from collections.abc import Callable
+from typing import Any
 
 import mlx.core as mx
 
@@ -21,7 +22,7 @@ def on_cpu() -> bool:
     return bool(mx.default_device() == mx.Device(mx.cpu, 0))
 
 
-def _or_in_double(native: Unary, double: Unary) -> object:
+def _or_in_double(native: Unary, double: Unary) -> Any:
     """Returns a float function that is `double` for float64 and native for all else."""
 
     def floating(x: mx.array) -> mx.array:
@@ -47,7 +48,7 @@ def _cos_double(x: mx.array) -> mx.array:
     return (1 - half * half) / (1 + half * half)
 
 
-def _trigonometric(native: Unary, double: Unary) -> object:
+def _trigonometric(native: Unary, double: Unary) -> Any:
     return _or_in_double(native, lambda x: native(x) if promotion.kinds[x.dtype] == "complex" else double(x))
 
 

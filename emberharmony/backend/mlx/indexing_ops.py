@@ -121,5 +121,5 @@ class MLXIndexingOps:
 
 
 def _columns(indices: mx.array, shape: Sequence[int]) -> tuple[mx.array, ...]:
-    """Returns indices (..., k) as one tensor an axis; writing outside would destroy memory, so all are read and checked."""
+    """Returns indices (..., k) as one tensor an axis, all read and checked: writing outside would destroy memory."""
     return tuple(mx.array(column) for column in columns(np.asarray(indices), shape))

@@ -1,7 +1,7 @@
 """Reductions and cumulative ops, on MLX.
 
-On the CPU MLX adds float32 one after the other and loses digits (1e-2 at a million elements): there sums are computed in
-float64. A GPU has no float64, but adds in blocks.
+On the CPU MLX adds float32 one after the other and loses digits (1e-2 at a million elements): there sums are computed
+in float64. A GPU has no float64, but adds in blocks.
 """
 
 from collections.abc import Callable

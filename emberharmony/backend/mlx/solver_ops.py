@@ -1,4 +1,4 @@
-"""Linear algebra, on MLX: on the CPU, the only device that has it, and evaluated at once, for only then do errors show."""
+"""Linear algebra, on MLX: on the CPU, which alone has it, and evaluated at once, for only then errors show."""
 
 from collections.abc import Callable
 

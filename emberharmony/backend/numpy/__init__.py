@@ -7,14 +7,12 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
-from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
 from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
 from emberharmony.backend.numpy.devices_ops import NumpyDevicesOps
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.numpy.dtypes_ops import NumpyDtypesOps
 from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
-from emberharmony.backend.numpy.image_ops import NumpyImageOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.nn_ops import NumpyNnOps
@@ -48,8 +46,6 @@ class NumpyBackend(
     NumpyDtypesOps,
     NumpyDevicesOps,
     NumpyNnOps,
-    NumpyConvolutionOps,
-    NumpyImageOps,
     Backend,
 ):
     """NumPy: tensors are `numpy.ndarray`, 0-d ones included; never NumPy scalars."""

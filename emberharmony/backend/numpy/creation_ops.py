@@ -89,7 +89,7 @@ class NumpyCreationOps:
     def meshgrid(*xi: np.ndarray, indexing: str = "xy") -> list[np.ndarray]:
         if indexing not in ("xy", "ij"):
             raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
-        return list(np.meshgrid(*xi, indexing=indexing))
+        return list(np.meshgrid(*xi, indexing=indexing))  # type: ignore[call-overload]
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Elementwise arithmetic and rounding, on NumPy."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
@@ -17,7 +19,7 @@ def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     return np.where(x2 < 0, np.where(np.abs(x1) == 1, sign, 0), np.power(x1, np.maximum(x2, 0))).astype(x1.dtype)
 
 
-def _kept(native: np.ufunc) -> object:
+def _kept(native: np.ufunc) -> Any:
     """Returns a rounding op, which leaves integers and booleans as they are."""
 
     @fast(native, promotion.inexact)

@@ -58,7 +58,7 @@ def _widened(x: np.ndarray) -> np.ndarray:
 def _var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: float = 0) -> np.ndarray:
     x = promotion.floats(x)
     wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    result = np.var(wide, axis=_axes(axis), ddof=correction, keepdims=keepdims)  # type: ignore[call-overload]
+    result = np.var(wide, axis=_axes(axis), ddof=correction, keepdims=keepdims)
     return np.asarray(result).astype(x.real.dtype if x.dtype.kind == "c" else x.dtype)
 
 

@@ -54,4 +54,5 @@ class NumpySortingOps:
 
     @staticmethod
     def isin(x1: np.ndarray, x2: np.ndarray, invert: bool = False) -> np.ndarray:
-        return np.isin(*promotion.common(x1, x2), invert=invert)
+        a, b = promotion.common(x1, x2)
+        return np.isin(a, b, invert=invert)

@@ -6,14 +6,12 @@ import torch
 from emberharmony.backend.base import Backend
 from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
-from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.devices_ops import TorchDevicesOps, place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.backend.torch.dtypes_ops import TorchDtypesOps
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
-from emberharmony.backend.torch.image_ops import TorchImageOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
 from emberharmony.backend.torch.nn_ops import TorchNnOps
@@ -47,8 +45,6 @@ class TorchBackend(
     TorchDtypesOps,
     TorchDevicesOps,
     TorchNnOps,
-    TorchConvolutionOps,
-    TorchImageOps,
     Backend,
 ):
     """PyTorch: tensors are `torch.Tensor` and its subclasses, such as parameters."""

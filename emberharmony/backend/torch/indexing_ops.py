@@ -37,7 +37,8 @@ class TorchIndexingOps:
 
     @staticmethod
     def where(condition: torch.Tensor, x1: Any, x2: Any) -> torch.Tensor:
-        return torch.where(condition.to(torch.bool), *promotion.common(x1, x2))
+        a, b = promotion.common(x1, x2)
+        return torch.where(condition.to(torch.bool), a, b)
 
     @staticmethod
     def take(x: torch.Tensor, indices: Any, axis: int | None = None) -> torch.Tensor:

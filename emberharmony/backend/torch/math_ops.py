@@ -1,6 +1,7 @@
 """Elementwise arithmetic and rounding, on PyTorch."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -24,7 +25,7 @@ def _by_zero(native: Binary) -> Binary:
     return divided
 
 
-def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> object:
+def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a rounding op, which leaves integers and booleans as they are."""
 
     @fast(native, "{0}.dtype is native_float32")

@@ -1,4 +1,4 @@
-"""Random numbers, on PyTorch: from generators of our own, one a device, so that a program's own stream is left alone."""
+"""Random numbers, on PyTorch: from generators of our own, so that a program's own stream is left alone."""
 
 import threading
 from typing import Any

@@ -63,7 +63,7 @@ class TorchShapeOps:
 
     @staticmethod
     def broadcast_arrays(*arrays: torch.Tensor) -> list[torch.Tensor]:
-        return list(torch.broadcast_tensors(*arrays))
+        return list(torch.broadcast_tensors(*arrays))  # type: ignore[no-untyped-call]
 
     @staticmethod
     def concatenate(xs: list[torch.Tensor], axis: int | None = 0) -> torch.Tensor:

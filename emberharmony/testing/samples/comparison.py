@@ -1,5 +1,7 @@
 """Sample rows of `ops/comparison.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
@@ -7,7 +9,7 @@ from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, Sample, binary
 REAL = FLOATS + HALVES
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 _NEAR = (np.array([1.0, 2.0, np.inf]), np.array([1.0 + 1e-6, 2.1, np.inf]))
-B = {"result": "bool"}
+B: dict[str, Any] = {"result": "bool"}
 
 SAMPLES = [
     *(

@@ -1,11 +1,13 @@
 """Sample rows of `ops/creation.py`; what takes no tensor is run once, in the dtype it names."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import FLOATS, INTEGERS, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
-F = {"dtypes": ("float32",), "result": "float32"}
+F: dict[str, Any] = {"dtypes": ("float32",), "result": "float32"}
 
 
 SAMPLES = [

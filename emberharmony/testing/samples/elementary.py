@@ -1,5 +1,7 @@
 """Sample rows of `ops/elementary.py`."""
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -7,19 +9,19 @@ from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, binary, unary
 
 REAL = FLOATS + HALVES
 ANY = REAL + COMPLEX
-I = ("int32", "uint8")
-D = {"result": "float", "differentiable": True}
+INTS = ("int32", "uint8")
+D: dict[str, Any] = {"result": "float", "differentiable": True}
 
 SAMPLES = [
     unary("exp", np.exp, -80, 80, dtypes=FLOATS, tolerance=64, **D),
-    unary("expm1", np.expm1, -5, 5, dtypes=REAL, tolerance=8, integers=I[:1], **D),
+    unary("expm1", np.expm1, -5, 5, dtypes=REAL, tolerance=8, integers=INTS[:1], **D),
     unary("exp2", np.exp2, -20, 20, dtypes=FLOATS, tolerance=16, **D),
     unary("log", np.log, 0.01, 90, dtypes=REAL, **D),
     unary("log1p", np.log1p, -0.9, 50, dtypes=REAL, **D),
     unary("log2", np.log2, 0.01, 90, dtypes=REAL, **D),
     unary("log10", np.log10, 0.01, 90, dtypes=REAL, **D),
-    unary("sin", np.sin, dtypes=ANY, floor=1, tolerance=8, integers=I, **D),
-    unary("cos", np.cos, dtypes=ANY, floor=1, tolerance=8, integers=I, **D),
+    unary("sin", np.sin, dtypes=ANY, floor=1, tolerance=8, integers=INTS, **D),
+    unary("cos", np.cos, dtypes=ANY, floor=1, tolerance=8, integers=INTS, **D),
     unary("tan", np.tan, -1.4, 1.4, dtypes=REAL, tolerance=8, **D),
     unary("arcsin", np.arcsin, -0.99, 0.99, dtypes=REAL, tolerance=8, **D),
     unary("arccos", np.arccos, -0.99, 0.99, dtypes=REAL, tolerance=8, **D),

@@ -1,14 +1,16 @@
 """Sample rows of `ops/fft.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import Sample, case, grid
 
 _X = grid(-2, 3, 12).reshape(3, 4)
 _Z = _X + 1j * _X[::-1]
-C = {"dtypes": ("float32", "complex64"), "result": "complex64", "tolerance": 16, "floor": 16}
-R = {"dtypes": ("float32",), "tolerance": 16, "floor": 16, "differentiable": True}
-F = {"dtypes": ("float32",), "result": "float32"}
+C: dict[str, Any] = {"dtypes": ("float32", "complex64"), "result": "complex64", "tolerance": 16, "floor": 16}
+R: dict[str, Any] = {"dtypes": ("float32",), "tolerance": 16, "floor": 16, "differentiable": True}
+F: dict[str, Any] = {"dtypes": ("float32",), "result": "float32"}
 _ONE = (case(_X), case(_X, 6, 0), case(_X, 3, 1, "ortho"), case(_X, None, -1, "forward"))
 
 SAMPLES = [

@@ -1,27 +1,29 @@
 """Sample rows of `ops/indexing.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import FLOATS, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
 _AT = np.array([[0, 2], [1, -1]])
-D = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+D: dict[str, Any] = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
 
 
-def _scatter(indices, values, shape):  # type: ignore[no-untyped-def]
+def _scatter(indices, values, shape):
     result = np.zeros(shape)
     np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), values)
     return result
 
 
-def _updated(x, indices, updates):  # type: ignore[no-untyped-def]
+def _updated(x, indices, updates):
     result = x.copy()
     result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
 
 
-def _block(x, start, updates):  # type: ignore[no-untyped-def]
+def _block(x, start, updates):
     result = x.copy()
     result[tuple(slice(a, a + n) for a, n in zip(start, updates.shape, strict=True))] = updates
     return result

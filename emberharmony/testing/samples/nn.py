@@ -7,8 +7,8 @@ from scipy import special
 
 from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid, unary
 
-D = {"dtypes": FLOATS, "result": "float", "tolerance": 16, "differentiable": True}
-P = {"dtypes": FLOATS + HALVES, "differentiable": True}
+D: dict[str, Any] = {"dtypes": FLOATS, "result": "float", "tolerance": 16, "differentiable": True}
+P: dict[str, Any] = {"dtypes": FLOATS + HALVES, "differentiable": True}
 _X = grid(-4, 4, 24).reshape(2, 3, 4)
 _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 

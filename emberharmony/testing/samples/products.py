@@ -1,5 +1,7 @@
 """Sample rows of `ops/products.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
@@ -8,8 +10,14 @@ _A, _B = grid(-2, 3, 12).reshape(3, 4), grid(-1, 2, 20).reshape(4, 5)
 _BATCH = grid(-2, 2, 24).reshape(2, 3, 4)
 _LONG = grid(-1, 1, 3000)
 _V = grid(1, 2, 4)
-D = {"dtypes": FLOATS, "integers": ("int32", "int64", "uint8"), "tolerance": 8, "floor": 16, "differentiable": True}
-M = D | {"dtypes": FLOATS + HALVES + COMPLEX}
+D: dict[str, Any] = {
+    "dtypes": FLOATS,
+    "integers": ("int32", "int64", "uint8"),
+    "tolerance": 8,
+    "floor": 16,
+    "differentiable": True,
+}
+M: dict[str, Any] = D | {"dtypes": FLOATS + HALVES + COMPLEX}
 _ABS = (np.abs(_A), np.abs(_B))
 
 SAMPLES = [

@@ -1,5 +1,7 @@
 """Sample rows of `ops/shape.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import FLOATS, Sample, case, grid
@@ -7,12 +9,12 @@ from emberharmony.testing.sample import FLOATS, Sample, case, grid
 _X = grid(-3, 3, 24).reshape(2, 3, 4)
 _V = grid(0, 1, 4)
 _EMPTY = np.zeros((0, 3))
-D = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+D: dict[str, Any] = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
 _WIDTHS = ((1, 2), (0, 1), (2, 0))
 _MODES = ("reflect", "symmetric", "edge", "wrap")
 
 
-def _pad(x, widths, mode="constant", value=0):  # type: ignore[no-untyped-def]
+def _pad(x, widths, mode="constant", value=0):
     return np.pad(x, widths, constant_values=value) if mode == "constant" else np.pad(x, widths, mode)
 
 

@@ -13,7 +13,7 @@ _TALL = _RNG.standard_normal((5, 3))
 _SPD = _A @ _A.T
 _B = _RNG.standard_normal((4, 2))
 _LOWER = np.tril(_A)
-L = {"dtypes": FLOATS, "tolerance": 400, "differentiable": True}
+L: dict[str, Any] = {"dtypes": FLOATS, "tolerance": 400, "differentiable": True}
 _X = _RNG.standard_normal((3, 4))
 
 

@@ -9,11 +9,11 @@ _NAN = np.array([3.0, np.nan, 1.0, np.inf])
 _SORTED = np.array([1.0, 3.0, 3.0, 5.0])
 
 
-def _sort(x, axis=-1, descending=False):  # type: ignore[no-untyped-def]
+def _sort(x, axis=-1, descending=False):
     return -np.sort(-x, axis) if descending else np.sort(x, axis)
 
 
-def _argsort(x, axis=-1, descending=False):  # type: ignore[no-untyped-def]
+def _argsort(x, axis=-1, descending=False):
     return np.argsort(-x if descending else x, axis, kind="stable")
 
 

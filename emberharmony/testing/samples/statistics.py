@@ -10,11 +10,11 @@ _Q = np.array([0.0, 0.3, 1.0])
 _COUNTS = np.array([0, 2, 2, 5])
 
 
-def _quantile(x, q, axis=None, method="linear", keepdims=False):  # type: ignore[no-untyped-def]
+def _quantile(x, q, axis=None, method="linear", keepdims=False):
     return np.quantile(x, q, axis=axis, method=method, keepdims=keepdims)
 
 
-def _nan(function):  # type: ignore[no-untyped-def]
+def _nan(function):
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 

@@ -1,12 +1,14 @@
 """Sample rows of `ops/tensor.py`."""
 
+from typing import Any
+
 import numpy as np
 
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
 
 _X = grid(-2, 2, 12).reshape(3, 4)
-ANY = {"dtypes": FLOATS + HALVES + COMPLEX, "integers": (*INTEGERS, "uint16", "uint32", "uint64")}
-ONCE = {"dtypes": ("float32",), "result": "any"}
+ANY: dict[str, Any] = {"dtypes": FLOATS + HALVES + COMPLEX, "integers": (*INTEGERS, "uint16", "uint32", "uint64")}
+ONCE: dict[str, Any] = {"dtypes": ("float32",), "result": "any"}
 
 SAMPLES = [
     Sample("convert_to_tensor", lambda x: x, (case(np.abs(_X)),), **ANY),

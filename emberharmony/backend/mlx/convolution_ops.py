@@ -1,5 +1,0 @@
-"""Convolution, pooling and attention, on MLX."""
-
-
-class MLXConvolutionOps:
-    """Holds the ops of `ops/convolution.py`."""

@@ -1,5 +1,0 @@
-"""Image ops, on MLX."""
-
-
-class MLXImageOps:
-    """Holds the ops of `ops/image.py`."""

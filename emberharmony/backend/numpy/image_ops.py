@@ -1,5 +1,0 @@
-"""Image ops, on NumPy."""
-
-
-class NumpyImageOps:
-    """Holds the ops of `ops/image.py`."""

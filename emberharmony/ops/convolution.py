@@ -1,3 +1,0 @@
-"""Convolution, pooling and attention."""
-
-from __future__ import annotations

@@ -1,3 +1,0 @@
-"""Image ops."""
-
-from __future__ import annotations
