@@ -62,6 +62,8 @@ class Backend:
     """Whether `x.__class__ is tensor_type` tells a tensor; False if subclasses are tensors too (torch.nn.Parameter)."""
     wraps: ClassVar[bool] = False
     """Whether natives may return something else than `tensor_type` (NumPy scalars), which `wrap` mends."""
+    eager: ClassVar[bool] = False
+    """Whether all ops are compiled at the switch and not each at its first call, which `torch.compile` cannot trace."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """(native exception, pattern searched in its message, typed error), tried in order."""
 

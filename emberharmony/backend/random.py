@@ -1,6 +1,8 @@
 """The portable source of random numbers: drawn by NumPy on the host, so that every backend gets the same bits."""
 
-import secrets
+from __future__ import annotations
+
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +37,7 @@ class Generator:
         self._sequence = sequence
         self._rng = np.random.Generator(np.random.Philox(sequence))
 
-    def split(self, n: int = 2) -> list["Generator"]:
+    def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one."""
         children = []
         for sequence in self._sequence.spawn(n):
@@ -81,7 +83,18 @@ class _Default:
     """Holds the process's generator for what has no native stream."""
 
     def __init__(self) -> None:
-        self.generator = Generator(secrets.randbits(128))
+        self._generator: Generator | None = None
+
+    @property
+    def generator(self) -> Generator:
+        """The generator, made on first use: `numpy.random` takes 15 ms to import."""
+        if self._generator is None:
+            self._generator = Generator(random.SystemRandom().getrandbits(128))
+        return self._generator
+
+    @generator.setter
+    def generator(self, generator: Generator) -> None:
+        self._generator = generator
 
 
 DEFAULT = _Default()

@@ -15,12 +15,13 @@ An op has one of two codes. *Looked up*, it asks which backend is active and cal
                 return rescue(numpy_backend, "add", error, (x1, x2))
         return slow(numpy_backend, "add", (x1, x2))
 
-Ops are direct until the first `use_backend`, and looked up for good from then on (`selection` decides).
+An op is looked up until its first call, which makes it direct; the first `use_backend` makes all ops looked up for good
+(`selection` decides).
 Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
 and `CodeType.replace` puts the names, file and line of the declaration into it (10 µs).
 """
 
-import ast
+import threading
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar
@@ -80,25 +81,39 @@ def alias(name: str, function: F) -> F:
     return function
 
 
+LOCK = threading.RLock()
+"""Held while the code of an op is exchanged."""
+
+
 class Bound:
-    """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors."""
+    """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors.
+
+    While `direct` is set (it is the whole process's, and nothing overrides it) an op compiled here becomes direct.
+    """
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
+        self.direct = False
 
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]
         code = compile_op(spec, self.backend)
+        with LOCK:
+            if self.direct:
+                spec.function.__code__ = code
         function = FunctionType(code, natives.__dict__, name, spec.declared.__defaults__)
         function.__kwdefaults__ = spec.declared.__kwdefaults__
         setattr(self, name, function)
         return function
 
 
-def point(ops: Sequence[OpSpec], bound: Bound | None) -> None:
-    """Gives each op the direct code of `bound`, or the looked-up one if that is None."""
-    for spec in ops:
-        spec.function.__code__ = _looked_up(spec) if bound is None else getattr(bound, spec.name).__code__
+def point(bound: Bound, direct: bool) -> None:
+    """Makes every op of the process looked up or, as far as compiled for `bound`, direct."""
+    compiled = vars(bound) if direct else {}
+    with LOCK:
+        bound.direct = direct
+        for name, spec in OPS.items():
+            spec.function.__code__ = compiled[name].__code__ if name in compiled else _looked_up(spec)
 
 
 def compile_op(spec: OpSpec, backend: Any) -> CodeType:
@@ -120,7 +135,9 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
 
 
 def _looked_up(spec: OpSpec) -> CodeType:
-    return _dress(_lookup_template(_shape(spec)), spec, {"native_op": spec.name})
+    if spec.looked_up is None:
+        spec.looked_up = _dress(_lookup_template(_shape(spec)), spec, {"native_op": spec.name})
+    return spec.looked_up
 
 
 class _Slot(NamedTuple):
@@ -223,15 +240,24 @@ def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callb
 
 
 def _compile(source: str) -> CodeType:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            # Every instruction claims the line of `def`, one below `@op`, so tracebacks point at the declaration.
-            node.lineno = node.end_lineno = 2  # type: ignore[attr-defined]
-            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
-    tree.body[0].lineno = 1
-    module = compile(tree, "<dispatch>", "exec")
-    return next(const for const in module.co_consts if isinstance(const, CodeType))
+    module = compile(source, "<dispatch>", "exec")
+    code = next(const for const in module.co_consts if isinstance(const, CodeType))
+    return code.replace(co_linetable=_one_line(len(code.co_code) // 2))
+
+
+def _one_line(units: int) -> bytes:
+    """Returns a location table by which every instruction stands on the line of `def`, one below `@op`.
+
+    Source: CPython, Objects/locations.md: entries of kind 13 (no column) cover up to 8 code units each, after which
+    comes the difference to the line before.
+    """
+    table = bytearray()
+    line = 2  # the difference 1 as a signed varint
+    while units > 0:
+        length = min(units, 8)
+        table += bytes((0x80 | 13 << 3 | length - 1, line))
+        units, line = units - length, 0
+    return bytes(table)
 
 
 def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:

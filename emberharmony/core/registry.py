@@ -1,7 +1,7 @@
 """What the declarations say: one `OpSpec` per op, the single source for dispatch, protocol, docs and checks."""
 
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
@@ -34,7 +34,9 @@ class OpSpec:
     `function` is what users call, `declared` what was written: for a composite its body, for a primitive `...`.
     """
 
-    __slots__ = ("aliases", "category", "composite", "declared", "function", "name", "parameters", "returns")
+    __slots__ = (
+        *("aliases", "category", "composite", "declared", "function", "looked_up", "name", "parameters", "returns"),
+    )
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
@@ -44,6 +46,7 @@ class OpSpec:
         self.composite = not _is_ellipsis(declared)
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
+        self.looked_up: CodeType | None = None
 
     @property
     def takes_callable(self) -> bool:

@@ -5,13 +5,13 @@ thread or task leaves it. Until the first override is used nothing reads the `Co
 trace that read, and it costs 60 ns a call.
 """
 
-import threading
+import contextlib
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from emberharmony.core import natives
-from emberharmony.core.dispatch import Bound, point
+from emberharmony.core.dispatch import LOCK, Bound, point
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS
 
@@ -29,7 +29,6 @@ class _Process:
         self.source = ""
         self.overridden = False
         self.choose: Callable[[], tuple[Any, str]] | None = None
-        self.lock = threading.RLock()
 
 
 _PROCESS = _Process()
@@ -63,7 +62,7 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
 
 
 def _choose() -> Bound:
-    with _PROCESS.lock:
+    with LOCK:
         if _PROCESS.bound is None:
             assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
             switch(*_PROCESS.choose())
@@ -72,37 +71,35 @@ def _choose() -> Bound:
 
 
 def prepare() -> None:
-    """Binds the ops to the process's backend, as `ops` does at the end of its import.
+    """Chooses the process's backend, as `ops` does at the end of its import.
 
     What fails here is raised by the first call of an op instead, so that `ops.set_backend` can still be reached.
     """
-    try:
+    with contextlib.suppress(EmberError):
         _choose()
-    except EmberError:
-        return
-    if not _PROCESS.overridden:
-        # Ops declared since the choice (a reload, or a user's own) are looked up still.
-        point(list(OPS.values()), _PROCESS.bound)
 
 
 def switch(backend: Any, source: str) -> None:
-    """Makes `backend` the whole process's. Every op is compiled before the first one is switched."""
+    """Makes `backend` the whole process's."""
     bound = backend.bound
-    with _PROCESS.lock:
+    with LOCK:
         if not _PROCESS.overridden:
-            for name in OPS:
-                getattr(bound, name)
-            point(list(OPS.values()), bound)
+            if backend.eager:
+                for name in OPS:
+                    getattr(bound, name)
+            if _PROCESS.bound is not None:
+                _PROCESS.bound.direct = False
+            point(bound, direct=True)
         _PROCESS.bound, _PROCESS.source = bound, source
 
 
 def enter(backend: Any) -> None:
     """Overrides the backend for this thread or task, until `leave`."""
     if not _PROCESS.overridden:
-        with _PROCESS.lock:
+        with LOCK:
             # A copied context may outlive the block that made it, so ops stay looked up for good.
             _PROCESS.overridden = True
-            point(list(OPS.values()), None)
+            point(_PROCESS.bound or backend.bound, direct=False)
     _OVERRIDE.set(_Entry(backend.bound, _OVERRIDE.get()))
 
 

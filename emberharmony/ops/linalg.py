@@ -1,4 +1,4 @@
-"""Linear algebra as the array API standard's extension names it; where it differs from `ops`, the last two axes count."""
+"""Linear algebra by the array API standard's names; where they differ from `ops`, the last two axes count."""
 
 from __future__ import annotations
 

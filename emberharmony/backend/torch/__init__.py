@@ -53,6 +53,7 @@ class TorchBackend(
     tensor_type = torch.Tensor
     dtypes = DTYPES
     exact_type = False
+    eager = True
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
