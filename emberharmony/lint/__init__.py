@@ -1,0 +1,1 @@
+"""emberlint: keeps array code free of any one framework, and tells a tensor from a number."""

@@ -1,0 +1,1 @@
+"""The rules, one file each; the engine finds them by walking this folder."""

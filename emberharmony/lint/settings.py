@@ -1,0 +1,154 @@
+"""What `[tool.emberlint]` in pyproject.toml may say, and what holds where it says nothing."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from emberharmony.lint.tiers import Tier
+
+BACKENDS = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
+NAMESPACES = ("emberharmony.ops", "ember_ml.ops", "keras.ops")
+TENSOR_TYPES = (
+    "emberharmony.Tensor",
+    "emberharmony.TensorLike",
+    "emberharmony.core.types.Tensor",
+    "emberharmony.core.types.TensorLike",
+    "keras.KerasTensor",
+    "numpy.ndarray",
+    "numpy.typing.NDArray",
+    "numpy.typing.ArrayLike",
+    "torch.Tensor",
+    "torch.nn.Parameter",
+    "mlx.core.array",
+    "jax.Array",
+    "jax.numpy.ndarray",
+    "tensorflow.Tensor",
+    "tensorflow.Variable",
+    "cupy.ndarray",
+)
+MODULE_CLASSES = (
+    "emberharmony.nn.Module",
+    "keras.Layer",
+    "keras.Model",
+    "keras.layers.Layer",
+    "torch.nn.Module",
+    "mlx.nn.Module",
+)
+ROLES = (
+    ("**/backend/{name}/**", "backend:{name}"),
+    ("**/backends/{name}/**", "backend:{name}"),
+    ("**/ops/{name}/**", "backend:{name}"),  # misplaced, says EMB305; what it holds is still a backend
+    ("**/backend/*.py", "backend"),
+    ("**/backends/*.py", "backend"),
+    ("tests/**", "test"),
+    ("test/**", "test"),
+    ("**/test_*.py", "test"),
+    ("**/*_test.py", "test"),
+    ("**/conftest.py", "test"),
+    ("benchmarks/**", "script"),
+    ("scripts/**", "script"),
+    ("tools/**", "script"),
+    ("utils/**", "script"),
+    ("docs/**", "script"),
+    ("setup.py", "script"),
+    ("noxfile.py", "script"),
+)
+EXCLUDE = ("**/.*", "**/__pycache__", "**/build", "**/dist", "**/node_modules", "**/site-packages", "**/venv")
+
+
+class Role(NamedTuple):
+    """What a file is for: `frontend`, `backend` (of one library, or shared), `test` or `script`."""
+
+    kind: str = "frontend"
+    backend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A rule of layering: `layers` (top first), `independence`, or `protected` modules and who may import them."""
+
+    name: str
+    type: str
+    layers: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """Where the parity rules find the frontend's declarations and the backends' implementations."""
+
+    frontend: str = ""
+    backend: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration of one run: a list given in pyproject.toml comes before the default for `roles`, and
+    replaces it elsewhere.
+    """
+
+    root: Path = field(default_factory=Path.cwd)
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    min_tier: Tier | None = None
+    backends: tuple[str, ...] = BACKENDS
+    host: tuple[str, ...] = ()  # libraries that every backend folder may use: NumPy, for host data
+    namespaces: tuple[str, ...] = NAMESPACES
+    tensor_types: tuple[str, ...] = TENSOR_TYPES
+    tensor_names: tuple[str, ...] = ()  # name patterns that count as tensors by convention (tier C)
+    module_classes: tuple[str, ...] = MODULE_CLASSES
+    functions: Mapping[str, str] = field(default_factory=dict)  # dotted name -> kind of what it returns
+    roles: tuple[tuple[str, str], ...] = ROLES
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    exclude: tuple[str, ...] = EXCLUDE
+    contracts: tuple[Contract, ...] = ()
+    parity: Parity = Parity()
+    baseline: str = ""
+
+    def role(self, path: str) -> Role:
+        """Return the role of a file by its path; the first pattern that matches wins."""
+        for pattern, role in self.roles:
+            for backend in self.backends if "{name}" in pattern else ("",):
+                if matches(path, pattern.replace("{name}", backend)):
+                    kind, _, name = role.replace("{name}", backend).partition(":")
+                    return Role(kind, name or None)
+        return Role()
+
+    def foreign(self, role: Role) -> frozenset[str]:
+        """Return the native libraries that a file of this role may not use."""
+        if role.kind == "frontend":
+            return frozenset(self.backends)
+        if role.kind == "backend" and role.backend:
+            return frozenset(self.backends) - {role.backend, *self.host}
+        return frozenset()
+
+    def module(self, path: str) -> str:
+        """Return the dotted module name of a path relative to the root."""
+        parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
+        if parts[0] == "src" and len(parts) > 1:
+            del parts[0]
+        if parts[-1] == "__init__":
+            del parts[-1]
+        return ".".join(parts)
+
+    def with_(self, **changes: object) -> "Settings":
+        """Return a copy with some values changed."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    regex = "".join(_GLOB.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", pattern.strip("/")))
+    return re.compile(regex + r"(?:/.*)?\Z")
+
+
+_GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches a pattern; `*` stays within a folder, `**` does not, a folder holds its files."""
+    return _compiled(pattern).match(path) is not None
