@@ -25,6 +25,39 @@ _ABSORBS: dict[type, tuple[str, ...]] = {
 """The kinds of tensor that a Python number of each class leaves as they are."""
 
 
+class _Table(dict[Any, Any]):
+    """Maps two native dtypes to the one they promote to; native ones hash faster and are traced by torch.compile."""
+
+    def __init__(self, dtypes: NativeDTypes) -> None:
+        native = {neutral: known for neutral, known in dtypes.natives.items() if known is not None}
+        pairs = ((a, b, TABLE[a, b]) for a in native for b in native)
+        super().__init__({(native[a], native[b]): native[both] for a, b, both in pairs if both in native})
+        self._dtypes = dtypes
+
+    def __missing__(self, pair: tuple[Any, Any]) -> Any:
+        a, b = self._dtypes.neutral[pair[0]], self._dtypes.neutral[pair[1]]
+        both = TABLE[a, b]
+        if both not in self._dtypes.natives:
+            raise DTypeError(
+                f"{a.name} and {b.name} promote to {both.name}, which backend {self._dtypes.backend!r} does not have; "
+                f"cast one of them (ops.cast)"
+            )
+        self[pair] = self._dtypes[both]
+        return self[pair]
+
+
+class _Kinds(dict[Any, str]):
+    """Maps native dtypes to their kind."""
+
+    def __init__(self, dtypes: NativeDTypes) -> None:
+        super().__init__({known: neutral.kind for neutral, known in dtypes.natives.items() if known is not None})
+        self._dtypes = dtypes
+
+    def __missing__(self, native: Any) -> str:
+        self[native] = self._dtypes.neutral[native].kind
+        return self[native]
+
+
 class Promotion:
     """Brings operands to the dtype they have in common.
 
@@ -53,12 +86,7 @@ class Promotion:
     ) -> None:
         self.dtypes, self.cast, self.scalar = dtypes, cast, scalar
         self.same, self.weak, self.inexact, self.weak_inexact = same, weak, inexact, weak_inexact
-        # Keyed by native dtypes, which hash faster than neutral ones and which torch.compile can trace.
-        native = dtypes.natives
-        self.table = {
-            (native[a], native[b]): native[TABLE[a, b]] for a in native for b in native if TABLE[a, b] in native
-        }
-        self.kinds = {native[a]: a.kind for a in native}
+        self.table, self.kinds = _Table(dtypes), _Kinds(dtypes)
 
     def native_result(self, *operands: Any) -> Any:
         """Returns the native dtype that tensors and weak Python numbers have in common."""
@@ -74,14 +102,7 @@ class Promotion:
     def _promoted(self, a: Any, b: Any) -> Any:
         if a == b:
             return a
-        try:
-            return self.table[a, b]
-        except KeyError:
-            names = self.dtypes.neutral[a], self.dtypes.neutral[b]
-            raise DTypeError(
-                f"{names[0].name} and {names[1].name} promote to {TABLE[names].name}, which backend "
-                f"{self.dtypes.backend!r} does not have; cast one of them (ops.cast)"
-            ) from None
+        return self.table[a, b]
 
     def _weak(self, dtype: Any, number: type) -> Any:
         kind = self.kinds[dtype]

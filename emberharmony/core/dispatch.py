@@ -136,7 +136,9 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
 
 def _looked_up(spec: OpSpec) -> CodeType:
     if spec.looked_up is None:
-        spec.looked_up = _dress(_lookup_template(_shape(spec)), spec, {"native_op": spec.name})
+        code = spec.declared.__code__
+        template = _lookup_template(code.co_argcount, bool(code.co_flags & 0x04), code.co_kwonlyargcount)
+        spec.looked_up = _dress(template, spec, {"native_op": spec.name})
     return spec.looked_up
 
 
@@ -184,9 +186,12 @@ def _packed(shape: _Shape) -> str:
 _TEMPLATES: dict[Any, CodeType] = {}
 
 
-def _lookup_template(shape: _Shape) -> CodeType:
-    key = tuple((slot.keyword_only, slot.variadic) for slot in shape)
+def _lookup_template(positional: int, variadic: bool, keyword_only: int) -> CodeType:
+    key = positional, variadic, keyword_only
     if key not in _TEMPLATES:
+        blank = _Slot("", False, False, False)
+        shape = (blank,) * positional + (blank._replace(variadic=True),) * variadic
+        shape += (blank._replace(keyword_only=True),) * keyword_only
         source = f"def template({_signature(shape)}):\n return active().native_op({_call(shape, True)})\n"
         _TEMPLATES[key] = _compile(source)
     return _TEMPLATES[key]
@@ -263,7 +268,10 @@ def _one_line(units: int) -> bytes:
 def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     """Returns the template under the declaration's names, file and line."""
     declared = spec.declared.__code__
-    local = {f"p{i}": parameter.name for i, parameter in enumerate(spec.parameters)}
+    names_of = declared.co_varnames
+    first, last = declared.co_argcount, declared.co_argcount + declared.co_kwonlyargcount
+    starred = names_of[last : last + 1] if declared.co_flags & 0x04 else ()
+    local = {f"p{i}": name for i, name in enumerate((*names_of[:first], *starred, *names_of[first:last]))}
     return template.replace(
         co_name=declared.co_name,
         co_qualname=declared.co_qualname,

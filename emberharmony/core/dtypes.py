@@ -162,14 +162,15 @@ class NativeDTypes(dict[Any, Any]):
     Args:
         backend: the backend's name, for messages.
         dtypes: its native dtypes by neutral one.
-        on_first_use: what to call when a dtype is looked up for the first time, by neutral dtype.
+        on_first_use: what to call when a dtype is looked up for the first time, by neutral dtype; what it returns, if
+            not None, is the native dtype from then on.
     """
 
     def __init__(
         self,
         backend: str,
         dtypes: Mapping[DType, Any],
-        on_first_use: Mapping[DType, Callable[[], None]] = MappingProxyType({}),
+        on_first_use: Mapping[DType, Callable[[], Any]] = MappingProxyType({}),
     ) -> None:
         awake = {neutral: native for neutral, native in dtypes.items() if neutral not in on_first_use}
         super().__init__(awake)
@@ -185,7 +186,9 @@ class NativeDTypes(dict[Any, Any]):
                 f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
                 f"{', '.join(self.available)}: cast to one of these"
             )
-        self._on_first_use.pop(neutral, _do_nothing)()
+        made = self._on_first_use.pop(neutral, _do_nothing)()
+        if made is not None:
+            self.natives[neutral] = made
         native = self.natives[neutral]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
             # What a Python class means follows `set_default_float`, so it is never remembered.
@@ -201,10 +204,12 @@ class _Neutral(dict[Any, DType]):
         self._dtypes = dtypes
 
     def __missing__(self, native: Any) -> DType:
+        name = native_name(native)
+        if name in self._dtypes.natives:
+            # Looked up the other way round, for whoever waits for its first use.
+            self._dtypes[name]
         for neutral, known in self._dtypes.natives.items():
-            if known == native:
-                # Looked up the other way round too, for whoever waits for its first use.
-                self._dtypes[neutral]
+            if known is not None and known == native:
                 self[native] = neutral
                 return neutral
         raise KeyError(native)

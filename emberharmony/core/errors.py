@@ -1,6 +1,5 @@
 """The errors the library raises: each is an `EmberError` and the builtin a caller would catch."""
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -78,5 +77,7 @@ class BackendFallbackWarning(UserWarning):
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string."""
+    import difflib  # imported when something is misspelt: it costs 2 ms
+
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

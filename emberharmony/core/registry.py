@@ -35,18 +35,26 @@ class OpSpec:
     """
 
     __slots__ = (
-        *("aliases", "category", "composite", "declared", "function", "looked_up", "name", "parameters", "returns"),
+        *("aliases", "category", "composite", "declared", "function", "looked_up", "name", "returns"),
+        "_parameters",
     )
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
         self.category = declared.__module__.rpartition(".")[2]
-        self.parameters = _parameters(declared)
+        self._parameters: tuple[Parameter, ...] | None = None
         self.returns = str(declared.__annotations__.get("return", "Tensor"))
         self.composite = not _is_ellipsis(declared)
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
         self.looked_up: CodeType | None = None
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters, read from the declaration when first asked for: most ops of a program never are."""
+        if self._parameters is None:
+            self._parameters = _parameters(self.declared)
+        return self._parameters
 
     @property
     def takes_callable(self) -> bool:

@@ -6,33 +6,35 @@ Writing replaces the file in one step, keeps every line it does not own, and hap
 
 import os
 import re
-import tempfile
-import tomllib
+import sys
 import warnings
-from pathlib import Path
 
 from emberharmony.core.errors import SettingsWarning
 
 KEYS = ("backend",)
 
 
-def path() -> Path:
+def path() -> str:
     """Returns the file the settings live in, whether it exists or not."""
     named = os.environ.get("EMBERHARMONY_CONFIG")
     if named:
-        return Path(named)
-    from platformdirs import user_config_path  # imported when needed: 5 ms that most programs need not pay
+        return named
+    from platformdirs import user_config_dir  # imported when needed: 5 ms that a program told its backend need not pay
 
-    return user_config_path("emberharmony", appauthor=False) / "config.toml"
+    return os.path.join(user_config_dir("emberharmony", appauthor=False), "config.toml")
 
 
 def read(key: str) -> str | None:
     """Returns a setting, or None if it is not set or, with a `SettingsWarning`, if the file cannot be read."""
-    file = path()
-    try:
-        value = tomllib.loads(file.read_text(encoding="utf-8")).get(key)
-    except FileNotFoundError:
+    if _never_written():
         return None
+    file = path()
+    if not os.path.exists(file):
+        return None
+    import tomllib  # imported when needed: most programs have no settings file, and these modules cost 6 ms
+
+    try:
+        value = tomllib.loads(_text(file)).get(key)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         _warn(f"{file} cannot be read and is passed over: {error}")
         return None
@@ -42,7 +44,7 @@ def read(key: str) -> str | None:
     return value
 
 
-def write(key: str, value: str | None) -> Path:
+def write(key: str, value: str | None) -> str:
     """Sets a setting, or removes it if `value` is None; returns the file.
 
     A file that is no TOML is kept beside the new one as `<name>.bak`. Raises: OSError if the folder cannot be written;
@@ -50,12 +52,15 @@ def write(key: str, value: str | None) -> Path:
     """
     if key not in KEYS:
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(KEYS)})")
+    import tempfile
+
     file = path()
     lines = _kept_lines(file, key)
     if value is not None:
         lines.insert(0, f'{key} = "{value}"')
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=file.name, suffix=".tmp", dir=file.parent)
+    folder, name = os.path.split(os.path.abspath(file))
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=name, suffix=".tmp", dir=folder)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write("".join(f"{line}\n" for line in lines))
@@ -68,19 +73,34 @@ def write(key: str, value: str | None) -> Path:
     return file
 
 
-def _kept_lines(file: Path, key: str) -> list[str]:
+def _kept_lines(file: str, key: str) -> list[str]:
     """Returns the lines of the file but the one that sets `key` at top level."""
+    import tomllib
+
     try:
-        text = file.read_text(encoding="utf-8")
+        text = _text(file)
         tomllib.loads(text)
     except FileNotFoundError:
         return []
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        os.replace(file, file.with_name(file.name + ".bak"))
+        os.replace(file, f"{file}.bak")
         return []
     lines = text.splitlines()
     first_table = next((i for i, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
     return [line for i, line in enumerate(lines) if i > first_table or not re.match(rf"\s*{re.escape(key)}\s*=", line)]
+
+
+def _never_written() -> bool:
+    """Returns whether there is certainly no settings file: told on Linux without platformdirs, which costs 7 ms."""
+    if sys.platform != "linux" or os.environ.get("EMBERHARMONY_CONFIG"):
+        return False
+    folder = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
+    return not os.path.exists(os.path.join(folder, "emberharmony"))
+
+
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8") as stream:
+        return stream.read()
 
 
 def _warn(message: str) -> None:

@@ -4,15 +4,14 @@
 so that two equal dicts flatten alike.
 """
 
-import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberharmony.core.errors import ArgumentError
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TreeDef:
+class TreeDef(NamedTuple):
     """Describes the structure of a tree: what kind of node, its keys or class, and its children."""
 
     kind: str
@@ -46,8 +45,9 @@ def _children(tree: Any) -> tuple[str, Any, Sequence[Any]] | None:
         return ("namedtuple" if hasattr(tree, "_fields") else "tuple"), type(tree), tree
     if isinstance(tree, list):
         return "list", list, tree
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = tuple(field.name for field in dataclasses.fields(tree) if field.init)
+    if hasattr(type(tree), "__dataclass_fields__"):
+        # Whoever made it has imported the module, which costs 2 ms.
+        names = tuple(field.name for field in sys.modules["dataclasses"].fields(tree) if field.init)
         return "dataclass", (type(tree), names), [getattr(tree, name) for name in names]
     return None
 

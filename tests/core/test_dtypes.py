@@ -17,7 +17,7 @@ def test_dtype_equals_its_native_one_on_this_backend(dtype: dtypes.DType, backen
     table = current().dtypes
     if dtype not in table.natives:
         pytest.skip(f"{backend} has no {dtype.name}")
-    native = table.natives[dtype]
+    native = table[dtype]
     assert dtype == native
     assert (dtype != native) is False
     assert all(other != native for other in dtypes.ALL if other is not dtype)

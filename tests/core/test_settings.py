@@ -18,7 +18,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_path_is_in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EMBERHARMONY_CONFIG", raising=False)
-    assert settings.path().parts[-2:] == ("emberharmony", "config.toml")
+    assert Path(settings.path()).parts[-2:] == ("emberharmony", "config.toml")
 
 
 def test_missing_file_is_no_setting(file: Path) -> None:
@@ -27,7 +27,7 @@ def test_missing_file_is_no_setting(file: Path) -> None:
 
 
 def test_write_then_read(file: Path) -> None:
-    assert settings.write("backend", "torch") == file
+    assert settings.write("backend", "torch") == str(file)
     assert settings.read("backend") == "torch"
     assert os.listdir(file.parent) == ["config.toml"]
 

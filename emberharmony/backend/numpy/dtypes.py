@@ -1,24 +1,21 @@
 """NumPy's dtypes by neutral name, and the promotion rule NumPy's ops are bound with."""
 
+import importlib.util
 from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
+_NATIVE: dict[neutral.DType, Any] = {d: np.dtype(d.name) for d in neutral.ALL if d is not neutral.bfloat16}
+if importlib.util.find_spec("ml_dtypes") is not None:
+    # NumPy has no bfloat16 of its own; the package that has is imported at its first use.
+    _NATIVE[neutral.bfloat16] = None
 
-def _bfloat16() -> dict[neutral.DType, np.dtype[Any]]:
-    """Returns bfloat16 where ml_dtypes is installed: NumPy has none of its own."""
-    try:
-        import ml_dtypes
-    except ImportError:
-        return {}
-    return {neutral.bfloat16: np.dtype(ml_dtypes.bfloat16)}
-
-
-DTYPES = NativeDTypes("numpy", {d: np.dtype(d.name) for d in neutral.ALL if d.name != "bfloat16"} | _bfloat16())
+DTYPES = NativeDTypes("numpy", _NATIVE, on_first_use={neutral.bfloat16: bfloat16_of_numpy})
 
 
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
