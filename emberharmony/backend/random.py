@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,7 +89,7 @@ class _Default:
     def generator(self) -> Generator:
         """The generator, made on first use: `numpy.random` takes 15 ms to import."""
         if self._generator is None:
-            self._generator = Generator(random.SystemRandom().getrandbits(128))
+            self._generator = Generator(int.from_bytes(os.urandom(16)))
         return self._generator
 
     @generator.setter

@@ -24,5 +24,5 @@ from emberharmony.core.types import Tensors as Tensors
 float32_default = True
 """Whether the default float is float32, to which the native libraries turn integers by themselves."""
 
-uint64_unseen = True
-"""Whether no uint64 has passed through the ops of a backend that promotes it in its own way (MLX)."""
+wide_unseen = True
+"""Whether no uint64 or float64 has passed through the ops of a backend that promotes these in its own way (MLX)."""

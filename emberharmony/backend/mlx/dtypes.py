@@ -8,14 +8,14 @@ from emberharmony.core import natives
 from emberharmony.core.dtypes import NativeDTypes
 
 
-def _met_uint64() -> None:
-    natives.uint64_unseen = False
+def _met_wide() -> None:
+    natives.wide_unseen = False
 
 
 DTYPES = NativeDTypes(
     "mlx",
     {d: getattr(mx, "bool_" if d.name == "bool" else d.name) for d in neutral.ALL if d.name != "complex128"},
-    on_first_use={neutral.uint64: _met_uint64},
+    on_first_use={neutral.uint64: _met_wide, neutral.float64: _met_wide},
 )
 
 
@@ -28,9 +28,9 @@ promotion = Promotion(
     DTYPES,
     cast,
     lambda number, dtype: mx.array(number, dtype=dtype),
-    # MLX promotes by the table but for uint64 with a signed integer, which it makes float32. Telling the dtypes of
-    # two arrays costs 800 instructions, so nothing is asked until this process has met a uint64 at all.
-    same="(uint64_unseen or {0}.dtype == {1}.dtype)",
+    # MLX promotes by the table but for uint64 with a signed integer (it gives float32) and float64 with complex64.
+    # Telling the dtypes of two arrays costs 800 instructions, so nothing is asked until one of the two was met.
+    same="(wide_unseen or {0}.dtype == {1}.dtype)",
     weak="({1}.__class__ is float and float32_default or {1}.__class__ is int and -1 < {1} < 128 and {0}.itemsize > 1)",
     inexact="float32_default",
     weak_inexact="(({1}.__class__ is float or {1}.__class__ is int and -1 < {1} < 128) and float32_default)",

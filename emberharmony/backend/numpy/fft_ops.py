@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, on NumPy."""
+"""Discrete Fourier transforms, on NumPy; `numpy.fft` is named and not touched, for it takes 2 ms to import."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,20 +13,20 @@ def _widened(x: np.ndarray) -> np.ndarray:
     return x.astype(np.float32) if x.dtype.itemsize == 2 else x
 
 
-def _one(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+def _one(name: str) -> Callable[..., np.ndarray]:
     def transform(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward") -> np.ndarray:
         check_fft(n, norm)
-        return native(_widened(x), n, axis, norm)
+        return getattr(np.fft, name)(_widened(x), n, axis, norm)
 
     return transform
 
 
-def _many(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+def _many(name: str) -> Callable[..., np.ndarray]:
     def transform(
         x: np.ndarray, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> np.ndarray:
         check_fft(s, norm)
-        return native(_widened(x), s, range(x.ndim) if axes is None else axes, norm)
+        return getattr(np.fft, name)(_widened(x), s, range(x.ndim) if axes is None else axes, norm)
 
     return transform
 
@@ -34,9 +34,9 @@ def _many(native: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 class NumpyFftOps:
     """Holds the ops of `ops/fft.py`."""
 
-    fft = staticmethod(_one(np.fft.fft))
-    ifft = staticmethod(_one(np.fft.ifft))
-    rfft = staticmethod(_one(np.fft.rfft))
-    irfft = staticmethod(_one(np.fft.irfft))
-    fftn = staticmethod(_many(np.fft.fftn))
-    ifftn = staticmethod(_many(np.fft.ifftn))
+    fft = staticmethod(_one("fft"))
+    ifft = staticmethod(_one("ifft"))
+    rfft = staticmethod(_one("rfft"))
+    irfft = staticmethod(_one("irfft"))
+    fftn = staticmethod(_many("fftn"))
+    ifftn = staticmethod(_many("ifftn"))
