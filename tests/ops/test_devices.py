@@ -1,5 +1,6 @@
 """Devices: named alike, listed in errors, overridden for a block, a thread or the process."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -68,3 +69,51 @@ def test_the_environment_names_the_default(backend: str) -> None:
 def test_synchronize_and_memory_info(backend: str) -> None:
     ops.synchronize()
     assert set(ops.memory_info()) == {"used", "reserved", "total"}
+
+
+def test_memory_is_told_in_whole_bytes(backend: str) -> None:
+    info = ops.memory_info("cpu")
+    assert all(type(value) is int and value >= -1 for value in info.values())
+    assert info["total"] > 2**20
+
+
+def test_blocks_in_two_tasks_do_not_disturb_each_other(backend: str) -> None:
+    placed: list[str] = []
+
+    async def within(name: str, entered: asyncio.Event, leave: asyncio.Event) -> None:
+        with ops.device(name):
+            entered.set()
+            await leave.wait()
+            placed.append(ops.get_default_device())
+
+    async def both() -> None:
+        first, second, leave_first, leave_second = (asyncio.Event() for _ in range(4))
+        tasks = [
+            asyncio.create_task(within("cpu", first, leave_first)),
+            asyncio.create_task(within("cpu", second, leave_second)),
+        ]
+        await first.wait()
+        await second.wait()
+        # The first block is left while the second is open.
+        leave_first.set()
+        await tasks[0]
+        leave_second.set()
+        await tasks[1]
+
+    before = ops.get_default_device()
+    asyncio.run(both())
+    assert placed == ["cpu", "cpu"]
+    assert ops.get_default_device() == before
+
+
+def test_a_block_wins_over_a_bad_environment(backend: str) -> None:
+    program = "from emberharmony import ops\nwith ops.device('cpu'): print(ops.get_device(ops.zeros(2)))"
+    environment = os.environ | {"EMBERHARMONY_BACKEND": backend, "EMBERHARMONY_DEVICE": "tpu"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["cpu"]
+
+
+def test_tensors_without_values_keep_their_devices_name() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        assert ops.get_device(torch.empty(2, device="meta")) == "meta"

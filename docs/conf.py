@@ -1,0 +1,23 @@
+"""Configuration of the documentation; the pages of the ops are written from the registry before the build."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from pages import write_pages
+
+from emberharmony.version import __version__
+
+project = "EmberHarmony"
+author = "The EmberHarmony authors"
+release = version = __version__
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"EmberHarmony {version}"
+
+write_pages(HERE / "api")

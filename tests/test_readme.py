@@ -1,0 +1,45 @@
+"""What the README and the guide show is run, on every backend."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emberharmony import ops
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/guide.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run(page: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    space: dict[str, object] = {"__name__": "readme"}
+    for block in blocks:
+        exec(compile(block, page, "exec"), space)
+    if page == "README.md":
+        output = capsys.readouterr().out.splitlines()
+        assert output[-2:] == ["numpy [[11]]", "[0.5, 0.5]"]
+        assert all(line.endswith("[0.0, 0.0]") for line in output[:-2])
+        assert {line.split()[0] for line in output[:-2]} == set(ops.available_backends())
+
+
+def test_the_commands_named_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    targets = set(re.findall(r"make (\w+)", text))
+    makefile = (ROOT / "Makefile").read_text()
+    assert {"demo", "test", "bench", "docs"} <= targets
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets - {"the"})
+
+
+def test_the_files_named_exist() -> None:
+    text = "".join((ROOT / page).read_text() for page in (*PAGES, "CONTRIBUTING.md", "docs/backends.md"))
+    for name in set(re.findall(r"`((?:docs|tests|emberharmony|examples)/[\w/.]+\.\w+)`", text)):
+        assert (ROOT / name).exists(), name
+
+
+def test_nothing_is_generated_that_is_not_committed() -> None:
+    subprocess.run([sys.executable, str(ROOT / "utils" / "generate.py"), "--check"], check=True)
