@@ -1,6 +1,13 @@
-"""Default devices: one a backend for the process, overridden for a thread or task by `with ops.device(name):`."""
+"""Default devices: one a backend for the process, overridden for a thread or task by `with ops.device(name):`.
 
+Each backend's `devices_ops.py` has `place(device)`, which every op that makes a tensor calls: it turns the op's
+`device` argument into a native device, and without one answers with the default. Until a default was ever set it costs
+one test.
+"""
+
+import contextlib
 import os
+from collections.abc import Iterator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
@@ -24,16 +31,39 @@ class Placement:
         """Returns the native device to make a tensor on, or None; `native` turns a name into a device."""
         if not self.touched:
             return None
+        overriding = self.override.get()
+        if overriding is not None:
+            return overriding
         if self.environment is not None:
             try:
                 self.default, self.environment = native(self.environment), None
             except DeviceError as error:
                 raise DeviceError(f"{error} (named by {ENVIRONMENT})") from None
-        return self.override.get() or self.default
+        return self.default
 
     def set_default(self, device: Any) -> None:
         """Sets the process's default to a native device or None."""
         self.touched, self.environment, self.default = True, None, device
+
+    @contextlib.contextmanager
+    def overridden(self, device: Any) -> Iterator[None]:
+        """Makes a native device the default of this thread or task while the block runs."""
+        self.touched = True
+        before = self.override.get()
+        self.override.set(device)
+        try:
+            yield
+        finally:
+            self.override.set(before)
+
+
+def host_memory() -> dict[str, int]:
+    """Returns what is known of the host's memory: its size."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        total = -1
+    return {"used": -1, "reserved": -1, "total": total}
 
 
 def unknown(device: object, available: list[str]) -> DeviceError:
@@ -45,6 +75,9 @@ def unknown(device: object, available: list[str]) -> DeviceError:
 
 class device:  # noqa: N801  (a context manager that reads as a function)
     """Makes new tensors land on a device while the block runs, for this thread or task and the active backend.
+
+    On MLX, whose memory is shared by all devices, a device is where work is done, and the library keeps one for all
+    threads: work in the block, and beside it in other threads, is done there until the last such block is left.
 
     Raises: DeviceError on entry if there is no such device.
 

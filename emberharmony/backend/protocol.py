@@ -669,7 +669,7 @@ class TensorBackend(Protocol):
         ...
 
     def memory_info(self, device: DeviceLike | None = None) -> dict[str, int]:
-        """Returns the bytes "used" by tensors, "reserved" and in "total"; -1 for what is not known."""
+        """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for what is not known."""
         ...
 
     def meshgrid(self, *xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> list[Tensor]:

@@ -86,6 +86,7 @@ from emberharmony.ops.creation import tril as tril
 from emberharmony.ops.creation import triu as triu
 from emberharmony.ops.creation import zeros as zeros
 from emberharmony.ops.creation import zeros_like as zeros_like
+from emberharmony.ops.devices import default_device as default_device
 from emberharmony.ops.devices import get_available_devices as get_available_devices
 from emberharmony.ops.devices import get_default_device as get_default_device
 from emberharmony.ops.devices import get_device as get_device

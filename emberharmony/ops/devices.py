@@ -8,7 +8,7 @@ thread or task.
 
 from __future__ import annotations
 
-from emberharmony.core.dispatch import op
+from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import DeviceLike, Tensor, TensorLike
 
 
@@ -48,6 +48,9 @@ def get_default_device() -> str:
     ...
 
 
+default_device = alias("default_device", get_default_device)
+
+
 @op
 def set_default_device(device: DeviceLike | None) -> None:
     """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice.
@@ -65,5 +68,5 @@ def synchronize(device: DeviceLike | None = None) -> None:
 
 @op
 def memory_info(device: DeviceLike | None = None) -> dict[str, int]:
-    """Returns the bytes "used" by tensors, "reserved" and in "total"; -1 for what is not known."""
+    """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for what is not known."""
     ...

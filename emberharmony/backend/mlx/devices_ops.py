@@ -1,11 +1,14 @@
 """Where tensors live, on MLX: in unified memory; a device is where the work is done."""
 
 import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.placement import Placement, unknown
+from emberharmony.backend.placement import Placement, host_memory, unknown
+from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
 
@@ -40,14 +43,58 @@ def place(device: Any) -> mx.Device | None:
     return PLACEMENT.chosen(native) if PLACEMENT.touched else None
 
 
+class _Workplace:
+    """Keeps MLX's own default device, one for all threads, at the youngest block that is still open."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: list[tuple[object, mx.Device]] = []
+        self._base = mx.default_device()
+
+    def set_base(self, device: mx.Device) -> None:
+        """Sets the device where work is done outside all blocks."""
+        with self._lock:
+            self._base = device
+            self._settle()
+
+    @contextlib.contextmanager
+    def at(self, device: mx.Device) -> Iterator[None]:
+        """Makes a device the default while the block runs; blocks may end in any order."""
+        mark = object()
+        with self._lock:
+            if not self._open:
+                self._base = mx.default_device()
+            self._open.append((mark, device))
+            self._settle()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open = [entry for entry in self._open if entry[0] is not mark]
+                self._settle()
+
+    def _settle(self) -> None:
+        mx.set_default_device(self._open[-1][1] if self._open else self._base)
+
+
+_WORKPLACE = _Workplace()
+
+if PLACEMENT.environment is not None:
+    # What is wrong with the name is told when the first tensor is made.
+    with contextlib.suppress(DeviceError):
+        _WORKPLACE.set_base(native(PLACEMENT.environment))
+
+
 class MLXDevicesOps:
     """Holds the ops of `ops/devices.py`."""
 
     @staticmethod
-    def device_scope(device: Any) -> contextlib.AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def device_scope(device: Any) -> Iterator[None]:
         """Returns what `with ops.device(...)` enters."""
-        scope: contextlib.AbstractContextManager[Any] = mx.stream(native(device))
-        return scope
+        chosen = native(device)
+        with PLACEMENT.overridden(chosen), _WORKPLACE.at(chosen):
+            yield
 
     @staticmethod
     def get_device(x: mx.array) -> str:
@@ -69,7 +116,7 @@ class MLXDevicesOps:
     @staticmethod
     def set_default_device(device: Any) -> None:
         chosen = native("gpu" if "gpu" in available() else "cpu") if device is None else native(device)
-        mx.set_default_device(chosen)
+        _WORKPLACE.set_base(chosen)
         PLACEMENT.set_default(None if device is None else chosen)
 
     @staticmethod
@@ -79,5 +126,6 @@ class MLXDevicesOps:
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        place(device)
-        return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": -1}
+        where = place(device) or mx.default_device()
+        total = mx.device_info(where).get("memory_size", host_memory()["total"])
+        return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total)}

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.placement import Placement, unknown
+from emberharmony.backend.placement import Placement, host_memory, unknown
 
 PLACEMENT = Placement()
 
@@ -34,8 +34,7 @@ class NumpyDevicesOps:
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns what `with ops.device(...)` enters."""
-        native(device)
-        return contextlib.nullcontext()
+        return PLACEMENT.overridden(native(device))
 
     @staticmethod
     def get_device(x: np.ndarray) -> str:
@@ -66,4 +65,4 @@ class NumpyDevicesOps:
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
         place(device)
-        return {"used": -1, "reserved": -1, "total": -1}
+        return host_memory()

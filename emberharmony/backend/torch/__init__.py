@@ -61,6 +61,7 @@ class TorchBackend(
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
         (RuntimeError, "index .* out of (range|bounds)", errors.IndexOutOfBoundsError),
         (NotImplementedError, "not implemented for", errors.DTypeError),
+        (TypeError, "framework doesn't support", errors.DTypeError),
         (
             RuntimeError,
             "on a bool tensor|dtype|not implemented for|not supported for|Promotion for|result type",

@@ -1,12 +1,11 @@
 """Where tensors live, on PyTorch."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from emberharmony.backend.placement import Placement, unknown
+from emberharmony.backend.placement import Placement, host_memory, unknown
 
 PLACEMENT = Placement()
 
@@ -43,9 +42,9 @@ def native(device: Any) -> torch.device:
 
 
 def named(device: torch.device) -> str:
-    """Returns the neutral name of a native device."""
-    if device.type == "cpu":
-        return "cpu"
+    """Returns the neutral name of a native device; one that holds no values ("meta") keeps its own."""
+    if device.type in ("cpu", "meta"):
+        return device.type
     return "gpu" if not device.index else f"gpu:{device.index}"
 
 
@@ -60,16 +59,9 @@ class TorchDevicesOps:
     """Holds the ops of `ops/devices.py`."""
 
     @staticmethod
-    @contextlib.contextmanager
-    def device_scope(device: Any) -> Iterator[None]:
+    def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns what `with ops.device(...)` enters."""
-        PLACEMENT.touched = True
-        before = PLACEMENT.override.get()
-        PLACEMENT.override.set(native(device))
-        try:
-            yield
-        finally:
-            PLACEMENT.override.set(before)
+        return PLACEMENT.overridden(native(device))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
@@ -93,18 +85,17 @@ class TorchDevicesOps:
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        where = place(device)
-        if where is not None and where.type != "cpu":
+        where = place(device) or torch.get_default_device()
+        if where.type not in ("cpu", "meta"):
             torch.accelerator.synchronize(where)
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
         where = place(device) or torch.get_default_device()
-        if where.type != "cuda":
-            return {"used": -1, "reserved": -1, "total": -1}
-        total = torch.cuda.get_device_properties(where).total_memory
-        return {
-            "used": torch.cuda.memory_allocated(where),
-            "reserved": torch.cuda.memory_reserved(where),
-            "total": total,
-        }
+        if where.type == "mps":
+            used, reserved = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
+            return {"used": used, "reserved": reserved, "total": torch.mps.recommended_max_memory()}
+        if where.type in ("cpu", "meta"):
+            return host_memory()
+        used, reserved = torch.accelerator.memory_allocated(where), torch.accelerator.memory_reserved(where)
+        return {"used": used, "reserved": reserved, "total": torch.accelerator.get_memory_info(where)[1]}
