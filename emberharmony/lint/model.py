@@ -84,7 +84,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """What `lint.fixes.fix(file, findings, unsafe=...)` returns: the new text, what it repaired, what it refused and why."""
+    """What `lint.fixes.fix(file, findings, unsafe=...)` returns: the new text, what was repaired, what not and why."""
 
     text: str
     fixed: tuple[Finding, ...] = ()
@@ -211,24 +211,25 @@ class AnyRule(ABC):
     ) -> Finding:
         """Return a finding at `node` with the rule's message filled with `words`."""
         line = getattr(node, "lineno", 1)
-        column = getattr(node, "col_offset", 0)
+        offset = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
-        end_column = getattr(node, "end_col_offset", None) or column
-        message = self.message.format(**words)
-        return Finding(
-            self.code,
-            self.name,
-            file.path,
-            line,
-            file.column(line, column),
-            end_line,
-            file.column(end_line, end_column),
-            message,
-            tier,
-            reason,
-            fix,
-            rank,
-        )
+        end_offset = getattr(node, "end_col_offset", None) or offset
+        place = (line, file.column(line, offset), end_line, file.column(end_line, end_offset))
+        return self.at(file.path, place, tier=tier, reason=reason, fix=fix, rank=rank, **words)
+
+    def at(
+        self,
+        path: str,
+        place: tuple[int, int, int, int],
+        *,
+        tier: Tier = Tier.A,
+        reason: str = "",
+        fix: Fix | None = None,
+        rank: int = 0,
+        **words: object,
+    ) -> Finding:
+        """Return a finding at a place: line, column, end line, end column."""
+        return Finding(self.code, self.name, path, *place, self.message.format(**words), tier, reason, fix, rank)
 
 
 class Rule(AnyRule):
@@ -245,3 +246,9 @@ class ProjectRule(AnyRule):
     @abstractmethod
     def check(self, project: Project) -> Iterator[Finding]:
         """Yield what the rule finds; the engine keeps what lies in the files asked for."""
+
+
+class EngineRule(AnyRule):
+    """A rule that the engine itself reports: what does not parse, and suppressions that rot."""
+
+    roles = frozenset({"frontend", "backend", "test", "script"})

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from emberharmony.lint.imports import absolute
 from emberharmony.lint.tree import Tree
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -72,7 +73,7 @@ class Names:
                 origin = alias.name if alias.asname else alias.name.partition(".")[0]
                 yield self.scope(node), alias.asname or origin, Binding("import", alias, origin=origin)
         for source in tree.nodes(ast.ImportFrom):
-            base = self.absolute(source)
+            base = absolute(source, self.package)
             for alias in source.names:
                 yield (
                     self.scope(source),
@@ -177,14 +178,6 @@ class Names:
         return node
 
     # Origins
-
-    def absolute(self, node: ast.ImportFrom) -> str:
-        """Return the absolute module that a `from` import names."""
-        if not node.level:
-            return node.module or ""
-        parts = self.package.split(".") if self.package else []
-        base = parts[: len(parts) - (node.level - 1)]
-        return ".".join([*base, node.module] if node.module else base)
 
     def origin(self, node: ast.expr) -> str | None:
         """Return the dotted origin of an expression that names something imported, or None."""

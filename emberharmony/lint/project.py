@@ -3,49 +3,67 @@
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
 
-from emberharmony.lint.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """One imported module, absolute, and where the import stands."""
-
-    target: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    typing_only: bool = False
+from emberharmony.lint.imports import Import, imports
+from emberharmony.lint.settings import Settings, matches
 
 
 @dataclass
 class Project:
-    """The Python files below the root. `checked` are the paths asked for; findings elsewhere are dropped."""
+    """The Python files of a project. `texts` holds what is not (yet) on disk: standard input, examples."""
 
-    root: Path
     settings: Settings
-    checked: frozenset[str]
-    texts: Mapping[str, str] = field(default_factory=dict)  # content that is not (yet) on disk: stdin, examples
-    imports: dict[str, tuple[Import, ...]] = field(default_factory=dict)  # by path, from the engine's cache
-    _trees: dict[str, ast.Module] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)  # imports that the engine has read already
+
+    def __post_init__(self) -> None:
+        """Start with nothing read."""
+        self._trees: dict[str, ast.Module] = {}
+        self._read: dict[str, str] = dict(self.texts)
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that contracts and parity speak of."""
+        settings = self.settings
+        modules = [module for one in settings.contracts for module in (*one.layers, *one.modules)]
+        packages = {word.strip().partition(".")[0] for module in modules for word in module.split("|")}
+        source = "src/" if (settings.root / "src").is_dir() else ""
+        return tuple(sorted({source + name for name in packages} | {*_given(settings)}))
 
     def files(self, under: str = "") -> Iterator[str]:
-        """Yield the paths, relative and sorted, of the Python files in a folder of the project."""
+        """Yield the paths, relative to the root and sorted, of the Python files in a folder of the project."""
         prefix = under.rstrip("/") + "/" if under else ""
         found = {path for path in self.texts if path.startswith(prefix)}
-        base = self.root / under
+        base = self.settings.root / under
         if base.is_dir():
-            found.update(path.relative_to(self.root).as_posix() for path in base.rglob("*.py"))
+            paths = (path.relative_to(self.settings.root).as_posix() for path in base.rglob("*.py"))
+            found.update(path for path in paths if not any(matches(path, one) for one in self.settings.exclude))
         yield from sorted(found)
 
     def text(self, path: str) -> str:
-        """Return the content of a file; UTF-8, as the language has it by default."""
-        return self.texts[path] if path in self.texts else (self.root / path).read_text(encoding="utf-8")
+        """Return the content of a file."""
+        if path not in self._read:
+            self._read[path] = (self.settings.root / path).read_text(encoding="utf-8")
+        return self._read[path]
 
-    def tree(self, path: str) -> ast.Module:
-        """Return the parsed file; SyntaxError where it does not parse."""
+    def tree(self, path: str) -> ast.Module | None:
+        """Return the parsed file, or None where it does not parse, which EMB000 reports."""
         if path not in self._trees:
-            self._trees[path] = ast.parse(self.text(path))
+            try:
+                self._trees[path] = ast.parse(self.text(path))
+            except (SyntaxError, ValueError):
+                return None
         return self._trees[path]
+
+    def imports(self, path: str) -> tuple[Import, ...]:
+        """Return what a file imports."""
+        if path in self.known:
+            return self.known[path]
+        tree = self.tree(path)
+        module = self.settings.module(path)
+        return () if tree is None else imports(tree, module, is_package=path.endswith("__init__.py"))
+
+
+def _given(settings: Settings) -> Iterator[str]:
+    yield from (folder for folder in (settings.parity.frontend, settings.parity.backend) if folder)

@@ -41,6 +41,8 @@ ROLES = (
     ("**/backend/{name}/**", "backend:{name}"),
     ("**/backends/{name}/**", "backend:{name}"),
     ("**/ops/{name}/**", "backend:{name}"),  # misplaced, says EMB305; what it holds is still a backend
+    ("**/backend/{name}.py", "backend:{name}"),
+    ("**/backends/{name}.py", "backend:{name}"),
     ("**/backend/*.py", "backend"),
     ("**/backends/*.py", "backend"),
     ("tests/**", "test"),
@@ -56,6 +58,7 @@ ROLES = (
     ("setup.py", "script"),
     ("noxfile.py", "script"),
 )
+FRONTENDS = ("**/ops", "**/frontend")
 EXCLUDE = ("**/.*", "**/__pycache__", "**/build", "**/dist", "**/node_modules", "**/site-packages", "**/venv")
 
 
@@ -104,6 +107,7 @@ class Settings:
     functions: Mapping[str, str] = field(default_factory=dict)  # dotted name -> kind of what it returns
     roles: tuple[tuple[str, str], ...] = ROLES
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    frontends: tuple[str, ...] = FRONTENDS  # folders of declarations, which no backend may import
     exclude: tuple[str, ...] = EXCLUDE
     contracts: tuple[Contract, ...] = ()
     parity: Parity = Parity()

@@ -1,0 +1,145 @@
+"""Runs the rules over files, with cache and process pool, and over the project as a whole."""
+
+import os
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import NamedTuple
+
+from emberharmony.lint.cache import Cache, digest
+from emberharmony.lint.check import check_text, fingerprint, ignored, is_sure
+from emberharmony.lint.model import AnyRule, Finding, ProjectRule
+from emberharmony.lint.project import Project
+from emberharmony.lint.registry import all_rules
+from emberharmony.lint.results import Encoded, FileResult, decode, decode_finding, encode, encode_finding
+from emberharmony.lint.settings import Settings
+from emberharmony.lint.suppress import apply
+
+POOL_FROM = 400_000  # bytes to read anew, below which starting processes costs more than it saves
+BATCH = 24  # files
+PROJECT = "<project>"  # the cache's key for what the project rules found
+
+
+class Report(NamedTuple):
+    """The findings, in order, and the files that were checked."""
+
+    findings: list[Finding]
+    paths: tuple[str, ...]
+
+
+def check(
+    files: Mapping[str, Path], settings: Settings, codes: frozenset[str], jobs: int = 1, cached: bool = True
+) -> Report:
+    """Check files on disk."""
+    cache = Cache(settings, codes, cached)
+    contents = {path: file.read_bytes() for path, file in files.items()}
+    keys = {path: digest(content) for path, content in contents.items()}
+    results: dict[str, FileResult] = {}
+    for path, key in keys.items():
+        entry = cache.get(path, key)
+        if entry is not None:
+            results[path] = decode(entry)
+    missing = {path: content for path, content in contents.items() if path not in results}
+    for path, encoded in _run(missing, settings, codes, jobs):
+        results[path] = decode(encoded)
+        cache.put(path, keys[path], encoded)
+    project = Project(settings, known={path: result.imports for path, result in results.items()})
+    findings = [*_merge(results, _project_findings(project, codes, cache), settings, codes)]
+    cache.save()
+    return Report(findings, tuple(files))
+
+
+def check_texts(texts: Mapping[str, str], settings: Settings, codes: frozenset[str]) -> Report:
+    """Check texts that need not be on disk: standard input, examples."""
+    results = {path: check_text(path, text, settings, codes) for path, text in texts.items()}
+    project = Project(settings, texts=texts, known={path: result.imports for path, result in results.items()})
+    return Report([*_merge(results, _run_project(project, codes), settings, codes)], tuple(texts))
+
+
+def read_text(content: bytes) -> str:
+    """Return the source text of a file, by its own declaration of encoding, with plain line ends."""
+    encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
+    return TextIOWrapper(BytesIO(content), encoding).read()
+
+
+def _check_bytes(path: str, content: bytes, settings: Settings, codes: frozenset[str]) -> FileResult:
+    try:
+        text = read_text(content)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        broken = all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=str(error))
+        return FileResult((broken,), (), ())
+    return check_text(path, text, settings, codes)
+
+
+def _check_batch(
+    batch: list[tuple[str, bytes]], settings: Settings, codes: frozenset[str]
+) -> list[tuple[str, Encoded]]:
+    return [(path, encode(_check_bytes(path, content, settings, codes))) for path, content in batch]
+
+
+def _run(
+    contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int
+) -> Iterator[tuple[str, Encoded]]:
+    pending = [*contents.items()]
+    if jobs <= 1 or sum(map(len, contents.values())) < POOL_FROM:
+        yield from _check_batch(pending, settings, codes)
+        return
+    batches = [pending[start : start + BATCH] for start in range(0, len(pending), BATCH)]
+    with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
+        for done in [pool.submit(_check_batch, batch, settings, codes) for batch in batches]:
+            yield from done.result()
+
+
+def default_jobs() -> int:
+    """Return how many processes this one may use at a time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _project_rules(codes: frozenset[str]) -> dict[str, ProjectRule]:
+    return {code: rule for code, rule in all_rules().items() if code in codes and isinstance(rule, ProjectRule)}
+
+
+def _project_findings(project: Project, codes: frozenset[str], cache: Cache) -> list[Finding]:
+    if not project.folders or not _project_rules(codes):
+        return []
+    paths = [path for folder in project.folders for path in project.files(folder)]
+    parts = (f"{path} {digest((project.settings.root / path).read_bytes())}" for path in paths)
+    key = digest("\n".join(parts).encode())
+    entry = cache.get(PROJECT, key)
+    if entry is not None:
+        return [decode_finding(one) for one in entry]
+    findings = [*_run_project(project, codes)]
+    cache.put(PROJECT, key, [encode_finding(one) for one in findings])
+    return findings
+
+
+def _run_project(project: Project, codes: frozenset[str]) -> Iterator[Finding]:
+    if not project.folders:
+        return
+    for rule in _project_rules(codes).values():
+        for finding in rule.check(project):
+            lines = project.text(finding.path).split("\n")
+            yield replace(finding, fingerprint=fingerprint(finding, lines))
+
+
+def _merge(
+    results: Mapping[str, FileResult], beyond: Iterable[Finding], settings: Settings, codes: frozenset[str]
+) -> Iterator[Finding]:
+    """Yield what is left after the comments had their say, in the order of the files."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in beyond:
+        by_path.setdefault(finding.path, []).append(finding)
+    for path, result in results.items():
+        kept = [one for one in by_path.get(path, ()) if _passes(all_rules()[one.code], one, settings)]
+        silenced = ignored(path, settings)
+        found = apply(path, [*result.findings, *kept], result.directives, codes - silenced)
+        yield from sorted(found, key=lambda one: (one.line, one.column, one.code))
+
+
+def _passes(rule: AnyRule, finding: Finding, settings: Settings) -> bool:
+    role = settings.role(finding.path)
+    silenced = ignored(finding.path, settings)
+    return role.kind in rule.roles and finding.code not in silenced and is_sure(rule, finding, settings)
