@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
-from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
 
 
@@ -41,7 +41,7 @@ class TensorBackend(Protocol):
         ...
 
     def angle(self, x: TensorLike) -> Tensor:
-        """Returns the angle of each complex number in radians, from -pi to pi."""
+        """Returns the angle of each number in the complex plane in radians, from -pi to pi."""
         ...
 
     def any(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -112,6 +112,10 @@ class TensorBackend(Protocol):
         """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
         ...
 
+    def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the triangular window of `M` points, zero at both ends; symmetric."""
+        ...
+
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
         """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
         ...
@@ -144,6 +148,10 @@ class TensorBackend(Protocol):
         """Returns the bits set in exactly one."""
         ...
 
+    def blackman(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
+        ...
+
     def broadcast_arrays(self, *arrays: TensorLike) -> list[Tensor]:
         """Returns all tensors broadcast to their common shape."""
         ...
@@ -172,6 +180,10 @@ class TensorBackend(Protocol):
         """Returns the real cube root, of negative numbers too."""
         ...
 
+    def cdist(self, x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+        """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`."""
+        ...
+
     def ceil(self, x: TensorLike) -> Tensor:
         """Returns the smallest integer not below each element; integers stay what they are."""
         ...
@@ -184,12 +196,20 @@ class TensorBackend(Protocol):
         """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only."""
         ...
 
-    def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None) -> Tensor:
+    def cholesky_inverse(self, x: TensorLike, upper: bool = False) -> Tensor:
+        """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`."""
+        ...
+
+    def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
         """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
         ...
 
     def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:
         """Returns tensors joined along an axis; with None all are flattened first."""
+        ...
+
+    def cond(self, x: TensorLike, p: float | Literal['fro', 'nuc'] | None = None) -> Tensor:
+        """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix."""
         ...
 
     def conj(self, x: TensorLike) -> Tensor:
@@ -221,7 +241,15 @@ class TensorBackend(Protocol):
         ...
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the vector product of vectors of three components along an axis."""
+        """Returns the vector product of vectors of three components along an axis; the other axes broadcast."""
+        ...
+
+    def cummax(self, x: TensorLike, axis: int | None = None) -> Tensor:
+        """Returns the largest element up to each place along an axis, by default of the flattened `x`; NaN stays."""
+        ...
+
+    def cummin(self, x: TensorLike, axis: int | None = None) -> Tensor:
+        """Returns the smallest element up to each place along an axis, by default of the flattened `x`; NaN stays."""
         ...
 
     def cumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
@@ -230,6 +258,14 @@ class TensorBackend(Protocol):
 
     def cumsum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the sums of the elements up to each place along an axis, by default of the flattened `x`."""
+        ...
+
+    def cumulative_prod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Tensor:
+        """Returns `cumprod`, as the array API standard has it."""
+        ...
+
+    def cumulative_sum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Tensor:
+        """Returns `cumsum`, as the array API standard has it."""
         ...
 
     def deg2rad(self, x: TensorLike) -> Tensor:
@@ -242,6 +278,10 @@ class TensorBackend(Protocol):
 
     def diag(self, x: TensorLike, k: int = 0) -> Tensor:
         """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
+        ...
+
+    def diagflat(self, x: TensorLike, k: int = 0) -> Tensor:
+        """Returns a matrix with the flattened `x` on its k-th diagonal."""
         ...
 
     def diagonal(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
@@ -264,7 +304,7 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one)."""
         ...
 
-    def dropout(self, x: TensorLike, rate: float, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def dropout(self, x: TensorLike, rate: float, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
         ...
 
@@ -285,7 +325,7 @@ class TensorBackend(Protocol):
         ...
 
     def eigvalsh(self, x: TensorLike) -> Tensor:
-        """Returns the eigenvalues of Hermitian matrices, ascending."""
+        """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half."""
         ...
 
     def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
@@ -344,6 +384,10 @@ class TensorBackend(Protocol):
         """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere."""
         ...
 
+    def fabs(self, x: TensorLike) -> Tensor:
+        """Returns the absolute value, always floating: integers take the default float."""
+        ...
+
     def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the discrete Fourier transform along an axis."""
         ...
@@ -392,16 +436,24 @@ class TensorBackend(Protocol):
         """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
         ...
 
-    def full(self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
         ...
 
-    def full_like(self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full_like(self, x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        ...
+
+    def gcd(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the greatest common divisor of two integers, never negative; of 0 and n that is n."""
         ...
 
     def gelu(self, x: TensorLike, approximate: bool = True) -> Tensor:
         """Returns `x` times the normal distribution function of `x`; by default through `tanh`."""
+        ...
+
+    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before."""
         ...
 
     def get_available_devices(self) -> list[str]:
@@ -430,6 +482,14 @@ class TensorBackend(Protocol):
 
     def greater_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 >= x2`."""
+        ...
+
+    def hamming(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
+        ...
+
+    def hanning(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
         ...
 
     def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
@@ -462,6 +522,10 @@ class TensorBackend(Protocol):
 
     def hypot(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `sqrt(x1**2 + x2**2)` without overflow on the way."""
+        ...
+
+    def i0(self, x: TensorLike) -> Tensor:
+        """Returns the modified Bessel function of the first kind and order 0."""
         ...
 
     def identity(self, n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -512,6 +576,10 @@ class TensorBackend(Protocol):
         """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves."""
         ...
 
+    def iscomplex(self, x: TensorLike) -> Tensor:
+        """Returns where the imaginary part is not 0."""
+        ...
+
     def isdtype(self, dtype: DType, kind: object) -> bool:
         """Returns whether a dtype is of a kind: a dtype, a kind's name, or any of a tuple of them."""
         ...
@@ -540,12 +608,28 @@ class TensorBackend(Protocol):
         """Returns where elements are positive infinity."""
         ...
 
+    def isreal(self, x: TensorLike) -> Tensor:
+        """Returns where the imaginary part is 0, which for a real tensor is everywhere."""
+        ...
+
+    def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
+        ...
+
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the Kronecker product of two matrices or vectors of as many axes."""
+        """Returns the Kronecker product; the one of fewer axes gets axes of length 1 in front."""
         ...
 
     def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
         """Returns `x` with mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
+        ...
+
+    def lcm(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the least common multiple of two integers, never negative; 0 if one of them is 0."""
+        ...
+
+    def ldexp(self, x1: TensorLike, x2: TensorLike) -> Tensor:
+        """Returns `x1 * 2**x2` without overflow on the way."""
         ...
 
     def leaky_relu(self, x: TensorLike, negative_slope: float = 0.2) -> Tensor:
@@ -568,7 +652,7 @@ class TensorBackend(Protocol):
         """Returns the sum of a diagonal of the last two axes."""
         ...
 
-    def linspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
         ...
 
@@ -597,11 +681,15 @@ class TensorBackend(Protocol):
         ...
 
     def logaddexp(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `log(exp(x1) + exp(x2))` without overflow."""
+        """Returns `log(exp(x1) + exp(x2))` without overflow; where the result is near 0 its error is absolute."""
+        ...
+
+    def logaddexp2(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns `log2(2**x1 + 2**x2)` without overflow; where the result is near 0 its error is absolute."""
         ...
 
     def logdet(self, x: TensorLike) -> Tensor:
-        """Returns the logarithm of the determinant of positive-definite matrices."""
+        """Returns the logarithm of the determinant of positive-definite matrices; it is real."""
         ...
 
     def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
@@ -620,7 +708,7 @@ class TensorBackend(Protocol):
         """Returns whether exactly one is non-zero."""
         ...
 
-    def logspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def logspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, base: float | Tensor = 10, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
         """Returns `base` to the powers `linspace(start, stop, num)`."""
         ...
 
@@ -629,7 +717,11 @@ class TensorBackend(Protocol):
         ...
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-        """Returns the x of least norm that minimises `norm(a @ x - b)`."""
+        """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side."""
+        ...
+
+    def lu_factor(self, x: TensorLike) -> LUResult:
+        """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U."""
         ...
 
     def matmul(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -644,8 +736,8 @@ class TensorBackend(Protocol):
         """Returns the n-th power of square matrices; negative ones of the inverse."""
         ...
 
-    def matrix_rank(self, x: TensorLike, rtol: float | None = None) -> Tensor:
-        """Returns the number of singular values above `rtol` times the largest (int64)."""
+    def matrix_rank(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
+        """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
@@ -688,8 +780,20 @@ class TensorBackend(Protocol):
         """Returns the remainder of `floor_divide`, with the sign of the divisor."""
         ...
 
+    def moments(self, x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+        """Returns the mean and the variance over axes."""
+        ...
+
     def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """Returns `x` with axes moved to new places, the others keeping their order."""
+        ...
+
+    def multi_dot(self, arrays: Tensors) -> Tensor:
+        """Returns the product of several matrices, multiplied in the cheapest order; the first and last may be vectors."""
+        ...
+
+    def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns 1 at each class that a sample has and 0 elsewhere; a class outside is passed over."""
         ...
 
     def multiply(self, x1: Operand, x2: Operand) -> Tensor:
@@ -732,12 +836,20 @@ class TensorBackend(Protocol):
         """Returns `-x`; unsigned integers wrap."""
         ...
 
+    def nextafter(self, x1: Operand, x2: Operand) -> Tensor:
+        """Returns the next number after `x1` towards `x2` that the dtype holds, `x2` itself if they are equal."""
+        ...
+
     def nonzero(self, x: TensorLike) -> tuple[Tensor, ...]:
         """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX."""
         ...
 
     def norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
+        ...
+
+    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-07) -> Tensor:
+        """Returns `x` divided by its norms over an axis, each at least `epsilon`."""
         ...
 
     def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
@@ -768,8 +880,12 @@ class TensorBackend(Protocol):
         """Returns the q-th percentiles over axes, q from 0 to 100."""
         ...
 
-    def pinv(self, x: TensorLike, rtol: float | None = None) -> Tensor:
-        """Returns the Moore-Penrose inverse; singular values below `rtol` times the largest count as zero."""
+    def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
+        """Returns the Moore-Penrose inverse."""
+        ...
+
+    def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
+        """Returns the complex number of that modulus and angle (in radians), `abs_ * (cos(angle) + i sin(angle))`."""
         ...
 
     def positive(self, x: TensorLike) -> Tensor:
@@ -808,7 +924,7 @@ class TensorBackend(Protocol):
         """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
         ...
 
-    def random_binomial(self, shape: Shape, counts: float, probabilities: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_binomial(self, shape: Shape, counts: int, probabilities: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns how many of `counts` trials succeed, as floats."""
         ...
 
@@ -816,32 +932,32 @@ class TensorBackend(Protocol):
         """Returns classes, each with the probability that the softmax of its row of logits gives."""
         ...
 
-    def random_choice(self, a: int, shape: Shape = (), replace: bool = True, p: Sequence[float] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns integers from 0 to a - 1, with or without putting back, each as likely as `p` says."""
+    def random_choice(self, a: Any, shape: Shape = (), replace: bool = True, p: Sequence[float] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns integers from 0 to a - 1, or, of a tensor, slices of its first axis, each as likely as `p` says."""
         ...
 
     def random_exponential(self, shape: Shape, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns exponential numbers of mean `scale`."""
         ...
 
-    def random_gamma(self, shape: Shape, alpha: float, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_gamma(self, shape: Shape, alpha: float, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: float = 1.0) -> Tensor:
         """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
         ...
 
     def random_gumbel(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns Gumbel numbers."""
+        """Returns Gumbel numbers: `loc - scale * log(-log(u))` of uniform `u`."""
         ...
 
     def random_laplace(self, shape: Shape, loc: float = 0.0, scale: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns Laplace numbers."""
+        """Returns Laplace numbers: exponential ones of mean `scale`, of either sign, about `loc`."""
         ...
 
     def random_normal(self, shape: Shape, mean: float = 0.0, stddev: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal numbers."""
         ...
 
-    def random_permutation(self, n: int, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns the integers from 0 to n - 1 in random order."""
+    def random_permutation(self, x: Any, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns the integers from 0 to x - 1 in random order, or, of a tensor, its slices along an axis."""
         ...
 
     def random_poisson(self, shape: Shape, lam: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -853,7 +969,7 @@ class TensorBackend(Protocol):
         ...
 
     def random_seed(self, seed: int) -> None:
-        """Starts the default stream of the active backend, and of what is drawn on the host, anew."""
+        """Starts the default streams of all backends anew."""
         ...
 
     def random_shuffle(self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -928,16 +1044,36 @@ class TensorBackend(Protocol):
         """Returns `1 / sqrt(x)`; integers take the default float."""
         ...
 
-    def scatter(self, indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
+    def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
         """Returns zeros of a shape with values added at indices, which repeat where they do."""
         ...
 
-    def scatter_update(self, x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-        """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
+    def scatter_update(self, x: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
+        """Returns `x` with values written at indices, or combined with what stands there by a reduction."""
         ...
 
     def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
+        ...
+
+    def segment_max(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the greatest of the slices of each segment; for one without any the lowest value of the dtype."""
+        ...
+
+    def segment_min(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the least of the slices of each segment; for one without any the highest value of the dtype."""
+        ...
+
+    def segment_prod(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the product of the slices of each segment, 1 for a segment without any; else like `segment_sum`."""
+        ...
+
+    def segment_sum(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the sum of the slices of each segment; 0 for a segment without any."""
+        ...
+
+    def select(self, condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
+        """Returns, element by element, the choice of the first condition that holds, or `default`."""
         ...
 
     def selu(self, x: TensorLike) -> Tensor:
@@ -973,7 +1109,7 @@ class TensorBackend(Protocol):
         ...
 
     def sinc(self, x: TensorLike) -> Tensor:
-        """Returns `sin(pi x) / (pi x)`, and 1 at 0."""
+        """Returns `sin(pi x) / (pi x)`, and 1 at 0; exactly 0 at all other integers."""
         ...
 
     def sinh(self, x: TensorLike) -> Tensor:
@@ -1037,7 +1173,7 @@ class TensorBackend(Protocol):
         ...
 
     def square(self, x: TensorLike) -> Tensor:
-        """Returns `x * x`."""
+        """Returns `x * x`; booleans stay booleans."""
         ...
 
     def squareplus(self, x: TensorLike, b: float = 4) -> Tensor:
@@ -1076,8 +1212,8 @@ class TensorBackend(Protocol):
         """Returns the sum over axes; of no elements 0."""
         ...
 
-    def svd(self, x: TensorLike, full_matrices: bool = False) -> SVDResult:
-        """Returns the singular value decomposition `x = U @ diag(S) @ Vh`."""
+    def svd(self, x: TensorLike, full_matrices: bool = True) -> SVDResult:
+        """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`."""
         ...
 
     def svdvals(self, x: TensorLike) -> Tensor:
@@ -1112,7 +1248,7 @@ class TensorBackend(Protocol):
         """Returns `x - tanh(x)`."""
         ...
 
-    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
         """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
         ...
 
@@ -1172,8 +1308,16 @@ class TensorBackend(Protocol):
         """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
         ...
 
+    def unravel_index(self, indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
+        """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis."""
+        ...
+
     def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
         """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
+        ...
+
+    def vander(self, x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
+        """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up."""
         ...
 
     def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
@@ -1185,11 +1329,19 @@ class TensorBackend(Protocol):
         ...
 
     def vecdot(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the sum of products along an axis, the elements of `x1` conjugated."""
+        """Returns the sum of products along an axis, the elements of `x1` conjugated; the other axes broadcast."""
         ...
 
     def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
         """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero."""
+        ...
+
+    def view_as_complex(self, x: TensorLike) -> Tensor:
+        """Returns pairs along the last axis as complex numbers; the memory may be new."""
+        ...
+
+    def view_as_real(self, x: TensorLike) -> Tensor:
+        """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

@@ -4,15 +4,17 @@ Shape: `axis` is one axis, several, or None for all; reduced axes vanish unless 
 tensors. Dtype: `sum`, `prod`, `cumsum` and `cumprod` of booleans and signed integers are int64, of unsigned ones
 uint64; means of integers take the default float; indices are int64. NaN propagates. Half precision is accumulated in
 float32, and float32 so that the error stays a few eps of the sum of magnitudes however long the axis is. An axis out
-of range, or named twice, raises `AxisError`.
+of range, or named twice, raises `AxisError`; complex tensors, where an order is needed, `DTypeError`.
 """
 
 from __future__ import annotations
 
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.errors import AxisError
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import not_equal
 from emberharmony.ops.math import subtract
+from emberharmony.ops.shape import pad
 
 
 @op
@@ -175,9 +177,79 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
     ...
 
 
-cumulative_sum = alias("cumulative_sum", cumsum)
+@op
+def cumulative_sum(
+    x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """Returns `cumsum`, as the array API standard has it.
 
-cumulative_prod = alias("cumulative_prod", cumprod)
+    Args:
+        axis: needed but for vectors.
+        include_initial: begin with a 0, which makes the axis longer by one.
+
+    Raises: AxisError for several axes and no `axis`.
+
+    Example:
+        >>> ops.cumulative_sum([1, 2, 3], include_initial=True).tolist()
+        [0, 1, 3, 6]
+    """
+    return _after(0, cumsum(x, _only(x, axis), dtype), axis, include_initial)
+
+
+@op
+def cumulative_prod(
+    x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Tensor:
+    """Returns `cumprod`, as the array API standard has it.
+
+    Args:
+        axis: needed but for vectors.
+        include_initial: begin with a 1, which makes the axis longer by one.
+
+    Raises: AxisError for several axes and no `axis`.
+
+    Example:
+        >>> ops.cumulative_prod([2, 3], include_initial=True).tolist()
+        [1, 2, 6]
+    """
+    return _after(1, cumprod(x, _only(x, axis), dtype), axis, include_initial)
+
+
+def _only(x: Tensor, axis: int | None) -> int | None:
+    if axis is None and len(x.shape) > 1:
+        raise AxisError(f"axis is needed for a tensor of shape {tuple(x.shape)}")
+    return axis
+
+
+def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
+    """Returns `x` with a number in front of its axis, if that is wanted."""
+    if not wanted:
+        return x
+    widths = [(0, 0)] * len(x.shape)
+    widths[0 if axis is None else axis] = (1, 0)
+    return pad(x, widths, "constant", first)
+
+
+@op
+def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns the largest element up to each place along an axis, by default of the flattened `x`; NaN stays.
+
+    Example:
+        >>> ops.cummax([1, 3, 2]).tolist()
+        [1, 3, 3]
+    """
+    ...
+
+
+@op
+def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
+    """Returns the smallest element up to each place along an axis, by default of the flattened `x`; NaN stays.
+
+    Example:
+        >>> ops.cummin([2, 1, 3]).tolist()
+        [2, 1, 1]
+    """
+    ...
 
 
 @op
@@ -193,8 +265,24 @@ def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> T
 
 @op
 def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf."""
+    """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf.
+
+    Example:
+        >>> ops.logsumexp([0.0, float("-inf")]).tolist()
+        0.0
+    """
     ...
+
+
+@op
+def moments(x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Returns the mean and the variance over axes.
+
+    Example:
+        >>> [part.tolist() for part in ops.moments([[1.0, 3.0]], 1)]
+        [[2.0], [1.0]]
+    """
+    return mean(x, axes, keepdims), var(x, axes, keepdims)
 
 
 @op

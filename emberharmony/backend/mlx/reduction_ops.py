@@ -4,6 +4,7 @@ On the CPU MLX adds float32 one after the other and loses digits (1e-2 at a mill
 in float64. A GPU has no float64, but adds in blocks.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from emberharmony.backend.promote import nonempty, normalized
 
 _FEW = 64
 """Up to so many elements the native sum is as good."""
+_COMPLEX = ("complex",)
 
 
 def accumulator(x: mx.array, dtype: mx.Dtype | None) -> mx.Dtype:
@@ -36,13 +38,16 @@ def widened(x: mx.array, few: int = _FEW) -> mx.array:
     return x.astype(mx.float32)
 
 
+def _left(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
+    """Returns the shape a reduction leaves."""
+    return [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+
+
 def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
     """Returns a native reduction; of no elements the identity, for there MLX 0.32 now and then never returns."""
     if x.size:
         return native(x, axes, keepdims)
-    gone = normalized(axes, x.ndim)
-    shape = [1 if a in gone else n for a, n in enumerate(x.shape) if keepdims or a not in gone]
-    return mx.full(shape, mx.array(identity, x.dtype))
+    return mx.full(_left(x, axes, keepdims), mx.array(identity, x.dtype))
 
 
 def wide_sum(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
@@ -64,38 +69,60 @@ def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype 
 
 def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
     def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: float | None = None) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
         axes = normalized(axis, x.ndim)
+        bound = None if initial is None else promotion.common(x, initial)[1].astype(x.dtype)
         if not x.size:
-            if initial is None:
-                nonempty(x.shape, axis)
-            shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
-            filled = mx.full(shape, cast(mx.array(0 if initial is None else initial), x.dtype))
-            return filled if keepdims else mx.squeeze(filled, axes)
+            if bound is None:
+                nonempty(x.shape, axes)
+            return mx.full(_left(x, axes, keepdims), mx.array(0, x.dtype) if bound is None else bound)
         result = native(x, axes, keepdims) if axes else x
-        return result if initial is None else pair(result, mx.array(initial, x.dtype))
+        return result if bound is None else pair(result, bound)
 
     return extreme
 
 
 def _arg(native: Callable[..., mx.array]) -> Any:
     def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
-        nonempty(x.shape, axis)
-        if x.ndim == 0:
-            return mx.array(0, mx.int64)
+        promotion.refuse(x, _COMPLEX)
+        axes = normalized(axis, x.ndim)
+        nonempty(x.shape, axes)
+        if not x.size or x.ndim == 0:
+            return mx.zeros(_left(x, axes, keepdims), mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 
     return arg
 
 
+def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
+    """Returns `x` and the axis to run along; without one `x` is flattened."""
+    return (x.reshape(-1), 0) if axis is None else (x, normalized(axis, x.ndim)[0])
+
+
 def _cumulative(native: Callable[..., mx.array]) -> Any:
     def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
+        x, axis = _along(x, axis)
         wanted = accumulator(x, dtype)
-        wide = widened(x) if is_float(x) else cast(x, wanted)
-        return (native(wide, axis) if x.size else x).astype(wanted)
+        if not x.size:
+            return x.astype(wanted)
+        if is_complex(x) and native is mx.cumsum:
+            return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(wanted)
+        return native(widened(x) if is_float(x) else cast(x, wanted), axis).astype(wanted)
 
     return cumulative
+
+
+def _running(native: Callable[..., mx.array]) -> Any:
+    def running(x: mx.array, axis: int | None = None) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        x, axis = _along(x, axis)
+        if not x.size:
+            return x
+        # Of half precision MLX's running extremes lose NaN.
+        wide = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
+        return native(wide, axis).astype(x.dtype)
+
+    return running
 
 
 def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
@@ -103,12 +130,11 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
     axes = normalized(axis, x.ndim)
     if is_complex(x):
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
-    if not axes:
-        return mx.zeros_like(x)
     wide = widened(x, few=0)
-    count = 1
-    for a in axes:
-        count *= x.shape[a]
+    if not axes:
+        # One number each: it lies on its mean, NaN and infinity nowhere.
+        return wide - wide
+    count = math.prod(x.shape[a] for a in axes)
     off = wide - reduced(mx.sum, wide, axes, True, 0) / mx.array(count, wide.dtype)
     total = reduced(mx.sum, off * off, axes, keepdims, 0)
     return total / mx.array(max(count - correction, 0), wide.dtype)
@@ -124,6 +150,8 @@ class MLXReductionOps:
     argmin = staticmethod(_arg(mx.argmin))
     cumsum = staticmethod(_cumulative(mx.cumsum))
     cumprod = staticmethod(_cumulative(mx.cumprod))
+    cummax = staticmethod(_running(mx.cummax))
+    cummin = staticmethod(_running(mx.cummin))
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
@@ -136,9 +164,7 @@ class MLXReductionOps:
     def mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)
-        count = 1
-        for a in axes:
-            count *= x.shape[a]
+        count = math.prod(x.shape[a] for a in axes)
         total = wide_sum(x, axes, keepdims) if axes else x
         return (total / mx.array(count, total.dtype)).astype(x.dtype)
 
@@ -165,6 +191,7 @@ class MLXReductionOps:
     @staticmethod
     def logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
         x = promotion.floats(x)
+        promotion.refuse(x, _COMPLEX)
         axes = normalized(axis, x.ndim)
         if not axes:
             return x

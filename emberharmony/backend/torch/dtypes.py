@@ -22,7 +22,21 @@ _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 _LOWEST = -(2**63)
 
 
-def _through_int64(native: Native, ordered: bool) -> Native:
+def orderable(x: torch.Tensor) -> torch.Tensor:
+    """Returns booleans and wide unsigned integers, whose order PyTorch has no kernels for, as integers so ordered."""
+    if x.dtype is torch.bool:
+        return x.to(torch.uint8)
+    if x.dtype in _WIDE:
+        return x.to(torch.int64) ^ (_LOWEST if x.dtype is torch.uint64 else 0)
+    return x
+
+
+def restored(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns what `orderable` made in the dtype it had before."""
+    return (ordered ^ _LOWEST if dtype is torch.uint64 else ordered).to(dtype)
+
+
+def through_int64(native: Native, ordered: bool) -> Native:
     """Returns a binary op that also takes the unsigned dtypes PyTorch has no kernels for.
 
     uint64 is computed modulo 2**64; where the order of the values matters, its range is shifted to that of int64.
@@ -45,7 +59,7 @@ class _Promotion(Promotion):
     def binary(self, native: Native, *, ordered: bool = False, **options: Any) -> Native:
         """Returns a binary op over `native`; `ordered` says that its result depends on the order of the values."""
         options.setdefault("fast_native", native)
-        return super().binary(_through_int64(native, ordered), **options)
+        return super().binary(through_int64(native, ordered), **options)
 
 
 promotion = _Promotion(

@@ -1,18 +1,17 @@
 """Reductions and cumulative ops, on PyTorch."""
 
+import math
 from typing import Any
 
 import torch
 
 from emberharmony.backend.promote import nonempty, normalized
-from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.dtypes import orderable, promotion, restored
 
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _WIDE = _UNSIGNED[1:]
-
-
-def _axes(x: torch.Tensor, axis: Any) -> tuple[int, ...]:
-    return normalized(axis, x.ndim)
+_HALVES = (torch.float16, torch.bfloat16)
+_COMPLEX = ("complex",)
 
 
 def accumulator(x: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
@@ -31,64 +30,93 @@ def _kernel(wanted: torch.dtype) -> torch.dtype:
 
 def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
     wanted = accumulator(x, dtype)
-    axes = _axes(x, axis)
+    axes = normalized(axis, x.ndim)
     if not axes:
         return x.to(wanted)
     return torch.sum(x.to(_kernel(wanted)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel(wanted)).to(wanted)
 
 
-def _extreme(native: Any, name: str) -> Any:
+def _extreme(native: Any, pair: Any) -> Any:
     def extreme(
         x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: float | None = None
     ) -> torch.Tensor:
-        axes = _axes(x, axis)
-        if initial is None and not x.numel():
-            nonempty(x.shape, axis)
-        wide = x.dtype in _WIDE
-        values = x.to(torch.int64) if wide else x
-        if x.dtype is torch.uint64:
-            values = values ^ -(2**63)
-        if initial is not None and not x.numel():
-            shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
-            filled = torch.full(shape, initial, dtype=x.dtype, device=x.device)
-            return filled if keepdims else filled.squeeze(axes)
-        result = native(values, axes, keepdims) if axes else values
-        if x.dtype is torch.uint64:
-            result = result ^ -(2**63)
-        result = result.to(x.dtype)
-        if initial is None:
-            return result
-        bound = torch.tensor(initial, dtype=x.dtype, device=x.device)
-        return torch.maximum(result, bound) if name == "max" else torch.minimum(result, bound)
+        promotion.refuse(x, _COMPLEX)
+        axes = normalized(axis, x.ndim)
+        bound = None if initial is None else promotion.common(x, initial)[1].to(device=x.device, dtype=x.dtype)
+        if not x.numel():
+            if bound is None:
+                nonempty(x.shape, axes)
+            shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+            return x.new_empty(shape) if bound is None else bound.expand(shape).clone()
+        result = native(orderable(x), axes, keepdims) if axes else orderable(x)
+        if bound is not None:
+            result = pair(result, orderable(bound))
+        return restored(result, x.dtype)
 
     return extreme
 
 
 def _arg(native: Any) -> Any:
     def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
+        promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)
-        values = x.to(torch.int64) if x.dtype in _WIDE else x.to(torch.uint8) if x.dtype is torch.bool else x
-        if x.dtype is torch.uint64:
-            values = values ^ -(2**63)
         if axis is None:
-            return native(values).reshape([1] * x.ndim if keepdims else [])
-        return native(values, axis, keepdims)
+            return native(orderable(x)).reshape([1] * x.ndim if keepdims else [])
+        return native(orderable(x), *normalized(axis, x.ndim), keepdims)
 
     return arg
 
 
-def _widened(x: torch.Tensor) -> torch.Tensor:
-    return x.to(torch.float64) if x.dtype is torch.float32 and x.device.type == "cpu" else x
+def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
+    """Returns `x` and the axis to run along; without one `x` is flattened."""
+    return (x.reshape(-1), 0) if axis is None else (x, normalized(axis, x.ndim)[0])
+
+
+def _cumulative(native: Any) -> Any:
+    def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
+        x, axis = _along(x, axis)
+        wanted = accumulator(x, dtype)
+        return native(x.to(_kernel(wanted)), axis).to(wanted)
+
+    return cumulative
+
+
+def _running(native: Any) -> Any:
+    def running(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+        x, axis = _along(x, axis)
+        return restored(native(orderable(x), axis).values, x.dtype)
+
+    return running
+
+
+def _var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
+    """Returns the variance, of half precision in float32; PyTorch's own keeps its digits."""
+    x = x.to(torch.float32) if x.dtype in _HALVES else x
+    axes = normalized(axis, x.ndim)
+    if not axes:
+        # One number each: it lies on its mean, NaN and infinity nowhere.
+        x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
+    count = math.prod(x.shape[a] for a in axes)
+    if not count:
+        return torch.mean(x, axes, keepdims).real
+    if count > correction:
+        return torch.var(x, axes, correction=correction, keepdim=keepdims)
+    # PyTorch warns of a divisor that is not positive.
+    return torch.var(x, axes, correction=0, keepdim=keepdims) / 0.0
 
 
 class TorchReductionOps:
     """Holds the ops of `ops/reduction.py`."""
 
     sum = staticmethod(_sum)
-    max = staticmethod(_extreme(torch.amax, "max"))
-    min = staticmethod(_extreme(torch.amin, "min"))
+    max = staticmethod(_extreme(torch.amax, torch.maximum))
+    min = staticmethod(_extreme(torch.amin, torch.minimum))
     argmax = staticmethod(_arg(torch.argmax))
     argmin = staticmethod(_arg(torch.argmin))
+    cumsum = staticmethod(_cumulative(torch.cumsum))
+    cumprod = staticmethod(_cumulative(torch.cumprod))
+    cummax = staticmethod(_running(torch.cummax))
+    cummin = staticmethod(_running(torch.cummin))
 
     @staticmethod
     def prod(
@@ -96,66 +124,44 @@ class TorchReductionOps:
     ) -> torch.Tensor:
         wanted = accumulator(x, dtype)
         result = x.to(_kernel(wanted))
-        if wanted in (torch.float16, torch.bfloat16):
-            result = result.to(torch.float32)
-        elif wanted is torch.float32:
-            result = _widened(result)
-        for a in sorted(_axes(x, axis), reverse=True):
+        if wanted in (*_HALVES, torch.float32):
+            result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
+        for a in sorted(normalized(axis, x.ndim), reverse=True):
             result = torch.prod(result, a, keepdims)
         return result.to(wanted)
 
     @staticmethod
     def mean(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
-        axes = _axes(x, axis)
+        axes = normalized(axis, x.ndim)
         return torch.mean(x, axes, keepdims) if axes else x
 
     @staticmethod
     def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        axes = _axes(x, axis)
-        if not axes:
-            return torch.zeros_like(x.real)
-        with_zero = torch.var(_widened(x), axes, correction=0, keepdim=keepdims)
-        if correction:
-            count = x.numel() / max(1, with_zero.numel())
-            with_zero = with_zero * (count / (count - correction) if count > correction else torch.inf)
-        return with_zero.to(x.real.dtype)
+        return _var(x, axis, keepdims, correction).to(x.dtype.to_real())
 
     @staticmethod
     def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        wide = _widened(x)
-        if x.dtype in (torch.float16, torch.bfloat16):
-            wide = x.to(torch.float32)
-        return torch.sqrt(TorchReductionOps.var(wide, axis, keepdims, correction)).to(x.real.dtype)
+        return torch.sqrt(_var(x, axis, keepdims, correction)).to(x.dtype.to_real())
 
     @staticmethod
     def any(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-        axes = _axes(x, axis)
+        axes = normalized(axis, x.ndim)
         return torch.any(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
     def all(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
-        axes = _axes(x, axis)
+        axes = normalized(axis, x.ndim)
         return torch.all(x != 0, axes, keepdims) if axes else x != 0
-
-    @staticmethod
-    def cumsum(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
-        wanted = accumulator(x, dtype)
-        return torch.cumsum(x.to(_kernel(wanted)), axis).to(wanted)
-
-    @staticmethod
-    def cumprod(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
-        wanted = accumulator(x, dtype)
-        return torch.cumprod(x.to(_kernel(wanted)), axis).to(wanted)
 
     @staticmethod
     def logsumexp(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
-        axes = _axes(x, axis)
-        return torch.logsumexp(x, axes, keepdims) if axes else x
+        promotion.refuse(x, _COMPLEX)
+        axes = normalized(axis, x.ndim)
+        if not axes:
+            return x
+        wide = x.to(torch.float32) if x.dtype in _HALVES else x
+        return torch.logsumexp(wide, axes, keepdims).to(x.dtype)

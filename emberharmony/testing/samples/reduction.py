@@ -35,8 +35,20 @@ def _spread(function: Any) -> Any:
     return lambda x, axis=None, keepdims=False, correction=0: function(x, axis=axis, keepdims=keepdims, ddof=correction)
 
 
+_SPREAD = (case(_FAR), case(_CUBE, 1, correction=1), case(_CUBE, 1, correction=3), case(_EMPTY, 0), case(_NAN, 0))
 _ARG = (case(_CUBE), case(_CUBE, 1), case(_CUBE, -1, True), case(_NAN, 1), case(np.asarray(2.5)))
 _RUN = (case(_CUBE), case(_CUBE, 1), case(_LONG[:3000]), case(np.asarray(2.5)))
+
+_INITIAL = (case(_CUBE, 1), case(_CUBE, -1, include_initial=True), case(_CUBE[0, 0], include_initial=True))
+
+
+def _initial(function: Any) -> Any:
+    return lambda x, axis=None, include_initial=False: function(x, axis=axis, include_initial=include_initial)
+
+
+def _along(ufunc: Any) -> Any:
+    return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
+
 
 SAMPLES = [
     Sample(
@@ -47,12 +59,19 @@ SAMPLES = [
         floor=8,
         differentiable=True,
     ),
-    Sample("prod", _summed(np.prod), _cases(case(_EMPTY, 0)), dtypes=FLOATS, tolerance=32, differentiable=True),
+    Sample(
+        "prod",
+        _summed(np.prod),
+        _cases(case(_EMPTY, 0)),
+        dtypes=(*FLOATS, "bfloat16", *COMPLEX),
+        tolerance=16,
+        differentiable=True,
+    ),
     Sample(
         "mean",
         _summed(np.mean),
         _cases(case(_LONG), case(_EMPTY, 0)),
-        dtypes=REAL,
+        dtypes=REAL + COMPLEX,
         integers=INTEGERS,
         result="float",
         floor=8,
@@ -61,20 +80,20 @@ SAMPLES = [
     Sample(
         "var",
         _spread(np.var),
-        _cases(case(_FAR), case(_CUBE, 1, correction=1)),
-        dtypes=FLOATS,
-        tolerance=32,
-        integers=("int32",),
+        _cases(*_SPREAD),
+        dtypes=REAL,
+        tolerance=24,
+        integers=("int32", "uint8"),
         result="float",
         differentiable=True,
     ),
     Sample(
         "std",
         _spread(np.std),
-        _cases(case(_FAR), case(_CUBE, 1, correction=1)),
-        dtypes=FLOATS,
-        tolerance=32,
-        integers=("int32",),
+        _cases(*_SPREAD),
+        dtypes=REAL,
+        tolerance=24,
+        integers=("int32", "uint8"),
         result="float",
         differentiable=True,
     ),
@@ -98,10 +117,20 @@ SAMPLES = [
         integers=INTEGERS,
         result="int64",
     ),
-    Sample("cumsum", np.cumsum, _RUN, dtypes=FLOATS, integers=("int64",), floor=8, tolerance=8, differentiable=True),
+    Sample("cumsum", np.cumsum, _RUN, dtypes=REAL + COMPLEX, integers=("int64",), floor=8, differentiable=True),
+    Sample("cumprod", np.cumprod, _RUN[1:2] + _RUN[3:], dtypes=REAL + COMPLEX, tolerance=16, differentiable=True),
     Sample(
-        "cumprod", np.cumprod, (case(_CUBE, 1), case(np.asarray(2.5))), dtypes=FLOATS, tolerance=32, differentiable=True
+        "cumulative_sum",
+        _initial(np.cumulative_sum),
+        _INITIAL,
+        dtypes=REAL,
+        integers=("int64",),
+        floor=8,
+        differentiable=True,
     ),
+    Sample("cumulative_prod", _initial(np.cumulative_prod), _INITIAL, dtypes=FLOATS, tolerance=16, differentiable=True),
+    Sample("cummax", _along(np.maximum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=INTEGERS, differentiable=True),
+    Sample("cummin", _along(np.minimum), (*_RUN, case(_NAN, 1)), dtypes=REAL, integers=INTEGERS, differentiable=True),
     Sample(
         "count_nonzero",
         lambda x, axis=None, keepdims=False: np.sum(x != 0, axis=axis, keepdims=keepdims),
@@ -109,7 +138,20 @@ SAMPLES = [
         result="int64",
     ),
     Sample(
-        "logsumexp", _summed(special.logsumexp), _cases(case(_FAR)), dtypes=FLOATS, tolerance=8, differentiable=True
+        "logsumexp",
+        _summed(special.logsumexp),
+        _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
     ),
-    Sample("ptp", _summed(np.ptp), _cases(), dtypes=FLOATS, differentiable=True),
+    Sample("ptp", _summed(np.ptp), _cases(), dtypes=REAL, integers=("int32",), differentiable=True),
+    Sample(
+        "moments",
+        lambda x, axes, keepdims=False: (np.mean(x, axes, keepdims=keepdims), np.var(x, axes, keepdims=keepdims)),
+        (case(_CUBE, (0, 2)), case(_CUBE, 1, True)),
+        dtypes=REAL,
+        differentiable=True,
+    ),
 ]
