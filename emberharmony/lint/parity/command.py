@@ -1,0 +1,86 @@
+"""The command `python utils/analyze_backend_operations.py`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from emberharmony.lint.configuration import find_root, load
+from emberharmony.lint.errors import UsageError, suggestion
+from emberharmony.lint.parity import report
+from emberharmony.lint.parity.layout import Layout, find
+from emberharmony.lint.parity.matrix import Matrix, matrix
+from emberharmony.lint.project import Project
+
+
+def open_project(path: Path) -> tuple[Project, Layout]:
+    """Return the project at `path` and its layout; that of the settings wins over what the folders say.
+
+    Raises: UsageError where there is no frontend beside a backend.
+    """
+    settings = load(find_root([path]))
+    if not (settings.parity.frontend and settings.parity.backend):
+        settings = settings.with_(root=path.resolve())
+    project = Project(settings)
+    layout = find(project)
+    if layout is None:
+        raise UsageError(
+            f"{path}: found no folder 'ops' beside a folder 'backend' with backends in it; name both in "
+            "[tool.emberlint.parity], as frontend and backend"
+        )
+    return project, layout
+
+
+def _known(words: Sequence[str], known: Sequence[str], what: str) -> None:
+    for word in words:
+        if word not in known:
+            raise UsageError(f"unknown {what} {word!r}{suggestion(word, known)}; known: {', '.join(known)}")
+
+
+def _rendered(found: Matrix, form: str, verbose: bool) -> str:
+    if form == "json":
+        return report.as_json(found)
+    if form == "md":
+        return report.markdown(found)
+    return report.html(found) if form == "html" else report.text(found, verbose)
+
+
+def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
+    project, layout = open_project(path)
+    _known(backends, layout.names, "backend")
+    found = matrix(project, layout, backends)
+    _known(categories, found.categories, "category")
+    return found.select(categories)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("--backend", "backends", multiple=True, help="Only this backend; may be repeated.")
+@click.option("--category", "categories", multiple=True, help="Only this category; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["text", "md", "json", "html"]), default="text")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
+@click.option("--check", is_flag=True, help="Exit with 1 if any op is missing, misplaced or has another signature.")
+@click.option("--verbose", is_flag=True, help="Show every op.")
+def main(
+    path: Path,
+    backends: tuple[str, ...],
+    categories: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    check: bool,
+    verbose: bool,
+) -> None:
+    """Show which backend has which op of the package below PATH, from its source alone."""
+    try:
+        found = _analyze(path, backends, categories)
+    except UsageError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    shown = _rendered(found, form, verbose)
+    if output is None:
+        click.echo(shown, nl=False)
+    else:
+        output.write_text(shown, encoding="utf-8")
+    if check and any(found.gaps()):
+        sys.exit(1)

@@ -1,0 +1,143 @@
+"""Signatures as they are written, and whether one can be called as the other is declared."""
+
+import ast
+from typing import NamedTuple
+
+POSITIONAL_ONLY, EITHER, VARIADIC, KEYWORD_ONLY, KEYWORDS = "positional-only", "plain", "*args", "keyword-only", "**kw"
+
+
+class Parameter(NamedTuple):
+    """One parameter: its name, how it is passed, and its default as source text, None without one."""
+
+    name: str
+    kind: str
+    default: str | None = None
+
+
+Signature = tuple[Parameter, ...]
+
+
+def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
+    """Return the signature of a function; `bound` leaves out the first parameter (self, cls)."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    missing = len(plain) - len(arguments.defaults)
+    found = [
+        Parameter(
+            argument.arg,
+            POSITIONAL_ONLY if index < len(arguments.posonlyargs) else EITHER,
+            _source(arguments.defaults[index - missing]) if index >= missing else None,
+        )
+        for index, argument in enumerate(plain)
+    ]
+    if bound:
+        found = found[1:]
+    if arguments.vararg:
+        found.append(Parameter(arguments.vararg.arg, VARIADIC))
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        found.append(Parameter(argument.arg, KEYWORD_ONLY, _source(default)))
+    if arguments.kwarg:
+        found.append(Parameter(arguments.kwarg.arg, KEYWORDS))
+    return tuple(found)
+
+
+def _source(node: ast.expr | None) -> str | None:
+    return None if node is None else ast.unparse(node)
+
+
+def shown(parameters: Signature) -> str:
+    """Return a signature as Python writes it, without annotations."""
+    parts: list[str] = []
+    for index, one in enumerate(parameters):
+        before = parameters[index - 1].kind if index else ""
+        if before == POSITIONAL_ONLY and one.kind != POSITIONAL_ONLY:
+            parts.append("/")
+        if one.kind == KEYWORD_ONLY and before not in (KEYWORD_ONLY, VARIADIC):
+            parts.append("*")
+        prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(one.kind, "")
+        parts.append(f"{prefix}{one.name}" + ("" if one.default is None else f"={one.default}"))
+    if parameters and parameters[-1].kind == POSITIONAL_ONLY:
+        parts.append("/")
+    return f"({', '.join(parts)})"
+
+
+def difference(declared: Signature, defined: Signature) -> str | None:
+    """Return in what `defined` departs from `declared`, or None if every declared call means the same to it.
+
+    Names and order of positional parameters, kinds, and defaults count. What accepts more is no difference where it
+    cannot be told: `*args` and `**kwargs` of the definition take what they are given, and a keyword-only parameter may
+    be defined as a plain one.
+    """
+    if {one.kind for one in declared} == {VARIADIC, KEYWORDS}:
+        return None  # a mere pass-through, which declares nothing
+    return _names(declared, defined) or _kinds(declared, defined) or _defaults(declared, defined)
+
+
+def _names(declared: Signature, defined: Signature) -> str | None:
+    ordered = [one.name for one in declared if one.kind in (POSITIONAL_ONLY, EITHER)]
+    own = [one.name for one in defined if one.kind in (POSITIONAL_ONLY, EITHER)]
+    kinds = {one.kind for one in defined}
+    known = {one.name for one in declared}
+    every = {one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS)}
+    missing = [
+        one.name
+        for index, one in enumerate(declared)
+        if one.name not in every and one.kind not in (VARIADIC, KEYWORDS) and not _taken(one, index, own, kinds)
+    ]
+    extra = [one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS) and one.name not in known]
+    if missing and extra and len(missing) == len(extra):
+        return "names differ: " + ", ".join(f"{b} for {a}" for a, b in zip(missing, extra, strict=True))
+    if missing:
+        return f"lacks {', '.join(missing)}"
+    if extra:
+        return f"adds {', '.join(extra)}"
+    shared = [name for name in own if name in ordered]
+    if shared != [name for name in ordered if name in shared]:
+        return "the order of the parameters differs"
+    return None
+
+
+def _taken(one: Parameter, index: int, own: list[str], kinds: set[str]) -> bool:
+    """Whether a parameter that the definition does not name goes into its `*args` or `**kwargs`."""
+    if one.kind == KEYWORD_ONLY:
+        return KEYWORDS in kinds
+    if one.kind == POSITIONAL_ONLY:
+        return VARIADIC in kinds and index >= len(own)
+    return VARIADIC in kinds and KEYWORDS in kinds and index >= len(own)
+
+
+def _kinds(declared: Signature, defined: Signature) -> str | None:
+    own = {one.name: one.kind for one in defined}
+    for one in declared:
+        kind = own.get(one.name, one.kind)
+        if one.kind == EITHER and kind in (POSITIONAL_ONLY, KEYWORD_ONLY):
+            return f"{one.name} is {kind}"
+        if {one.kind, kind} == {POSITIONAL_ONLY, KEYWORD_ONLY}:
+            return f"{one.name} is {kind}"
+        if one.kind in (VARIADIC, KEYWORDS) and one.kind not in own.values():
+            return f"lacks {one.kind}"
+    return None
+
+
+def _defaults(declared: Signature, defined: Signature) -> str | None:
+    own = {one.name: one for one in defined}
+    for one in declared:
+        other = own.get(one.name)
+        if other is None or other.kind in (VARIADIC, KEYWORDS):
+            continue
+        if one.default is None and other.default is not None:
+            return f"{one.name} has a default, {other.default}"
+        if one.default is not None and other.default is None:
+            return f"{one.name} has no default"
+        if one.default is not None and other.default is not None and not _same(one.default, other.default):
+            return f"{one.name} is {other.default} by default, not {one.default}"
+    return None
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two defaults are one value, as `0` and `0.0`, or one name, as `float32` and `torch.float32`."""
+    if first == second:
+        return True
+    try:
+        return bool(ast.literal_eval(first) == ast.literal_eval(second))
+    except ValueError:
+        return first.rpartition(".")[2] == second.rpartition(".")[2]
