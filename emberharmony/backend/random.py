@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
+import math
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from emberharmony.backend.indices import as_shape
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64
+from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.limits import FloatInfo
 
 Array = np.ndarray[Any, Any]
+S = TypeVar("S")
 
 
 class Generator:
     """Draws the same numbers on every backend: a stream of its own, started by a seed.
 
     The bits are those of Philox, a counter-based generator; floating numbers are computed once, in NumPy, and moved. It
-    may be drawn from by several threads at once, pickled (it goes on where it was), and split.
+    may be drawn from by several threads at once, pickled (it goes on where it was), and split. NumPy may change what
+    its distributions make of the bits from one of its versions to another.
 
-    Raises: ArgumentError if the seed is no non-negative integer.
+    Args:
+        seed: a non-negative integer of any size; None takes one from the system.
+
+    Raises: ArgumentError if the seed is something else.
 
     Example:
         >>> a, b = ops.random.Generator(0), ops.random.Generator(0)
@@ -28,31 +37,48 @@ class Generator:
         True
     """
 
-    def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise ArgumentError(f"a seed is an integer from 0 on, not {seed!r}")
-        self._start(np.random.SeedSequence(int(seed)))
+    def __init__(self, seed: int | None = None) -> None:
+        self._start(np.random.SeedSequence(fresh_seed() if seed is None else checked_seed(seed)))
 
     def _start(self, sequence: np.random.SeedSequence) -> None:
         self._sequence = sequence
         self._rng = np.random.Generator(np.random.Philox(sequence))
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_sequence": self._sequence, "_rng": self._rng}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
 
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one."""
+        with self._lock:
+            sequences = self._sequence.spawn(n)
         children = []
-        for sequence in self._sequence.spawn(n):
+        for sequence in sequences:
             child = Generator.__new__(Generator)
             child._start(sequence)
             children.append(child)
         return children
 
-    def uniform(self, shape: Any) -> Array:
-        """Returns float32 numbers from 0 up to and without 1, on a grid of 2**-24."""
-        return np.asarray(self._rng.random(as_shape(shape), np.float32))
+    def uniform(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns numbers from 0 up to and without 1, of float64 or else on float32's grid of 2**-24."""
+        return np.asarray(self._rng.random(as_shape(shape), _native(dtype)))
 
-    def normal(self, shape: Any) -> Array:
-        """Returns float32 numbers of mean 0 and variance 1."""
-        return np.asarray(self._rng.standard_normal(as_shape(shape), np.float32))
+    def normal(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns numbers of mean 0 and variance 1, in float64 or else float32."""
+        return np.asarray(self._rng.standard_normal(as_shape(shape), _native(dtype)))
+
+    def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns normal numbers; those beyond two standard deviations are drawn again."""
+        values = self.normal(shape, dtype).copy()
+        outside = np.abs(values) > 2
+        while outside.any():
+            values[outside] = self.normal((int(outside.sum()),), dtype)
+            outside = np.abs(values) > 2
+        return values
 
     def integers(self, shape: Any, low: int, high: int) -> Array:
         """Returns int64 numbers from low up to and without high."""
@@ -79,25 +105,64 @@ class Generator:
             raise ArgumentError(str(error)) from error
 
 
-class _Default:
-    """Holds the process's generator for what has no native stream."""
+def _native(dtype: DType) -> Any:
+    return np.float64 if dtype is float64 else np.float32
+
+
+def fresh_seed() -> int:
+    """Returns a seed from the system."""
+    return random.SystemRandom().getrandbits(128)
+
+
+def checked_seed(seed: Any) -> int:
+    """Returns a seed.
+
+    Raises: ArgumentError if it is no non-negative integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ArgumentError(f"a seed is an integer from 0 on, not {seed!r}")
+    return int(seed)
+
+
+class _Seed:
+    """Holds the seed of the process's default streams, and how often it was given."""
 
     def __init__(self) -> None:
-        self._generator: Generator | None = None
-
-    @property
-    def generator(self) -> Generator:
-        """The generator, made on first use: `numpy.random` takes 15 ms to import."""
-        if self._generator is None:
-            self._generator = Generator(int.from_bytes(os.urandom(16)))
-        return self._generator
-
-    @generator.setter
-    def generator(self, generator: Generator) -> None:
-        self._generator = generator
+        self.value: int | None = None
+        self.epoch = 0
 
 
-DEFAULT = _Default()
+SEED = _Seed()
+
+
+def start_streams(seed: int) -> None:
+    """Starts the default streams of all backends anew."""
+    SEED.value = checked_seed(seed)
+    SEED.epoch += 1
+
+
+class DefaultStream(Generic[S]):
+    """Holds a default stream, made on first use (`numpy.random` takes 15 ms to import) and after each new seed."""
+
+    def __init__(self, start: Callable[[int], S]) -> None:
+        self._start = start
+        self._made: tuple[int, S] | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> S:
+        """Returns the stream."""
+        made = self._made
+        if made is not None and made[0] == SEED.epoch:
+            return made[1]
+        with self._lock:
+            if self._made is None or self._made[0] != SEED.epoch:
+                epoch, seed = SEED.epoch, SEED.value
+                self._made = epoch, self._start(fresh_seed() if seed is None else seed)
+            return self._made[1]
+
+
+HOST = DefaultStream(Generator)
+"""The default stream of what backends draw on the host."""
 
 
 def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
@@ -106,25 +171,21 @@ def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
     return given if given is None or isinstance(given, Generator) else Generator(given)
 
 
-def log_uniform(generator: Generator, shape: Any) -> Array:
-    """Returns float64 numbers `-log(u)`, u uniform and never 0."""
-    return generator.draw("standard_exponential", shape)
+def floating(dtype: Any) -> DType:
+    """Returns the floating dtype to draw, the default float for None.
+
+    Raises: DTypeError if it is no floating dtype.
+    """
+    wanted = default_float() if dtype is None else as_dtype(dtype)
+    if not wanted.is_floating:
+        raise DTypeError(f"random numbers of this distribution are floating, not {wanted.name}; cast them (ops.cast)")
+    return wanted
 
 
-def truncated_normal(generator: Generator, shape: Any) -> Array:
-    """Returns float32 normal numbers; those beyond two standard deviations are drawn again."""
-    values = generator.normal(shape).copy()
-    outside = np.abs(values) > 2
-    while outside.any():
-        values[outside] = generator.normal((int(outside.sum()),))
-        outside = np.abs(values) > 2
-    return values
-
-
-def categorical(generator: Generator, logits: Array, n: int) -> Array:
-    """Returns n int64 classes for each row of logits, by the Gumbel trick."""
-    logits = np.asarray(logits, np.float64)
-    if np.isnan(logits).any():
-        raise ArgumentError("logits hold NaN")
-    noise = -np.log(log_uniform(generator, (*logits.shape[:-1], n, logits.shape[-1])))
-    return (logits[..., None, :] + noise).argmax(-1)
+def below(high: float, dtype: DType) -> float:
+    """Returns a number of a floating dtype that is less than `high`, by at most twice the spacing there."""
+    if high == 0.0:
+        return -FloatInfo.of(dtype).smallest_normal
+    digits = 1 - round(math.log2(FloatInfo.of(dtype).eps))
+    mantissa, exponent = math.frexp(high)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, digits)) - 1, exponent - digits)

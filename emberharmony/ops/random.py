@@ -1,9 +1,10 @@
 """Random numbers; this file is the namespace `ops.random` too, in which the names lack `random_`.
 
 `seed=` takes an integer or a `Generator`, `generator=` a `Generator`: then every backend gives the same numbers to
-the last bit. Without them numbers come from the default stream, native for `random_normal` and `random_uniform`,
-which `seed` starts; it is repeatable on each backend. Dtype: the default float, or int64, unless `dtype` says
-otherwise. Parameters that make no distribution raise `ArgumentError`.
+the last bit. Without them numbers come from the default streams, which `seed` starts and which are repeatable on each
+backend: uniform and normal numbers and what is made of them (`bernoulli`, `gumbel`, `categorical`, `dropout`) are drawn
+by the backend, the others on the host. Dtype: the default float, or int64, unless `dtype` says otherwise. Parameters
+that make no distribution raise `ArgumentError`.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.random import DEFAULT, Generator, generator_of
-from emberharmony.backend.random import categorical as _categorical
-from emberharmony.backend.random import truncated_normal as _truncated
+from emberharmony.backend.random import HOST, Generator, below, floating, generator_of, start_streams
 from emberharmony.core.dispatch import op
-from emberharmony.core.dtypes import default_float
+from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike
 from emberharmony.ops.comparison import less
+from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import take, where
-from emberharmony.ops.math import add, divide, multiply
-from emberharmony.ops.tensor import convert_to_tensor, to_numpy
+from emberharmony.ops.math import add, divide, minimum, multiply, negative
+from emberharmony.ops.reduction import argmax
+from emberharmony.ops.shape import expand_dims
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 
 @op
 def random_seed(seed: int) -> None:
-    """Starts the default stream of the active backend, and of what is drawn on the host, anew.
+    """Starts the default streams of all backends anew.
 
     Raises: ArgumentError if `seed` is no non-negative integer.
     """
-    ...
+    start_streams(seed)
 
 
 @op
@@ -61,7 +63,9 @@ def random_normal(
         (2, 3)
     """
     source = generator_of(seed, generator)
-    values = standard_normal(shape, dtype) if source is None else _moved(source.normal(shape), dtype)
+    if source is not None:
+        return _moved(source.normal(shape, floating(dtype)) * float(stddev) + float(mean), dtype)
+    values = standard_normal(shape, dtype)
     return values if mean == 0.0 and stddev == 1.0 else add(multiply(values, float(stddev)), float(mean))
 
 
@@ -80,11 +84,17 @@ def random_uniform(
         >>> ops.shape(ops.random_uniform((2, 3), seed=0))
         (2, 3)
     """
-    source = generator_of(seed, generator)
-    values = standard_uniform(shape, dtype) if source is None else _moved(source.uniform(shape), dtype)
-    if minval == 0.0 and maxval == 1.0:
-        return values
-    return add(multiply(values, float(maxval - minval)), float(minval))
+    low, high, source = float(minval), float(maxval), generator_of(seed, generator)
+    if not low <= high:
+        raise ArgumentError(f"there are no numbers from {low} up to {high}")
+    if source is None and (low, high) == (0.0, 1.0):
+        return standard_uniform(shape, dtype)
+    # What rounds to `maxval` is moved below it.
+    wanted = floating(dtype)
+    limit = max(low, below(high, wanted))
+    if source is not None:
+        return _moved((source.uniform(shape, wanted) * (high - low) + low).clip(max=limit), dtype)
+    return minimum(add(multiply(standard_uniform(shape, dtype), high - low), low), limit)
 
 
 @op
@@ -102,7 +112,21 @@ def random_randint(
         >>> ops.random_randint((2,), 7, 8).tolist()
         [7, 7]
     """
-    return _integers(_source(seed, generator).integers(shape, minval, maxval), dtype)
+    return convert_to_tensor(_source(seed, generator).integers(shape, minval, maxval), dtype)
+
+
+@op
+def random_bernoulli(
+    shape: Shape, p: float = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """Returns 1 with probability p, else 0, as floats.
+
+    Args:
+        p: from 0 to 1; a tensor broadcasts to the shape.
+    """
+    if not hasattr(p, "shape") and not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"a probability is from 0 to 1, not {p}")
+    return cast(less(random_uniform(shape, seed=seed, generator=generator), p), floating(dtype))
 
 
 @op
@@ -110,30 +134,20 @@ def random_poisson(
     shape: Shape, lam: float = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None
 ) -> Tensor:
     """Returns Poisson numbers of mean `lam`, as floats."""
-    return _moved(_source(seed, generator).draw("poisson", shape, lam), dtype)
-
-
-@op
-def random_bernoulli(
-    shape: Shape, p: float = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None
-) -> Tensor:
-    """Returns 1 with probability p, else 0, as floats."""
-    values = _source(seed, generator).draw("binomial", shape, 1, p)
-    return _moved(values, dtype)
+    return _drawn("poisson", shape, dtype, seed, generator, lam)
 
 
 @op
 def random_binomial(
     shape: Shape,
-    counts: float,
+    counts: int,
     probabilities: float,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
     """Returns how many of `counts` trials succeed, as floats."""
-    trials, chance = to_numpy(counts), to_numpy(probabilities)
-    return _moved(_source(seed, generator).draw("binomial", shape, trials.astype("int64"), chance), dtype)
+    return _drawn("binomial", shape, dtype, seed, generator, to_numpy(counts).astype("int64"), probabilities)
 
 
 @op
@@ -145,20 +159,20 @@ def random_exponential(
     generator: Generator | None = None,
 ) -> Tensor:
     """Returns exponential numbers of mean `scale`."""
-    return _moved(_source(seed, generator).draw("exponential", shape, scale), dtype)
+    return _drawn("exponential", shape, dtype, seed, generator, scale)
 
 
 @op
 def random_gamma(
     shape: Shape,
     alpha: float,
-    scale: float = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
+    scale: float = 1.0,
 ) -> Tensor:
     """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
-    return _moved(_source(seed, generator).draw("gamma", shape, alpha, scale), dtype)
+    return _drawn("gamma", shape, dtype, seed, generator, alpha, scale)
 
 
 @op
@@ -171,7 +185,7 @@ def random_beta(
     generator: Generator | None = None,
 ) -> Tensor:
     """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
-    return _moved(_source(seed, generator).draw("beta", shape, alpha, beta), dtype)
+    return _drawn("beta", shape, dtype, seed, generator, alpha, beta)
 
 
 @op
@@ -183,8 +197,12 @@ def random_gumbel(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns Gumbel numbers."""
-    return _moved(_source(seed, generator).draw("gumbel", shape, loc, scale), dtype)
+    """Returns Gumbel numbers: `loc - scale * log(-log(u))` of uniform `u`."""
+    if generator_of(seed, generator) is not None:
+        return _drawn("gumbel", shape, dtype, seed, generator, loc, scale)
+    # Of 0 the logarithm is a number that is never reached.
+    uniform = add(standard_uniform(shape, dtype), 2.0**-60)
+    return add(multiply(log(negative(log(uniform))), -float(scale)), float(loc))
 
 
 @op
@@ -196,8 +214,8 @@ def random_laplace(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns Laplace numbers."""
-    return _moved(_source(seed, generator).draw("laplace", shape, loc, scale), dtype)
+    """Returns Laplace numbers: exponential ones of mean `scale`, of either sign, about `loc`."""
+    return _drawn("laplace", shape, dtype, seed, generator, loc, scale)
 
 
 @op
@@ -210,8 +228,8 @@ def random_truncated_normal(
     generator: Generator | None = None,
 ) -> Tensor:
     """Returns normal numbers, those beyond two standard deviations drawn again."""
-    values = _moved(_truncated(_source(seed, generator), shape), dtype)
-    return add(multiply(values, float(stddev)), float(mean))
+    values = _source(seed, generator).truncated_normal(shape, floating(dtype))
+    return _moved(values * float(stddev) + float(mean), dtype)
 
 
 @op
@@ -224,15 +242,32 @@ def random_categorical(
 ) -> Tensor:
     """Returns classes, each with the probability that the softmax of its row of logits gives.
 
+    No value is read on the host; a row that holds NaN gives the class of its first one.
+
     Shape: (..., classes) to (..., num_samples).
+
+    Example:
+        >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()
+        [[0, 0], [1, 1]]
     """
-    return _integers(_categorical(_source(seed, generator), to_numpy(logits), num_samples), dtype)
+    # The largest of logits with Gumbel noise. Noise of one dtype, so that a generator's is the same on all backends.
+    rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
+    noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
+    drawn = argmax(add(expand_dims(logits, -2), noise), -1)
+    return drawn if dtype is None else cast(drawn, dtype)
 
 
 @op
-def random_permutation(n: int, seed: Any = None, generator: Generator | None = None) -> Tensor:
-    """Returns the integers from 0 to n - 1 in random order."""
-    return convert_to_tensor(_source(seed, generator).permutation(n))
+def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    """Returns the integers from 0 to x - 1 in random order, or, of a tensor, its slices along an axis.
+
+    Example:
+        >>> sorted(ops.random_permutation(4).tolist())
+        [0, 1, 2, 3]
+    """
+    if isinstance(x, int):
+        return convert_to_tensor(_source(seed, generator).permutation(x))
+    return random_shuffle(x, axis, seed, generator)
 
 
 @op
@@ -243,41 +278,59 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
 
 @op
 def random_choice(
-    a: int,
+    a: Any,
     shape: Shape = (),
     replace: bool = True,
     p: Sequence[float] | None = None,
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns integers from 0 to a - 1, with or without putting back, each as likely as `p` says."""
-    return convert_to_tensor(_source(seed, generator).choice(a, shape, replace, p))
+    """Returns integers from 0 to a - 1, or, of a tensor, slices of its first axis, each as likely as `p` says.
+
+    Args:
+        replace: whether what was drawn may be drawn again.
+    """
+    pool = None if isinstance(a, int) else convert_to_tensor(a)
+    n = a if pool is None else pool.shape[0]
+    drawn = _source(seed, generator).choice(n, shape, replace, None if p is None else to_numpy(p).astype("float64"))
+    return convert_to_tensor(drawn) if pool is None else take(pool, drawn, 0)
 
 
 @op
-def dropout(x: TensorLike, rate: float, seed: Any = None, generator: Generator | None = None) -> Tensor:
+def dropout(
+    x: TensorLike,
+    rate: float,
+    noise_shape: Shape | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`.
+
+    Args:
+        noise_shape: what is drawn, to be broadcast to the shape of `x`: an axis of length 1 is dropped as a whole.
 
     Raises: ArgumentError unless `0 <= rate < 1`.
     """
     if not 0 <= rate < 1:
         raise ArgumentError(f"rate is from 0 up to and without 1, not {rate}")
-    kept = less(random_uniform(x.shape, seed=seed, generator=generator), 1.0 - rate)
+    shape = x.shape if noise_shape is None else noise_shape
+    kept = less(random_uniform(shape, seed=seed, generator=generator), 1.0 - rate)
     return where(kept, divide(x, 1.0 - rate), 0.0)
 
 
 def _source(seed: Any, generator: Generator | None) -> Generator:
-    return generator_of(seed, generator) or DEFAULT.generator
+    return generator_of(seed, generator) or HOST.get()
+
+
+def _drawn(name: str, shape: Shape, dtype: Any, seed: Any, generator: Generator | None, *parameters: Any) -> Tensor:
+    wanted = floating(dtype)
+    host = [to_numpy(parameter) for parameter in parameters]
+    values = _source(seed, generator).draw(name, shape, *host)
+    return _moved(values.astype("float64" if wanted is float64 else "float32"), wanted)
 
 
 def _moved(values: Any, dtype: Any) -> Tensor:
-    return convert_to_tensor(
-        values.astype("float64" if values.dtype.kind != "f" else values.dtype), dtype or default_float()
-    )
-
-
-def _integers(values: Any, dtype: Any) -> Tensor:
-    return convert_to_tensor(values, dtype)
+    return convert_to_tensor(values, floating(dtype))
 
 
 seed = random_seed

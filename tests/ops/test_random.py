@@ -5,12 +5,17 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from emberharmony import ops
-from emberharmony.core.errors import ArgumentError
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.backend.random import below
+from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.registry import OPS
 
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
 DRAWS = {
     "normal": ((50,), {"mean": 2.0, "stddev": 3.0}),
     "uniform": ((50,), {"minval": -1.0, "maxval": 4.0}),
@@ -53,6 +58,8 @@ MOMENTS = {
     "random_gumbel": (lambda n: ops.random_gumbel(n, seed=1), 0.5772, np.pi / 6**0.5),
     "random_laplace": (lambda n: ops.random_laplace(n, seed=1), 0.0, 2**0.5),
     "random_truncated_normal": (lambda n: ops.random_truncated_normal(n, seed=1), 0.0, 0.8796),
+    "random_gumbel of the backend": (lambda n: ops.random_gumbel(n, 1.0, 2.0), 1 + 2 * 0.5772, 2 * np.pi / 6**0.5),
+    "random_bernoulli of the backend": (lambda n: ops.random_bernoulli(n, 0.25), 0.25, 0.1875**0.5),
     "standard_normal": (lambda n: ops.standard_normal(n), 0.0, 1.0),
     "standard_uniform": (lambda n: ops.standard_uniform(n), 0.5, 12**-0.5),
 }
@@ -74,11 +81,18 @@ def test_moments(name: str, backend: str) -> None:
         (lambda n: ops.random_normal(n, seed=2), "norm"),
         (lambda n: ops.random_uniform(n, seed=2), "uniform"),
         (lambda n: ops.random_exponential(n, seed=2), "expon"),
+        (lambda n: ops.random_gumbel(n), "gumbel_r"),
+        (lambda n: ops.random_laplace(n, seed=2), "laplace"),
+        (lambda n: ops.random_truncated_normal(n, seed=2), stats.truncnorm(-2, 2).cdf),
+        (lambda n: ops.random_gamma(n, 0.5, seed=2), stats.gamma(0.5).cdf),
+        (lambda n: ops.random_beta(n, 0.5, 3.0, seed=2), stats.beta(0.5, 3.0).cdf),
+        (lambda n: ops.standard_normal(n, "float64"), "norm"),
+        (lambda n: ops.standard_uniform(n, "float64"), "uniform"),
         (lambda n: ops.standard_normal(n), "norm"),
         (lambda n: ops.standard_uniform(n), "uniform"),
     ],
 )
-def test_the_distribution_is_right(draw: object, law: str, backend: str) -> None:
+def test_the_distribution_is_right(draw: object, law: object, backend: str) -> None:
     ops.random.seed(11)
     values = np.asarray(ops.to_numpy(draw((4000,))), np.float64)  # type: ignore[operator]
     assert stats.kstest(values, law).pvalue > 1e-3
@@ -93,6 +107,16 @@ def test_seed_repeats_the_default_stream(backend: str) -> None:
         )
     assert draws[0] == draws[1]
     assert ops.to_numpy(ops.random.normal(4)).tolist() != draws[0][0]
+
+
+def test_a_seed_starts_the_streams_of_all_backends() -> None:
+    draws = []
+    for _ in range(2):
+        ops.random.seed(9)
+        for name in INSTALLED:
+            with ops.use_backend(name):
+                draws.append(ops.to_numpy(ops.random.normal(4)).tolist())
+    assert draws[: len(INSTALLED)] == draws[len(INSTALLED) :]
 
 
 def test_threads_draw_different_numbers(backend: str) -> None:
@@ -119,6 +143,93 @@ def test_generators_split_pickle_and_go_on() -> None:
     again = ops.random.Generator(0).split(2)[1]
     again.normal(4)
     assert again.normal(2).tolist() == second.normal(2).tolist()
+
+
+def test_generators_may_be_split_by_several_threads() -> None:
+    parent, seen = ops.random.Generator(0), []
+
+    def work() -> None:
+        for _ in range(50):
+            seen.extend(child.integers((), 0, 2**62).item() for child in parent.split(2))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(seen)) == 800
+
+
+def test_a_generator_without_seed_is_fresh_and_goes_on(backend: str) -> None:
+    first, second = ops.random.SeedGenerator(), ops.random.SeedGenerator()
+    draws = [ops.to_numpy(ops.random.normal(2, seed=g)).tolist() for g in (first, first, second)]
+    assert len({tuple(d) for d in draws}) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_uniform_numbers_stay_below_the_upper_end(dtype: str, backend: str) -> None:
+    for options in ({}, {"seed": 3}):
+        for low, high in ((0.0, 1.0), (1.0, 2.0), (-1.0, 0.0), (-3.0, -1.0), (5.0, 5.1)):
+            values = ops.random.uniform((20000,), low, high, dtype, **options)
+            assert ops.dtype(values) == dtype
+            wide = np.asarray(ops.to_numpy(ops.cast(values, "float64")))
+            slack = 0.04 if dtype == "bfloat16" else 0.005 if dtype == "float16" else 1e-6
+            assert wide.max() < high
+            assert wide.min() >= low - slack
+
+
+@given(st.floats(-1e30, 1e30), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
+def test_below_is_the_next_number_or_the_one_after(high: float, dtype: str) -> None:
+    under = below(high, ops.DType(dtype))
+    assert under < high
+    assert high == 0.0 or high - under <= 2 * ops.finfo(dtype).eps * abs(high)
+
+
+def test_float64_has_all_its_digits(backend: str) -> None:
+    for options in ({}, {"seed": 3}):
+        for draw in (ops.random.uniform, ops.random.normal):
+            values = np.asarray(ops.to_numpy(draw((100,), dtype="float64", **options)))
+            assert values.dtype == np.float64
+            assert (values != values.astype(np.float32)).mean() > 0.9
+
+
+def test_categorical_follows_the_logits(backend: str) -> None:
+    ops.random.seed(4)
+    logits = np.log(np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], np.float32))
+    for options in ({}, {"seed": 4}):
+        drawn = ops.to_numpy(ops.random.categorical(logits, 4000, **options))
+        assert drawn.dtype == np.int64
+        shares = np.stack([(drawn == c).mean(1) for c in range(3)], 1)
+        assert np.abs(shares - np.exp(logits)).max() < 0.04
+
+
+def test_permutation_and_choice_take_tensors(backend: str) -> None:
+    x = np.arange(12.0).reshape(4, 3)
+    rows = ops.to_numpy(ops.random.permutation(x, seed=1))
+    assert sorted(rows[:, 0].tolist()) == [0.0, 3.0, 6.0, 9.0]
+    columns = ops.to_numpy(ops.random.permutation(x, 1, seed=1))
+    assert sorted(columns[0].tolist()) == [0.0, 1.0, 2.0]
+    chosen = ops.to_numpy(ops.random.choice([5.0, 7.0], (50,), p=[0.0, 1.0]))
+    assert chosen.tolist() == [7.0] * 50
+
+
+def test_parameters_may_be_tensors(backend: str) -> None:
+    rate = ops.convert_to_tensor([1.0, 100.0])
+    assert (np.diff(ops.to_numpy(ops.random.poisson((50, 2), rate, seed=0))) > 0).all()
+    chance = ops.convert_to_tensor([0.0, 1.0])
+    assert (ops.to_numpy(ops.random.bernoulli((50, 2), chance)) == [0.0, 1.0]).all()
+
+
+def test_numbers_of_float_laws_are_floats(backend: str) -> None:
+    for draw in (ops.random.normal, ops.random.uniform, ops.random.gumbel, ops.random.poisson):
+        with pytest.raises(DTypeError, match="are floating, not int32"):
+            draw((2,), dtype="int32")
+
+
+def test_dropout_drops_whole_axes(backend: str) -> None:
+    values = ops.to_numpy(ops.dropout(ops.ones((50, 4)), 0.5, (50, 1), seed=0))
+    assert (values == values[:, :1]).all()
+    assert 0.0 < (values == 0.0).mean() < 1.0
 
 
 def test_dtypes_and_shapes(backend: str) -> None:
@@ -149,6 +260,12 @@ def test_bad_parameters_are_refused(backend: str) -> None:
         ops.random.randint(3, 5, 5)
     with pytest.raises(ArgumentError):
         ops.random.choice(3, 5, False)
+    with pytest.raises(ArgumentError, match=r"no numbers from 2\.0 up to 1\.0"):
+        ops.random.uniform(3, 2.0, 1.0)
+    with pytest.raises(ArgumentError, match=r"a probability is from 0 to 1, not 1\.5"):
+        ops.random.bernoulli(3, 1.5)
+    with pytest.raises(ArgumentError, match="rate is from 0"):
+        ops.dropout([1.0], 1.0)
 
 
 def test_every_random_op_is_tested() -> None:

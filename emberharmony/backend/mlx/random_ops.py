@@ -1,6 +1,6 @@
 """Random numbers, on MLX: always with a key of our own, for MLX's implicit state is the same in every new thread."""
 
-import threading
+import math
 from typing import Any
 
 import mlx.core as mx
@@ -9,42 +9,31 @@ import numpy as np
 from emberharmony.backend.indices import as_shape
 from emberharmony.backend.mlx.devices_ops import place
 from emberharmony.backend.mlx.dtypes import DTYPES
-from emberharmony.backend.random import DEFAULT, Generator
-from emberharmony.core.dtypes import default_float
+from emberharmony.backend.random import DefaultStream, floating
 
-_LOCK = threading.Lock()
-
-
-class _Stream:
-    """Holds what the keys are drawn from: the host, since a lazy key must not cross threads."""
-
-    rng = np.random.Generator(np.random.Philox())
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)))
+"""What the keys are drawn from: the host, since a lazy key must not cross threads."""
 
 
 def _key() -> mx.array:
-    with _LOCK:
-        return mx.random.key(int(_Stream.rng.integers(0, 2**63)))
-
-
-def _drawn(draw: Any, shape: Any, dtype: Any) -> mx.array:
-    wanted = DTYPES[default_float()] if dtype is None else dtype
-    native = mx.float32 if wanted == mx.float64 else wanted
-    return draw(shape=as_shape(shape), dtype=native, key=_key(), stream=place(None)).astype(wanted)
+    return mx.random.key(int(STREAM.get().integers(0, 2**63)))
 
 
 class MLXRandomOps:
     """Holds the ops of `ops/random.py`."""
 
     @staticmethod
-    def random_seed(seed: int) -> None:
-        DEFAULT.generator = Generator(seed)
-        with _LOCK:
-            _Stream.rng = np.random.Generator(np.random.Philox(seed))
-
-    @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:
-        return _drawn(mx.random.uniform, shape, dtype)
+        lengths, wanted, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
+        if wanted != mx.float64:
+            return mx.random.uniform(shape=lengths, dtype=wanted, key=_key(), stream=stream)
+        # MLX draws no float64: 53 of 64 bits are put together, which a split of the key gives.
+        count = math.prod(lengths)
+        bits = mx.random.split(_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
+        high, low = mx.right_shift(bits[..., 0], 5), mx.right_shift(bits[..., 1], 6)
+        return (high.astype(wanted) * 2.0**26 + low.astype(wanted)) * 2.0**-53
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
-        return _drawn(mx.random.normal, shape, dtype)
+        wanted = DTYPES[floating(dtype)]
+        return mx.random.normal(shape=as_shape(shape), dtype=wanted, key=_key(), stream=place(None))

@@ -7,41 +7,30 @@ import numpy as np
 from emberharmony.backend.indices import as_shape
 from emberharmony.backend.numpy.devices_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
-from emberharmony.backend.random import DEFAULT, Generator
-from emberharmony.core.dtypes import default_float
+from emberharmony.backend.random import DefaultStream, below, floating
+from emberharmony.core.dtypes import DType, float64
+
+STREAM = DefaultStream(lambda seed: np.random.default_rng(seed))
 
 
-class _Stream:
-    """Holds the default stream, made on first use: `numpy.random` takes 15 ms to import."""
-
-    rng: Any = None
-
-
-def _stream() -> Any:
-    if _Stream.rng is None:
-        _Stream.rng = np.random.default_rng()
-    return _Stream.rng
-
-
-def _drawn(draw: Any, shape: Any, dtype: Any) -> np.ndarray:
+def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
     place(None)
-    wanted = DTYPES[default_float()] if dtype is None else dtype
-    native = wanted if wanted in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float32)
-    return np.asarray(draw(as_shape(shape), native)).astype(wanted, copy=False)
+    return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
 
 class NumpyRandomOps:
     """Holds the ops of `ops/random.py`."""
 
     @staticmethod
-    def random_seed(seed: int) -> None:
-        DEFAULT.generator = Generator(seed)
-        _Stream.rng = np.random.default_rng(seed)
-
-    @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> np.ndarray:
-        return _drawn(_stream().random, shape, dtype)
+        wanted = floating(dtype)
+        values = _drawn(STREAM.get().random, shape, wanted)
+        if wanted.bits == 16:
+            # Some would be rounded to 1.
+            values = values.clip(max=below(1.0, wanted))
+        return values.astype(DTYPES[wanted], copy=False)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
-        return _drawn(_stream().standard_normal, shape, dtype)
+        wanted = floating(dtype)
+        return _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)

@@ -6,43 +6,40 @@ from typing import Any
 import torch
 
 from emberharmony.backend.indices import as_shape
-from emberharmony.backend.random import DEFAULT, Generator
+from emberharmony.backend.random import DefaultStream, floating
 from emberharmony.backend.torch.devices_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
-from emberharmony.core.dtypes import default_float
 
 _LOCK = threading.Lock()
-_STREAMS: dict[torch.device, torch.Generator] = {}
-_SEEDS: list[int] = []
+"""Held while a generator is drawn from: it is no matter of several threads."""
 
 
-def _stream(device: torch.device) -> torch.Generator:
-    if device not in _STREAMS:
-        _STREAMS[device] = torch.Generator(device)
-        if _SEEDS:
-            _STREAMS[device].manual_seed(_SEEDS[-1])
-        else:
-            _STREAMS[device].seed()
-    return _STREAMS[device]
+class _Generators(dict[torch.device, torch.Generator]):
+    """Holds one generator a device, all started by one seed."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._seed = seed & (2**64 - 1)
+
+    def __missing__(self, device: torch.device) -> torch.Generator:
+        self[device] = made = torch.Generator(device).manual_seed(self._seed)
+        return made
+
+
+STREAM = DefaultStream(_Generators)
 
 
 def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     device = place(None) or torch.get_default_device()
-    wanted = DTYPES[default_float()] if dtype is None else dtype
+    wanted = DTYPES[floating(dtype)]
+    generators = STREAM.get()
     with _LOCK:
-        values: torch.Tensor = draw(as_shape(shape), generator=_stream(device), dtype=wanted, device=device)
+        values: torch.Tensor = draw(as_shape(shape), generator=generators[device], dtype=wanted, device=device)
     return values
 
 
 class TorchRandomOps:
     """Holds the ops of `ops/random.py`."""
-
-    @staticmethod
-    def random_seed(seed: int) -> None:
-        DEFAULT.generator = Generator(seed)
-        with _LOCK:
-            _SEEDS[:] = [seed & (2**64 - 1)]
-            _STREAMS.clear()
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> torch.Tensor:
