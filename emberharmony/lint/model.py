@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol
 
 from emberharmony.lint.names import Names
+from emberharmony.lint.native import Use, uses
 from emberharmony.lint.project import Project
 from emberharmony.lint.settings import Role, Settings
 from emberharmony.lint.tiers import Tier as Tier
 from emberharmony.lint.tree import Tree
+from emberharmony.lint.typetests import tested
 
 
 class Evidence(NamedTuple):
@@ -165,6 +167,16 @@ class SourceFile:
     def mentions_native(self) -> bool:
         """Whether the text holds the name of any foreign library at all: most rules may stop where it does not."""
         return any(name in self.text for name in self.foreign)
+
+    @cached_property
+    def native_uses(self) -> tuple[Use, ...]:
+        """Each foreign native thing that the file names, and its kind."""
+        return tuple(uses(self))
+
+    @cached_property
+    def tested(self) -> frozenset[ast.AST]:
+        """Every node inside a test of a native type: EMB104 speaks of it, so that other rules need not."""
+        return tested(self)
 
     def native(self, node: ast.expr) -> str | None:
         """Return the native origin (`numpy.linalg.norm`) of an expression, of a library foreign to this file."""
