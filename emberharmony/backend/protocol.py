@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
-from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
 
 
@@ -112,10 +112,6 @@ class TensorBackend(Protocol):
         """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
         ...
 
-    def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the triangular window of `M` points, zero at both ends; symmetric."""
-        ...
-
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
         """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
         ...
@@ -148,10 +144,6 @@ class TensorBackend(Protocol):
         """Returns the bits set in exactly one."""
         ...
 
-    def blackman(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
-        ...
-
     def broadcast_arrays(self, *arrays: TensorLike) -> list[Tensor]:
         """Returns all tensors broadcast to their common shape."""
         ...
@@ -180,10 +172,6 @@ class TensorBackend(Protocol):
         """Returns the real cube root, of negative numbers too."""
         ...
 
-    def cdist(self, x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-        """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`."""
-        ...
-
     def ceil(self, x: TensorLike) -> Tensor:
         """Returns the smallest integer not below each element; integers stay what they are."""
         ...
@@ -196,20 +184,12 @@ class TensorBackend(Protocol):
         """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only."""
         ...
 
-    def cholesky_inverse(self, x: TensorLike, upper: bool = False) -> Tensor:
-        """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`."""
-        ...
-
     def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
         """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
         ...
 
     def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:
         """Returns tensors joined along an axis; with None all are flattened first."""
-        ...
-
-    def cond(self, x: TensorLike, p: float | Literal['fro', 'nuc'] | None = None) -> Tensor:
-        """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix."""
         ...
 
     def conj(self, x: TensorLike) -> Tensor:
@@ -241,7 +221,7 @@ class TensorBackend(Protocol):
         ...
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the vector product of vectors of three components along an axis; the other axes broadcast."""
+        """Returns the vector product of vectors of three components along an axis."""
         ...
 
     def cummax(self, x: TensorLike, axis: int | None = None) -> Tensor:
@@ -278,10 +258,6 @@ class TensorBackend(Protocol):
 
     def diag(self, x: TensorLike, k: int = 0) -> Tensor:
         """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
-        ...
-
-    def diagflat(self, x: TensorLike, k: int = 0) -> Tensor:
-        """Returns a matrix with the flattened `x` on its k-th diagonal."""
         ...
 
     def diagonal(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
@@ -325,7 +301,7 @@ class TensorBackend(Protocol):
         ...
 
     def eigvalsh(self, x: TensorLike) -> Tensor:
-        """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half."""
+        """Returns the eigenvalues of Hermitian matrices, ascending."""
         ...
 
     def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
@@ -436,11 +412,11 @@ class TensorBackend(Protocol):
         """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
         ...
 
-    def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full(self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
         ...
 
-    def full_like(self, x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full_like(self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...
 
@@ -450,10 +426,6 @@ class TensorBackend(Protocol):
 
     def gelu(self, x: TensorLike, approximate: bool = True) -> Tensor:
         """Returns `x` times the normal distribution function of `x`; by default through `tanh`."""
-        ...
-
-    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before."""
         ...
 
     def get_available_devices(self) -> list[str]:
@@ -482,14 +454,6 @@ class TensorBackend(Protocol):
 
     def greater_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 >= x2`."""
-        ...
-
-    def hamming(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
-        ...
-
-    def hanning(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
         ...
 
     def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
@@ -612,12 +576,8 @@ class TensorBackend(Protocol):
         """Returns where the imaginary part is 0, which for a real tensor is everywhere."""
         ...
 
-    def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
-        ...
-
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the Kronecker product; the one of fewer axes gets axes of length 1 in front."""
+        """Returns the Kronecker product of two matrices or vectors of as many axes."""
         ...
 
     def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
@@ -652,7 +612,7 @@ class TensorBackend(Protocol):
         """Returns the sum of a diagonal of the last two axes."""
         ...
 
-    def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    def linspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
         ...
 
@@ -689,7 +649,7 @@ class TensorBackend(Protocol):
         ...
 
     def logdet(self, x: TensorLike) -> Tensor:
-        """Returns the logarithm of the determinant of positive-definite matrices; it is real."""
+        """Returns the logarithm of the determinant of positive-definite matrices."""
         ...
 
     def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
@@ -708,7 +668,7 @@ class TensorBackend(Protocol):
         """Returns whether exactly one is non-zero."""
         ...
 
-    def logspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, base: float | Tensor = 10, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
+    def logspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `base` to the powers `linspace(start, stop, num)`."""
         ...
 
@@ -717,11 +677,7 @@ class TensorBackend(Protocol):
         ...
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-        """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side."""
-        ...
-
-    def lu_factor(self, x: TensorLike) -> LUResult:
-        """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U."""
+        """Returns the x of least norm that minimises `norm(a @ x - b)`."""
         ...
 
     def matmul(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -736,8 +692,8 @@ class TensorBackend(Protocol):
         """Returns the n-th power of square matrices; negative ones of the inverse."""
         ...
 
-    def matrix_rank(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
-        """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`."""
+    def matrix_rank(self, x: TensorLike, rtol: float | None = None) -> Tensor:
+        """Returns the number of singular values above `rtol` times the largest (int64)."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
@@ -786,14 +742,6 @@ class TensorBackend(Protocol):
 
     def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """Returns `x` with axes moved to new places, the others keeping their order."""
-        ...
-
-    def multi_dot(self, arrays: Tensors) -> Tensor:
-        """Returns the product of several matrices, multiplied in the cheapest order; the first and last may be vectors."""
-        ...
-
-    def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns 1 at each class that a sample has and 0 elsewhere; a class outside is passed over."""
         ...
 
     def multiply(self, x1: Operand, x2: Operand) -> Tensor:
@@ -848,10 +796,6 @@ class TensorBackend(Protocol):
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
         ...
 
-    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-07) -> Tensor:
-        """Returns `x` divided by its norms over an axis, each at least `epsilon`."""
-        ...
-
     def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 != x2`; NaN differs from everything."""
         ...
@@ -880,8 +824,8 @@ class TensorBackend(Protocol):
         """Returns the q-th percentiles over axes, q from 0 to 100."""
         ...
 
-    def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
-        """Returns the Moore-Penrose inverse."""
+    def pinv(self, x: TensorLike, rtol: float | None = None) -> Tensor:
+        """Returns the Moore-Penrose inverse; singular values below `rtol` times the largest count as zero."""
         ...
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
@@ -1044,36 +988,16 @@ class TensorBackend(Protocol):
         """Returns `1 / sqrt(x)`; integers take the default float."""
         ...
 
-    def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
+    def scatter(self, indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
         """Returns zeros of a shape with values added at indices, which repeat where they do."""
         ...
 
-    def scatter_update(self, x: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
-        """Returns `x` with values written at indices, or combined with what stands there by a reduction."""
+    def scatter_update(self, x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
         ...
 
     def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
-        ...
-
-    def segment_max(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the greatest of the slices of each segment; for one without any the lowest value of the dtype."""
-        ...
-
-    def segment_min(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the least of the slices of each segment; for one without any the highest value of the dtype."""
-        ...
-
-    def segment_prod(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the product of the slices of each segment, 1 for a segment without any; else like `segment_sum`."""
-        ...
-
-    def segment_sum(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the sum of the slices of each segment; 0 for a segment without any."""
-        ...
-
-    def select(self, condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
-        """Returns, element by element, the choice of the first condition that holds, or `default`."""
         ...
 
     def selu(self, x: TensorLike) -> Tensor:
@@ -1212,8 +1136,8 @@ class TensorBackend(Protocol):
         """Returns the sum over axes; of no elements 0."""
         ...
 
-    def svd(self, x: TensorLike, full_matrices: bool = True) -> SVDResult:
-        """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`."""
+    def svd(self, x: TensorLike, full_matrices: bool = False) -> SVDResult:
+        """Returns the singular value decomposition `x = U @ diag(S) @ Vh`."""
         ...
 
     def svdvals(self, x: TensorLike) -> Tensor:
@@ -1248,7 +1172,7 @@ class TensorBackend(Protocol):
         """Returns `x - tanh(x)`."""
         ...
 
-    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
+    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
         """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
         ...
 
@@ -1308,16 +1232,8 @@ class TensorBackend(Protocol):
         """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
         ...
 
-    def unravel_index(self, indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
-        """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis."""
-        ...
-
     def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
         """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
-        ...
-
-    def vander(self, x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-        """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up."""
         ...
 
     def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
@@ -1329,7 +1245,7 @@ class TensorBackend(Protocol):
         ...
 
     def vecdot(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the sum of products along an axis, the elements of `x1` conjugated; the other axes broadcast."""
+        """Returns the sum of products along an axis, the elements of `x1` conjugated."""
         ...
 
     def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic and rounding.
+"""Elementwise arithmetic.
 
 Shape: operands are broadcast. Dtype: operands are promoted; Python numbers are weak; an integer out of range raises
 `RangeError`. Shapes that do not broadcast raise `ShapeError`. Booleans are refused with a `DTypeError` where arithmetic
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import equal, isnan, less
+from emberharmony.ops.comparison import equal, isnan
 from emberharmony.ops.indexing import where
+from emberharmony.ops.rounding import copysign
 
 
 @op
@@ -64,7 +65,8 @@ true_divide = alias("true_divide", divide)
 def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns the largest integer not above `x1 / x2`, in the promoted dtype.
 
-    Integers divided by zero give 0; the smallest integer divided by -1 wraps to itself.
+    Integers divided by zero give 0; the smallest integer divided by -1 wraps to itself. The quotient of two floats is
+    exact below `1 / eps`: 1.0 // 0.1 is 9 in float32 too.
 
     Example:
         >>> ops.floor_divide([7, -7], 2).tolist()
@@ -77,7 +79,8 @@ def floor_divide(x1: Operand, x2: Operand) -> Tensor:
 def mod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of `floor_divide`, with the sign of the divisor.
 
-    Integers modulo zero give 0.
+    Integers modulo zero give 0. Of floats, a remainder of zero has the sign that the library gives it, and PyTorch's
+    kernel gives NaN where the quotient overflows.
 
     Example:
         >>> ops.mod([7, -7], 3).tolist()
@@ -93,7 +96,7 @@ remainder = alias("remainder", mod)
 def fmod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of the division truncated to zero, with the sign of the dividend.
 
-    Integers modulo zero give 0.
+    Integers modulo zero give 0. PyTorch's kernel gives NaN where the quotient of two floats overflows.
 
     Example:
         >>> ops.fmod([7, -7], 3).tolist()
@@ -162,6 +165,19 @@ abs = alias("abs", absolute)
 
 
 @op
+def fabs(x: TensorLike) -> Tensor:
+    """Returns the absolute value, always floating: integers take the default float.
+
+    Raises: DTypeError for complex tensors.
+
+    Example:
+        >>> ops.fabs([-3, 2]).tolist()
+        [3.0, 2.0]
+    """
+    return copysign(x, 1.0)
+
+
+@op
 def sign(x: TensorLike) -> Tensor:
     """Returns -1, 0 or 1 (NaN for NaN), of a complex number `x / abs(x)`.
 
@@ -174,7 +190,7 @@ def sign(x: TensorLike) -> Tensor:
 
 @op
 def square(x: TensorLike) -> Tensor:
-    """Returns `x * x`.
+    """Returns `x * x`; booleans stay booleans.
 
     Example:
         >>> ops.square([1, -3]).tolist()
@@ -217,8 +233,21 @@ def rsqrt(x: TensorLike) -> Tensor:
 
 
 @op
+def hypot(x1: Operand, x2: Operand) -> Tensor:
+    """Returns `sqrt(x1**2 + x2**2)` without overflow on the way.
+
+    Example:
+        >>> ops.hypot([3.0], [4.0]).tolist()
+        [5.0]
+    """
+    ...
+
+
+@op
 def maximum(x1: Operand, x2: Operand) -> Tensor:
     """Returns the larger of the two; NaN if either is NaN.
+
+    Raises: DTypeError for complex operands, which have no order.
 
     Example:
         >>> ops.maximum([1, 5], 3).tolist()
@@ -230,6 +259,8 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
 @op
 def minimum(x1: Operand, x2: Operand) -> Tensor:
     """Returns the smaller of the two; NaN if either is NaN.
+
+    Raises: DTypeError for complex operands, which have no order.
 
     Example:
         >>> ops.minimum([1, 5], 3).tolist()
@@ -261,28 +292,41 @@ def fmin(x1: Operand, x2: Operand) -> Tensor:
 
 
 @op
-def clip(x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None) -> Tensor:
+def clip(
+    x: TensorLike,
+    x_min: Tensor | float | None = None,
+    x_max: Tensor | float | None = None,
+    *,
+    min: Tensor | float | None = None,
+    max: Tensor | float | None = None,
+) -> Tensor:
     """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open.
+
+    Args:
+        min: the array API's name of `x_min`.
+        max: the array API's name of `x_max`.
 
     Example:
         >>> ops.clip([-2, 1, 5], 0, 3).tolist()
         [0, 1, 3]
     """
-    if x_min is not None:
-        x = maximum(x, x_min)
-    return x if x_max is None else minimum(x, x_max)
+    low, high = min if x_min is None else x_min, max if x_max is None else x_max
+    if low is not None:
+        x = maximum(x, low)
+    return x if high is None else minimum(x, high)
 
 
 @op
 def heaviside(x1: Operand, x2: Operand) -> Tensor:
     """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN.
 
+    Dtype: integers take the default float.
+
     Example:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
         [0.0, 0.5, 1.0]
     """
-    x1 = add(x1, 0.0)
-    return where(equal(x1, 0), x2, where(less(x1, 0), 0.0, where(isnan(x1), x1, 1.0)))
+    ...
 
 
 @op
@@ -297,129 +341,26 @@ def step(x: TensorLike) -> Tensor:
 
 
 @op
-def floor(x: TensorLike) -> Tensor:
-    """Returns the largest integer not above each element; integers stay what they are.
+def gcd(x1: Operand, x2: Operand) -> Tensor:
+    """Returns the greatest common divisor of two integers, never negative; of 0 and n that is n.
+
+    Raises: DTypeError for booleans, floating and complex operands.
 
     Example:
-        >>> ops.floor([1.5, -1.5]).tolist()
-        [1.0, -2.0]
+        >>> ops.gcd([12, -18, 0], 8).tolist()
+        [4, 2, 8]
     """
     ...
 
 
 @op
-def ceil(x: TensorLike) -> Tensor:
-    """Returns the smallest integer not below each element; integers stay what they are.
+def lcm(x1: Operand, x2: Operand) -> Tensor:
+    """Returns the least common multiple of two integers, never negative; 0 if one of them is 0.
+
+    Raises: DTypeError for booleans, floating and complex operands.
 
     Example:
-        >>> ops.ceil([1.5, -1.5]).tolist()
-        [2.0, -1.0]
+        >>> ops.lcm([4, -6, 0], 10).tolist()
+        [20, 30, 0]
     """
-    ...
-
-
-@op
-def trunc(x: TensorLike) -> Tensor:
-    """Returns each element rounded towards zero; integers stay what they are.
-
-    Example:
-        >>> ops.trunc([1.5, -1.5]).tolist()
-        [1.0, -1.0]
-    """
-    ...
-
-
-@op
-def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """Returns each element rounded to so many decimals, halves to the even neighbour; integers stay what they are.
-
-    Example:
-        >>> ops.round([0.5, 1.5, 2.4]).tolist()
-        [0.0, 2.0, 2.0]
-    """
-    ...
-
-
-@op
-def hypot(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `sqrt(x1**2 + x2**2)` without overflow on the way.
-
-    Example:
-        >>> ops.hypot([3.0], [4.0]).tolist()
-        [5.0]
-    """
-    ...
-
-
-@op
-def arctan2(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the angle of the point (x2, x1) from the first axis, in radians from -pi to pi.
-
-    Example:
-        >>> ops.arctan2([0.0], [1.0]).tolist()
-        [0.0]
-    """
-    ...
-
-
-atan2 = alias("atan2", arctan2)
-
-
-@op
-def copysign(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the magnitude of `x1` with the sign of `x2`, always floating.
-
-    Example:
-        >>> ops.copysign([1.0, 2.0], [-0.0, 3.0]).tolist()
-        [-1.0, 2.0]
-    """
-    ...
-
-
-@op
-def signbit(x: TensorLike) -> Tensor:
-    """Returns whether the sign is negative, of -0.0 too.
-
-    Example:
-        >>> ops.signbit([-1.0, 2.0]).tolist()
-        [True, False]
-    """
-    ...
-
-
-@op
-def conj(x: TensorLike) -> Tensor:
-    """Returns the complex conjugate; real tensors are returned as they are."""
-    ...
-
-
-conjugate = alias("conjugate", conj)
-
-
-@op
-def real(x: TensorLike) -> Tensor:
-    """Returns the real part; real tensors are returned as they are."""
-    ...
-
-
-@op
-def imag(x: TensorLike) -> Tensor:
-    """Returns the imaginary part, of real tensors zeros."""
-    ...
-
-
-@op
-def angle(x: TensorLike) -> Tensor:
-    """Returns the angle of each complex number in radians, from -pi to pi."""
-    return arctan2(imag(x), real(x))
-
-
-@op
-def nan_to_num(x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype.
-
-    Example:
-        >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
-        [0.0, 1.0]
-    """
-    ...
+    return absolute(multiply(floor_divide(x1, gcd(x1, x2)), x2))

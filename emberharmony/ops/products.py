@@ -12,8 +12,9 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.complexes import conj
 from emberharmony.ops.indexing import diagonal
-from emberharmony.ops.math import conj, multiply, subtract
+from emberharmony.ops.math import multiply, subtract
 from emberharmony.ops.reduction import sum
 from emberharmony.ops.shape import expand_dims, reshape, stack, transpose, unstack
 

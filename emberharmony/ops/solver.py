@@ -21,11 +21,12 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, less, logical_and
+from emberharmony.ops.complexes import conj
 from emberharmony.ops.creation import eye
 from emberharmony.ops.dtypes import dtype
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import diagonal, where
-from emberharmony.ops.math import absolute, add, conj, divide, multiply, power, sqrt
+from emberharmony.ops.math import absolute, add, divide, multiply, power, sqrt
 from emberharmony.ops.products import matmul
 from emberharmony.ops.reduction import count_nonzero, max, min, sum
 from emberharmony.ops.shape import (

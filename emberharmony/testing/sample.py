@@ -160,5 +160,7 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
         if not np.array_equal(got[infinite], wanted[infinite]):
             return float("inf")
         scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), floor)
-        errors = np.abs(got[finite] - wanted[finite]) / scale
+        # Zero is right however small the scale.
+        off = np.abs(got[finite] - wanted[finite])
+        errors = np.where(off == 0, 0.0, off / scale)
     return float(errors.max()) if errors.size else 0.0

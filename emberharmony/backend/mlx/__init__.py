@@ -6,6 +6,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
 from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
+from emberharmony.backend.mlx.complexes_ops import MLXComplexesOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.devices_ops import MLXDevicesOps
 from emberharmony.backend.mlx.dtypes import DTYPES
@@ -18,6 +19,7 @@ from emberharmony.backend.mlx.nn_ops import MLXNnOps
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
+from emberharmony.backend.mlx.rounding_ops import MLXRoundingOps
 from emberharmony.backend.mlx.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
@@ -28,7 +30,9 @@ from emberharmony.core import errors
 
 class MLXBackend(
     MLXMathOps,
+    MLXRoundingOps,
     MLXElementaryOps,
+    MLXComplexesOps,
     MLXReductionOps,
     MLXStatisticsOps,
     MLXComparisonOps,

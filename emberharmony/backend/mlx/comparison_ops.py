@@ -3,6 +3,7 @@
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.ordered import ordered
 
 
 class MLXComparisonOps:
@@ -10,10 +11,10 @@ class MLXComparisonOps:
 
     equal = staticmethod(promotion.binary(mx.equal))
     not_equal = staticmethod(promotion.binary(mx.not_equal))
-    less = staticmethod(promotion.binary(mx.less))
-    less_equal = staticmethod(promotion.binary(mx.less_equal))
-    greater = staticmethod(promotion.binary(mx.greater))
-    greater_equal = staticmethod(promotion.binary(mx.greater_equal))
+    less = staticmethod(ordered(mx.less))
+    less_equal = staticmethod(ordered(mx.less_equal))
+    greater = staticmethod(ordered(mx.greater))
+    greater_equal = staticmethod(ordered(mx.greater_equal))
     logical_and = staticmethod(mx.logical_and)
     logical_or = staticmethod(mx.logical_or)
     logical_not = staticmethod(mx.logical_not)

@@ -4,6 +4,7 @@ MLX computes `exp`, `sin` and `cos` of float64 with the digits of float32 only; 
 carry the others. float32 stays native but for the error function, which loses all digits near zero.
 """
 
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
 Unary = Callable[[mx.array], mx.array]
+_REAL = {"inexact": True, "kinds": ("complex",), "direct": False}
 
 
 def on_cpu() -> bool:
@@ -44,8 +46,11 @@ def _sin_double(x: mx.array) -> mx.array:
 
 
 def _cos_double(x: mx.array) -> mx.array:
-    half = mx.tan(x / 2)
-    return (1 - half * half) / (1 + half * half)
+    # Only the tangent of the whole angle has all digits where the cosine is small; the half angle's knows the sign.
+    half, whole = mx.tan(x / 2), mx.tan(x)
+    size = 1 / mx.sqrt(1 + whole * whole)
+    negative = mx.where(mx.abs(half) > 2, True, (mx.abs(half) > 0.5) & ((half < 0) != (whole < 0)))
+    return mx.where(negative, -size, size)
 
 
 def _trigonometric(native: Unary, double: Unary) -> Any:
@@ -70,6 +75,7 @@ def _special(function: Callable[..., mx.array]) -> Unary:
     """Returns an op over `backend.special`, in float64 where there is one and else in float32."""
 
     def called(x: mx.array) -> mx.array:
+        promotion.refuse(x, ("complex",))
         x = promotion.floats(x)
         wide = mx.float64 if on_cpu() else mx.float32
         narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
@@ -78,21 +84,51 @@ def _special(function: Callable[..., mx.array]) -> Unary:
     return called
 
 
+def _logaddexp(x1: mx.array, x2: mx.array) -> mx.array:
+    if x1.dtype.size == 2:
+        return mx.logaddexp(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
+    if x1.dtype != mx.float64:
+        return mx.logaddexp(x1, x2)
+    large = mx.maximum(x1, x2)
+    return mx.where(mx.isfinite(large), large + mx.log1p(exp_double(-mx.abs(x1 - x2))), large)
+
+
+def _logaddexp2(x1: mx.array, x2: mx.array) -> mx.array:
+    if x1.dtype.size == 2:
+        return _logaddexp2(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
+    large = mx.maximum(x1, x2)
+    grown = mx.log1p(mx.power(mx.array(2, x1.dtype), -mx.abs(x1 - x2))) * mx.array(1 / math.log(2), x1.dtype)
+    return mx.where(mx.isfinite(large), large + grown, large)
+
+
+def _expm1(x: mx.array) -> mx.array:
+    x = promotion.floats(x)
+    if promotion.kinds[x.dtype] != "complex":
+        return mx.expm1(x)
+    real, imag = mx.real(x), mx.imag(x)
+    half = mx.sin(imag / 2)
+    above = mx.expm1(real)
+    return above * mx.cos(imag) - 2 * half * half + mx.array(1j) * (above + 1) * mx.sin(imag)
+
+
 class MLXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
     exp = staticmethod(_trigonometric(mx.exp, exp_double))
     sin = staticmethod(_trigonometric(mx.sin, _sin_double))
     cos = staticmethod(_trigonometric(mx.cos, _cos_double))
-    expm1 = staticmethod(promotion.unary(mx.expm1))
+    expm1 = staticmethod(fast(mx.expm1, promotion.inexact)(_expm1))
     log = staticmethod(promotion.unary(mx.log))
     log1p = staticmethod(promotion.unary(mx.log1p))
     log2 = staticmethod(promotion.unary(mx.log2))
     log10 = staticmethod(promotion.unary(mx.log10))
+    logaddexp = staticmethod(promotion.binary(_logaddexp, **_REAL))
+    logaddexp2 = staticmethod(promotion.binary(_logaddexp2, **_REAL))
     tan = staticmethod(promotion.unary(mx.tan))
     arcsin = staticmethod(promotion.unary(mx.arcsin))
     arccos = staticmethod(promotion.unary(mx.arccos))
     arctan = staticmethod(promotion.unary(mx.arctan))
+    arctan2 = staticmethod(promotion.binary(mx.arctan2, inexact=True))
     sinh = staticmethod(promotion.unary(mx.sinh))
     cosh = staticmethod(promotion.unary(mx.cosh))
     tanh = staticmethod(promotion.unary(mx.tanh))
@@ -102,16 +138,9 @@ class MLXElementaryOps:
     erf = staticmethod(_special(special.erf))
     erfc = staticmethod(_special(special.erfc))
     erfinv = staticmethod(_special(special.erfinv))
+    i0 = staticmethod(_special(special.i0))
 
     @staticmethod
     def exp2(x: mx.array) -> mx.array:
         x = promotion.floats(x)
         return mx.power(mx.array(2, x.dtype), x)
-
-    @staticmethod
-    def logaddexp(x1: mx.array, x2: mx.array) -> mx.array:
-        a, b = promotion.common(x1, x2, inexact=True)
-        if a.dtype != mx.float64:
-            return mx.logaddexp(a, b)
-        large = mx.maximum(a, b)
-        return mx.where(mx.isinf(large), large, large + mx.log1p(exp_double(-mx.abs(a - b))))

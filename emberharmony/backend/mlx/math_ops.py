@@ -1,14 +1,12 @@
-"""Elementwise arithmetic and rounding, on MLX."""
-
-from collections.abc import Callable
+"""Elementwise arithmetic, on MLX."""
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.ordered import ordered
 
-_BOOL = ("bool",)
-_ORDERED = ("bool", "complex")
-Binary = Callable[[mx.array, mx.array], mx.array]
+_BOOL, _COMPLEX = ("bool",), ("complex",)
+_UNORDERED = ("bool", "complex")
 
 
 def is_float(x: mx.array) -> bool:
@@ -35,6 +33,8 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
         if mx.issubdtype(x1.dtype, mx.signedinteger):
             quotient = mx.where(x2 == -1, -x1, quotient)
         return mx.where(x2 == 0, mx.zeros_like(quotient), quotient)
+    if x1.dtype.size == 2:
+        return _floor_divide(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
     # `floor(x1 / x2)` is one too large where the quotient rounds up to an integer.
     quotient = mx.round((x1 - mx.remainder(x1, x2)) / x2)
     below = ((x1 < 0) != (x2 < 0)) & (x1 != 0)
@@ -50,14 +50,20 @@ def _mod(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
-    if mx.issubdtype(x1.dtype, mx.unsignedinteger):
-        return _mod(x1, x2)
+    if is_float(x1):
+        rest = mx.remainder(mx.abs(x1), mx.abs(x2))
+        return mx.where(x1 < 0, -rest, rest)
     rest = _mod(x1, x2)
+    if mx.issubdtype(x1.dtype, mx.unsignedinteger):
+        return rest
     crossed = (rest != 0) & ((rest < 0) != (x1 < 0))
     return mx.where(crossed, rest - x2, rest)
 
 
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
+    if is_complex(x1):
+        zero, one = x2 == 0, mx.array(1, x2.dtype)
+        return mx.where(zero, one, mx.power(x1, mx.where(zero, one, x2)))
     if not mx.issubdtype(x1.dtype, mx.signedinteger):
         return mx.power(x1, x2)
     sign = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
@@ -70,30 +76,20 @@ def _hypot(x1: mx.array, x2: mx.array) -> mx.array:
     large, small = mx.maximum(a, b), mx.minimum(a, b)
     ratio = small / mx.where(large == 0, mx.array(1, large.dtype), large)
     result = large * mx.sqrt(1 + ratio * ratio)
-    return mx.where(mx.isinf(large) | mx.isinf(a) | mx.isinf(b), mx.array(float("inf"), a.dtype), result)
+    return mx.where(mx.isinf(a) | mx.isinf(b), mx.array(mx.inf, a.dtype), result)
 
 
-def _signbit(x: mx.array) -> mx.array:
-    if is_float(x):
-        return (x < 0) | ((x == 0) & (mx.reciprocal(x) < 0)) if x.dtype == mx.float64 else _sign_of_bits(x)
-    return x < 0
+def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
+    one = mx.array(1, x1.dtype)
+    return mx.where(x1 == 0, x2, mx.where(x1 < 0, mx.zeros_like(x1), mx.where(x1 > 0, one, x1)))
 
 
-def _sign_of_bits(x: mx.array) -> mx.array:
-    return x.view(mx.int16 if x.dtype.size == 2 else mx.int32) < 0
-
-
-def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
-    return mx.where(_signbit(x1) == _signbit(x2), x1, -x1)
-
-
-def _kept(native: Callable[[mx.array], mx.array]) -> Callable[[mx.array], mx.array]:
-    """Returns a rounding op, which leaves integers and booleans as they are."""
-
-    def rounded(x: mx.array) -> mx.array:
-        return native(x) if is_float(x) else x
-
-    return rounded
+def _gcd(x1: mx.array, x2: mx.array) -> mx.array:
+    """Returns the greatest common divisor by as many of Euclid's steps as the width can need (Lamé's theorem)."""
+    a, b = mx.broadcast_arrays(x1, x2)
+    for _ in range(x1.dtype.size * 8 * 144 // 100 + 2):
+        a, b = mx.where(b == 0, a, b), mx.where(b == 0, b, _mod(a, b))
+    return mx.abs(a)
 
 
 class MLXMathOps:
@@ -103,27 +99,20 @@ class MLXMathOps:
     subtract = staticmethod(promotion.binary(mx.subtract, kinds=_BOOL, guard="{0}.itemsize > 1"))
     multiply = staticmethod(promotion.binary(mx.multiply))
     divide = staticmethod(promotion.binary(mx.divide, inexact=True))
-    floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_ORDERED, direct=False))
-    mod = staticmethod(promotion.binary(_mod, kinds=_ORDERED, direct=False))
-    fmod = staticmethod(promotion.binary(_fmod, kinds=_ORDERED, direct=False))
+    floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
+    mod = staticmethod(promotion.binary(_mod, kinds=_UNORDERED, direct=False))
+    fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
     power = staticmethod(promotion.binary(_power, kinds=_BOOL, direct=False))
-    maximum = staticmethod(promotion.binary(mx.maximum))
-    minimum = staticmethod(promotion.binary(mx.minimum))
-    hypot = staticmethod(promotion.binary(_hypot, inexact=True, direct=False))
-    arctan2 = staticmethod(promotion.binary(mx.arctan2, inexact=True))
-    copysign = staticmethod(promotion.binary(_copysign, inexact=True, direct=False))
+    hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
+    maximum = staticmethod(ordered(mx.maximum))
+    minimum = staticmethod(ordered(mx.minimum))
+    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
+    gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
     absolute = staticmethod(mx.abs)
     square = staticmethod(mx.square)
     reciprocal = staticmethod(promotion.unary(mx.reciprocal))
     sqrt = staticmethod(promotion.unary(mx.sqrt))
     rsqrt = staticmethod(promotion.unary(mx.rsqrt))
-    signbit = staticmethod(_signbit)
-    floor = staticmethod(_kept(mx.floor))
-    ceil = staticmethod(_kept(mx.ceil))
-
-    @staticmethod
-    def trunc(x: mx.array) -> mx.array:
-        return mx.where(x < 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
 
     @staticmethod
     def positive(x: mx.array) -> mx.array:
@@ -139,34 +128,3 @@ class MLXMathOps:
         if is_float(x):
             return mx.where(mx.isnan(x), x, mx.sign(x))
         return x if x.dtype == mx.bool_ else mx.sign(x)
-
-    @staticmethod
-    def round(x: mx.array, decimals: int = 0) -> mx.array:
-        if x.dtype == mx.bool_ or (decimals >= 0 and not (is_float(x) or is_complex(x))):
-            return x
-        if x.dtype == mx.float64 and decimals:
-            # MLX scales with a float32 power of ten.
-            scale = mx.array(10.0**decimals, mx.float64)
-            return mx.round(x * scale) / scale
-        return mx.round(x, decimals)
-
-    @staticmethod
-    def conj(x: mx.array) -> mx.array:
-        return mx.conj(x) if is_complex(x) else x
-
-    @staticmethod
-    def real(x: mx.array) -> mx.array:
-        return mx.real(x) if is_complex(x) else x
-
-    @staticmethod
-    def imag(x: mx.array) -> mx.array:
-        return mx.imag(x) if is_complex(x) else mx.zeros_like(x)
-
-    @staticmethod
-    def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:
-        if not is_float(x):
-            return x
-        info = mx.finfo(x.dtype)
-        x = mx.where(mx.isnan(x), mx.array(nan, x.dtype), x)
-        x = mx.where(mx.isposinf(x), mx.array(info.max if posinf is None else posinf, x.dtype), x)
-        return mx.where(mx.isneginf(x), mx.array(info.min if neginf is None else neginf, x.dtype), x)

@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
+from emberharmony.backend.numpy.complexes_ops import NumpyComplexesOps
 from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
 from emberharmony.backend.numpy.devices_ops import NumpyDevicesOps
 from emberharmony.backend.numpy.dtypes import DTYPES
@@ -19,6 +20,7 @@ from emberharmony.backend.numpy.nn_ops import NumpyNnOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
 from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
+from emberharmony.backend.numpy.rounding_ops import NumpyRoundingOps
 from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
@@ -29,7 +31,9 @@ from emberharmony.core import errors
 
 class NumpyBackend(
     NumpyMathOps,
+    NumpyRoundingOps,
     NumpyElementaryOps,
+    NumpyComplexesOps,
     NumpyReductionOps,
     NumpyStatisticsOps,
     NumpyComparisonOps,

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.dtypes import ORDERED, promotion
+
+_COMPLEX = ("complex",)
 
 
 def _close(
@@ -19,10 +21,10 @@ class NumpyComparisonOps:
 
     equal = staticmethod(promotion.binary(np.equal))
     not_equal = staticmethod(promotion.binary(np.not_equal))
-    less = staticmethod(promotion.binary(np.less))
-    less_equal = staticmethod(promotion.binary(np.less_equal))
-    greater = staticmethod(promotion.binary(np.greater))
-    greater_equal = staticmethod(promotion.binary(np.greater_equal))
+    less = staticmethod(promotion.binary(np.less, kinds=_COMPLEX, guard=ORDERED))
+    less_equal = staticmethod(promotion.binary(np.less_equal, kinds=_COMPLEX, guard=ORDERED))
+    greater = staticmethod(promotion.binary(np.greater, kinds=_COMPLEX, guard=ORDERED))
+    greater_equal = staticmethod(promotion.binary(np.greater_equal, kinds=_COMPLEX, guard=ORDERED))
     logical_and = staticmethod(np.logical_and)
     logical_or = staticmethod(np.logical_or)
     logical_xor = staticmethod(np.logical_xor)

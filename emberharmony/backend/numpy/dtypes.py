@@ -37,3 +37,6 @@ promotion = Promotion(
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
     weak_inexact=f"({_NUMBER}) and ({_FLOAT})",
 )
+
+ORDERED = "{0}.dtype.kind != 'c'"
+"""When the native ops that compare may be called: complex numbers, which NumPy orders, have no order."""

@@ -1,21 +1,22 @@
 """Elementary and special functions, on NumPy."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from emberharmony.backend import special
 from emberharmony.backend.numpy.dtypes import promotion
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
-    return special.in_double(special.erf, np, promotion.floats(x))
+def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """Returns an op over a function of `backend.special`."""
 
+    def called(x: np.ndarray) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        return special.in_double(function, np, promotion.floats(x))
 
-def _erfc(x: np.ndarray) -> np.ndarray:
-    return special.in_double(special.erfc, np, promotion.floats(x))
-
-
-def _erfinv(x: np.ndarray) -> np.ndarray:
-    return special.in_double(special.erfinv, np, promotion.floats(x))
+    return called
 
 
 class NumpyElementaryOps:
@@ -28,19 +29,23 @@ class NumpyElementaryOps:
     log1p = staticmethod(promotion.unary(np.log1p))
     log2 = staticmethod(promotion.unary(np.log2))
     log10 = staticmethod(promotion.unary(np.log10))
+    logaddexp = staticmethod(promotion.binary(np.logaddexp, inexact=True))
+    logaddexp2 = staticmethod(promotion.binary(np.logaddexp2, inexact=True))
     sin = staticmethod(promotion.unary(np.sin))
     cos = staticmethod(promotion.unary(np.cos))
     tan = staticmethod(promotion.unary(np.tan))
     arcsin = staticmethod(promotion.unary(np.arcsin))
     arccos = staticmethod(promotion.unary(np.arccos))
     arctan = staticmethod(promotion.unary(np.arctan))
+    arctan2 = staticmethod(promotion.binary(np.arctan2, inexact=True))
     sinh = staticmethod(promotion.unary(np.sinh))
     cosh = staticmethod(promotion.unary(np.cosh))
     tanh = staticmethod(promotion.unary(np.tanh))
     arcsinh = staticmethod(promotion.unary(np.arcsinh))
     arccosh = staticmethod(promotion.unary(np.arccosh))
     arctanh = staticmethod(promotion.unary(np.arctanh))
-    logaddexp = staticmethod(promotion.binary(np.logaddexp, inexact=True))
-    erf = staticmethod(_erf)
-    erfc = staticmethod(_erfc)
-    erfinv = staticmethod(_erfinv)
+    cbrt = staticmethod(promotion.unary(np.cbrt))
+    erf = staticmethod(_special(special.erf))
+    erfc = staticmethod(_special(special.erfc))
+    erfinv = staticmethod(_special(special.erfinv))
+    i0 = staticmethod(_special(special.i0))

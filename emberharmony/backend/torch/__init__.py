@@ -6,6 +6,7 @@ import torch
 from emberharmony.backend.base import Backend
 from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
+from emberharmony.backend.torch.complexes_ops import TorchComplexesOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.devices_ops import TorchDevicesOps, place
 from emberharmony.backend.torch.dtypes import DTYPES
@@ -18,6 +19,7 @@ from emberharmony.backend.torch.nn_ops import TorchNnOps
 from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
+from emberharmony.backend.torch.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.shape_ops import TorchShapeOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
@@ -28,7 +30,9 @@ from emberharmony.core import errors
 
 class TorchBackend(
     TorchMathOps,
+    TorchRoundingOps,
     TorchElementaryOps,
+    TorchComplexesOps,
     TorchReductionOps,
     TorchStatisticsOps,
     TorchComparisonOps,

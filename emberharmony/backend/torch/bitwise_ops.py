@@ -1,10 +1,18 @@
 """Bitwise ops, on PyTorch."""
 
+import functools
+
 import torch
 
+from emberharmony.backend.promote import Promotion
+from emberharmony.backend.torch import unsigned
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.unsigned import wide
 
 _INEXACT = ("float", "complex")
+_COUNTED = ("bool", *_INEXACT)
+_WIDE = (torch.uint16, torch.uint32, torch.uint64)
+_binary = functools.partial(Promotion.binary, promotion)
 
 
 def _left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -20,16 +28,21 @@ def _right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return torch.where(outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted)
 
 
+def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    outside = (x2 < 0) | (x2 >= 64)
+    return unsigned.shift_right(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
+
+
 class TorchBitwiseOps:
     """Holds the ops of `ops/bitwise.py`."""
 
     bitwise_and = staticmethod(promotion.binary(torch.bitwise_and, kinds=_INEXACT))
     bitwise_or = staticmethod(promotion.binary(torch.bitwise_or, kinds=_INEXACT))
     bitwise_xor = staticmethod(promotion.binary(torch.bitwise_xor, kinds=_INEXACT))
-    bitwise_left_shift = staticmethod(promotion.binary(_left, kinds=("bool", *_INEXACT), direct=False))
-    bitwise_right_shift = staticmethod(promotion.binary(_right, kinds=("bool", *_INEXACT), direct=False))
+    bitwise_left_shift = staticmethod(_binary(wide(_left, _left), kinds=_COUNTED, direct=False))
+    bitwise_right_shift = staticmethod(_binary(wide(_right, _right_bits64), kinds=_COUNTED, direct=False))
 
     @staticmethod
     def bitwise_not(x: torch.Tensor) -> torch.Tensor:
         promotion.refuse(x, _INEXACT)
-        return torch.bitwise_not(x)
+        return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)

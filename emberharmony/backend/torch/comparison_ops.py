@@ -26,11 +26,14 @@ class TorchComparisonOps:
     logical_and = staticmethod(promotion.binary(torch.logical_and, weak=False))
     logical_or = staticmethod(promotion.binary(torch.logical_or, weak=False))
     logical_xor = staticmethod(promotion.binary(torch.logical_xor, weak=False))
-    logical_not = staticmethod(torch.logical_not)
     isnan = staticmethod(torch.isnan)
     isinf = staticmethod(torch.isinf)
     isfinite = staticmethod(torch.isfinite)
     isclose = staticmethod(_close)
+
+    @staticmethod
+    def logical_not(x: torch.Tensor) -> torch.Tensor:
+        return torch.eq(x, 0)
 
     @staticmethod
     def allclose(

@@ -1,8 +1,25 @@
 """Elementary and special functions, on PyTorch."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+_REAL = {"inexact": True, "weak": False, "kinds": ("complex",), "guard": "{0}.dtype.is_floating_point"}
+
+
+def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Returns a float function whose kernels for half precision, which lose all digits near zero, are not used."""
+
+    @fast(native, "{0}.dtype is native_float32")
+    def floating(x: torch.Tensor) -> torch.Tensor:
+        x = promotion.floats(x)
+        return native(x) if x.dtype.itemsize > 2 else native(x.float()).to(x.dtype)
+
+    return floating
 
 
 class TorchElementaryOps:
@@ -15,19 +32,22 @@ class TorchElementaryOps:
     log1p = staticmethod(promotion.unary(torch.log1p))
     log2 = staticmethod(promotion.unary(torch.log2))
     log10 = staticmethod(promotion.unary(torch.log10))
+    logaddexp = staticmethod(promotion.binary(torch.logaddexp, **_REAL))
+    logaddexp2 = staticmethod(promotion.binary(torch.logaddexp2, **_REAL))
     sin = staticmethod(promotion.unary(torch.sin))
     cos = staticmethod(promotion.unary(torch.cos))
     tan = staticmethod(promotion.unary(torch.tan))
     arcsin = staticmethod(promotion.unary(torch.arcsin))
     arccos = staticmethod(promotion.unary(torch.arccos))
     arctan = staticmethod(promotion.unary(torch.arctan))
+    arctan2 = staticmethod(promotion.binary(torch.arctan2, inexact=True, weak=False))
     sinh = staticmethod(promotion.unary(torch.sinh))
     cosh = staticmethod(promotion.unary(torch.cosh))
     tanh = staticmethod(promotion.unary(torch.tanh))
     arcsinh = staticmethod(promotion.unary(torch.arcsinh))
     arccosh = staticmethod(promotion.unary(torch.arccosh))
     arctanh = staticmethod(promotion.unary(torch.arctanh))
-    logaddexp = staticmethod(promotion.binary(torch.logaddexp, inexact=True, weak=False))
-    erf = staticmethod(promotion.unary(torch.erf))
+    erf = staticmethod(_in_float32(torch.erf))
     erfc = staticmethod(promotion.unary(torch.erfc))
     erfinv = staticmethod(promotion.unary(torch.erfinv))
+    i0 = staticmethod(promotion.unary(torch.special.i0))

@@ -8,6 +8,7 @@ from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sampl
 
 ALL = FLOATS + HALVES + COMPLEX
 REAL = FLOATS + HALVES
+ANY_INTEGER = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 
 
@@ -15,22 +16,14 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.fmod(a, b) if np.asarray(a).dtype.kind == "f" else np.where(b == 0, 0, np.fmod(a, np.where(b == 0, 1, b)))
 
 
-def _kept(function: Any) -> Any:
-    return lambda x: x if x.dtype.kind in "biu" else function(x)
-
-
-def _hard_step(a: Any, b: Any) -> Any:
-    return np.heaviside(a, b)
-
-
 SAMPLES = [
     binary("add", np.add, dtypes=ALL, integers=INTEGERS, differentiable=True),
     binary("subtract", np.subtract, dtypes=ALL, integers=("int32", "int64"), differentiable=True),
     binary("multiply", np.multiply, dtypes=ALL, integers=INTEGERS, differentiable=True),
     binary("divide", np.divide, 0.5, 10, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True),
-    binary("floor_divide", np.floor_divide, -30, 30, (0.7, 5), integers=("int32", "int64")),
-    binary("mod", np.mod, -30, 30, (0.7, 5), integers=("int32", "int64"), floor=30, differentiable=True),
-    binary("fmod", _truncated, -30, 30, (0.7, 5), integers=("int32", "int64"), floor=30, differentiable=True),
+    binary("floor_divide", np.floor_divide, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4]),
+    binary("mod", np.mod, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], floor=0, differentiable=True),
+    binary("fmod", _truncated, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], floor=0, differentiable=True),
     binary("power", np.power, 0.5, 4, (-2, 3), tolerance=16, differentiable=True),
     binary("divide_no_nan", np.divide, 1, 9, differentiable=True),
     unary("negative", np.negative, dtypes=ALL, integers=("int32", "int64"), differentiable=True),
@@ -43,8 +36,12 @@ SAMPLES = [
     unary("rsqrt", lambda x: 1 / np.sqrt(x), 0.6, 90, dtypes=REAL, result="float", differentiable=True),
     binary("maximum", np.maximum, dtypes=REAL, integers=INTEGERS, differentiable=True),
     binary("minimum", np.minimum, dtypes=REAL, integers=INTEGERS, differentiable=True),
-    Sample("fmax", np.fmax, (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))), differentiable=True),
-    Sample("fmin", np.fmin, (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))), differentiable=True),
+    Sample(
+        "fmax", np.fmax, (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))), REAL, differentiable=True
+    ),
+    Sample(
+        "fmin", np.fmin, (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))), REAL, differentiable=True
+    ),
     Sample(
         "clip",
         lambda x, lo=None, hi=None: np.clip(x, lo, hi),
@@ -52,24 +49,10 @@ SAMPLES = [
         dtypes=REAL,
         differentiable=True,
     ),
-    binary("heaviside", _hard_step),
+    binary("heaviside", np.heaviside, dtypes=REAL, integers=("int32",), result="float"),
     unary("step", lambda x: (x > 0).astype(x.dtype), dtypes=FLOATS),
-    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
-    unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
-    unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
-    Sample(
-        "round",
-        lambda x, decimals=0: np.round(x, decimals),
-        (case(np.array([0.5, 1.5, 2.5, -0.5, 1.2])), case(grid(-9, 9), 1)),
-        dtypes=FLOATS,
-    ),
-    binary("hypot", np.hypot, dtypes=FLOATS, differentiable=True),
-    binary("arctan2", np.arctan2, dtypes=FLOATS, differentiable=True),
-    binary("copysign", np.copysign, dtypes=FLOATS, differentiable=True),
-    unary("signbit", np.signbit, dtypes=FLOATS, integers=("int32",), result="bool"),
-    unary("conj", np.conj, dtypes=ALL, differentiable=True),
-    unary("real", np.real, dtypes=FLOATS + COMPLEX, result="real", differentiable=True),
-    unary("imag", np.imag, dtypes=FLOATS + COMPLEX, result="real"),
-    unary("angle", np.angle, dtypes=FLOATS + COMPLEX, result="real"),
-    Sample("nan_to_num", lambda x, *a: np.nan_to_num(x, False, *a), (case(_SPECIAL, 1.0, 2.0, -2.0),)),
+    binary("hypot", np.hypot, dtypes=REAL, integers=("int32",), result="float", differentiable=True),
+    unary("fabs", np.fabs, dtypes=REAL, integers=("int32", "uint8"), result="float", differentiable=True),
+    binary("gcd", np.gcd, 0, 60, dtypes=(), integers=ANY_INTEGER),
+    binary("lcm", np.lcm, 0, 11, dtypes=(), integers=ANY_INTEGER),
 ]

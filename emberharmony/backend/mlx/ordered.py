@@ -1,0 +1,19 @@
+"""Comparisons for MLX, which by itself orders complex numbers."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.promote import Native
+from emberharmony.core import natives
+from emberharmony.core.dispatch import fast
+
+natives.__dict__["mlx_complex64"] = mx.complex64
+# Asking for the size first spares most arrays the comparison of dtypes, which costs as much as the rest of a call.
+_REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
+
+
+def ordered(native: Native) -> Native:
+    """Returns a binary op over `native` that refuses complex operands with a `DTypeError`."""
+    promoted = promotion.binary(native, kinds=("complex",), direct=False)
+    first, second = _REAL.format(0), _REAL.format(1)
+    return fast(native, f"{promotion.same} and {first} and {second}", f"({promotion.weak}) and {first}")(promoted)

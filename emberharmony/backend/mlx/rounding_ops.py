@@ -1,0 +1,92 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on MLX."""
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.promote import Native
+from emberharmony.core.dispatch import fast
+
+_COMPLEX = ("complex",)
+_BITS = {2: mx.int16, 4: mx.int32, 8: mx.int64}
+_REACH = {mx.float16: 15, mx.bfloat16: 100, mx.float32: 100, mx.float64: 1000}
+"""A power of two that the dtype holds with either sign; three such steps lead from one end of it beyond the other."""
+
+
+def _kept(native: Native) -> Native:
+    """Returns a rounding op; MLX leaves integers and booleans as they are, and would round complex numbers."""
+
+    @fast(native, "{0}.itemsize < 8")
+    def rounded(x: mx.array) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        return native(x)
+
+    return rounded
+
+
+def _signbit(x: mx.array) -> mx.array:
+    promotion.refuse(x, _COMPLEX)
+    return (x.view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
+
+
+def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
+    return mx.where(_signbit(x1) == _signbit(x2), x1, -x1)
+
+
+def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
+    # The bits of floats of one sign, read as integers, are in the order of their sizes.
+    bits = _BITS[x1.dtype.size]
+    outward = (x2 > x1) == (x1 > 0)
+    stepped = (x1.view(bits) + mx.where(outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
+    least = mx.array(1, bits).view(x1.dtype)
+    result = mx.where(x1 == 0, mx.where(x2 > 0, least, -least), stepped)
+    return mx.where(x1 == x2, x2, mx.where(mx.isnan(x1) | mx.isnan(x2), mx.array(mx.nan, x1.dtype), result))
+
+
+class MLXRoundingOps:
+    """Holds the ops of `ops/rounding.py`."""
+
+    floor = staticmethod(_kept(mx.floor))
+    ceil = staticmethod(_kept(mx.ceil))
+    signbit = staticmethod(_signbit)
+    copysign = staticmethod(promotion.binary(_copysign, inexact=True, kinds=_COMPLEX, direct=False))
+    nextafter = staticmethod(promotion.binary(_nextafter, inexact=True, kinds=_COMPLEX, direct=False))
+
+    @staticmethod
+    def trunc(x: mx.array) -> mx.array:
+        promotion.refuse(x, _COMPLEX)
+        # `x <= 0` keeps the sign of -0.0.
+        return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
+
+    @staticmethod
+    def round(x: mx.array, decimals: int = 0) -> mx.array:
+        if x.dtype == mx.bool_ or (decimals >= 0 and not (is_float(x) or is_complex(x))):
+            return x
+        if x.dtype == mx.float64 and decimals:
+            # MLX scales with a float32 power of ten.
+            scale = mx.array(10.0**decimals, mx.float64)
+            return mx.round(x * scale) / scale
+        return mx.round(x, decimals)
+
+    @staticmethod
+    def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:
+        if not is_float(x):
+            return x
+        info = mx.finfo(x.dtype)
+        x = mx.where(mx.isnan(x), mx.array(nan, x.dtype), x)
+        x = mx.where(mx.isposinf(x), mx.array(info.max if posinf is None else posinf, x.dtype), x)
+        return mx.where(mx.isneginf(x), mx.array(info.min if neginf is None else neginf, x.dtype), x)
+
+    @staticmethod
+    def ldexp(x1: mx.array, x2: mx.array) -> mx.array:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        promotion.refuse(x, _COMPLEX)
+        reach = _REACH[x.dtype]
+        # A count too large for int32 is cut down before its sign could change.
+        far = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
+        rest = mx.maximum(mx.minimum(x2, far).astype(mx.int64), -3 * reach)
+        for _ in range(3):
+            step = mx.clip(rest, -reach, reach)
+            x, rest = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), rest - step
+        return x

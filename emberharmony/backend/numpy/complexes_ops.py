@@ -1,0 +1,31 @@
+"""Complex numbers and their parts, on NumPy."""
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.core.errors import ShapeError
+
+
+class NumpyComplexesOps:
+    """Holds the ops of `ops/complexes.py`."""
+
+    @staticmethod
+    def real(x: np.ndarray) -> np.ndarray:
+        return x.real
+
+    @staticmethod
+    def imag(x: np.ndarray) -> np.ndarray:
+        return x.imag if x.dtype.kind == "c" else np.zeros_like(x)
+
+    @staticmethod
+    def conj(x: np.ndarray) -> np.ndarray:
+        return np.conjugate(x) if x.dtype.kind == "c" else x
+
+    @staticmethod
+    def view_as_complex(x: np.ndarray) -> np.ndarray:
+        promotion.refuse(x, ("complex",))
+        if x.shape[-1:] != (2,):
+            raise ShapeError(f"shape {x.shape} must end in 2, the real and the imaginary part")
+        result = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
+        result.real, result.imag = x[..., 0], x[..., 1]
+        return result

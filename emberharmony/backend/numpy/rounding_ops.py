@@ -1,0 +1,55 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import DTYPES, promotion
+from emberharmony.core.dispatch import fast
+from emberharmony.core.limits import FloatInfo
+
+_FURTHEST = 5000
+"""No floating dtype is wider than so many powers of two."""
+
+
+def _kept(native: np.ufunc) -> Any:
+    """Returns a rounding op, which leaves integers and booleans as they are."""
+
+    @fast(native, promotion.inexact)
+    def rounded(x: np.ndarray) -> np.ndarray:
+        return x if x.dtype.kind in "biu" else native(x)
+
+    return rounded
+
+
+class NumpyRoundingOps:
+    """Holds the ops of `ops/rounding.py`."""
+
+    floor = staticmethod(_kept(np.floor))
+    ceil = staticmethod(_kept(np.ceil))
+    trunc = staticmethod(_kept(np.trunc))
+    copysign = staticmethod(promotion.binary(np.copysign, inexact=True))
+    signbit = staticmethod(np.signbit)
+    nextafter = staticmethod(promotion.binary(np.nextafter, inexact=True))
+
+    @staticmethod
+    def round(x: np.ndarray, decimals: int = 0) -> np.ndarray:
+        return x if x.dtype.kind == "b" or (x.dtype.kind in "iu" and decimals >= 0) else np.round(x, decimals)
+
+    @staticmethod
+    def nan_to_num(
+        x: np.ndarray, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    ) -> np.ndarray:
+        if x.dtype.kind != "V":
+            return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+        # NumPy passes over the dtypes that it did not build in, such as bfloat16.
+        limits = FloatInfo.of(DTYPES.neutral[x.dtype])
+        posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+        return np.nan_to_num(x.astype(np.float32), nan=nan, posinf=posinf, neginf=neginf).astype(x.dtype)
+
+    @staticmethod
+    def ldexp(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        exponent = x2 if x2.dtype.itemsize < 4 else np.clip(x2, None if x2.dtype.kind == "u" else -_FURTHEST, _FURTHEST)
+        return np.ldexp(x, exponent.astype(np.int32)).astype(x.dtype, copy=False)

@@ -1,0 +1,63 @@
+"""Rounding, and the signs, neighbours and exponents of floating-point numbers, on PyTorch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+_REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.float64: 1000}
+"""A power of two that the dtype holds with either sign; three such steps lead from one end of it beyond the other."""
+
+
+def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Returns a rounding op, which leaves integers and booleans as they are."""
+
+    @fast(native, "{0}.dtype is native_float32")
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        promotion.refuse(x, ("complex",))
+        return native(x) if x.dtype.is_floating_point else x
+
+    return rounded
+
+
+class TorchRoundingOps:
+    """Holds the ops of `ops/rounding.py`."""
+
+    floor = staticmethod(_kept(torch.floor))
+    ceil = staticmethod(_kept(torch.ceil))
+    trunc = staticmethod(_kept(torch.trunc))
+    copysign = staticmethod(promotion.binary(torch.copysign, inexact=True))
+    signbit = staticmethod(torch.signbit)
+    nextafter = staticmethod(promotion.binary(torch.nextafter, inexact=True, weak=False))
+
+    @staticmethod
+    def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:
+        if x.dtype.is_floating_point:
+            return torch.round(x, decimals=decimals)
+        if x.dtype.is_complex:
+            return torch.complex(torch.round(x.real, decimals=decimals), torch.round(x.imag, decimals=decimals))
+        if decimals >= 0 or x.dtype is torch.bool:
+            return x
+        scale = 10**-decimals
+        return (torch.round(x.to(torch.float64) / scale) * scale).to(x.dtype)
+
+    @staticmethod
+    def nan_to_num(
+        x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    ) -> torch.Tensor:
+        return torch.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+    @staticmethod
+    def ldexp(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+        promotion.refuse(x2, ("float", "complex"))
+        x = promotion.floats(x1)
+        promotion.refuse(x, ("complex",))
+        reach = _REACH[x.dtype]
+        rest = x2.to(torch.int64).clamp(-3 * reach, 3 * reach)
+        for _ in range(3):
+            step = rest.clamp(-reach, reach)
+            x, rest = x * torch.exp2(step.to(x.dtype)), rest - step
+        return x

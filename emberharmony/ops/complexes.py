@@ -1,0 +1,123 @@
+"""Complex numbers and their parts.
+
+Dtype: the parts of complex64 are float32, those of complex128 float64. MLX has no complex128.
+"""
+
+from __future__ import annotations
+
+from emberharmony.core.dispatch import alias, op
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.comparison import equal, not_equal
+from emberharmony.ops.elementary import arctan2, cos, sin
+from emberharmony.ops.math import multiply
+from emberharmony.ops.shape import stack
+
+
+@op
+def real(x: TensorLike) -> Tensor:
+    """Returns the real part; real tensors are returned as they are.
+
+    Example:
+        >>> ops.real([1 + 2j]).tolist()
+        [1.0]
+    """
+    ...
+
+
+@op
+def imag(x: TensorLike) -> Tensor:
+    """Returns the imaginary part, of real tensors zeros.
+
+    Example:
+        >>> ops.imag([1 + 2j]).tolist()
+        [2.0]
+    """
+    ...
+
+
+@op
+def conj(x: TensorLike) -> Tensor:
+    """Returns the complex conjugate; real tensors are returned as they are.
+
+    Example:
+        >>> ops.imag(ops.conj([1 + 2j])).tolist()
+        [-2.0]
+    """
+    ...
+
+
+conjugate = alias("conjugate", conj)
+
+
+@op
+def angle(x: TensorLike) -> Tensor:
+    """Returns the angle of each number in the complex plane in radians, from -pi to pi.
+
+    Example:
+        >>> ops.angle([2.0, 1 + 0j]).tolist()
+        [0.0, 0.0]
+    """
+    return arctan2(imag(x), real(x))
+
+
+@op
+def isreal(x: TensorLike) -> Tensor:
+    """Returns where the imaginary part is 0, which for a real tensor is everywhere.
+
+    Example:
+        >>> ops.isreal([1 + 2j, 3]).tolist()
+        [False, True]
+    """
+    return equal(imag(x), 0)
+
+
+@op
+def iscomplex(x: TensorLike) -> Tensor:
+    """Returns where the imaginary part is not 0.
+
+    Example:
+        >>> ops.iscomplex([1 + 2j, 3]).tolist()
+        [True, False]
+    """
+    return not_equal(imag(x), 0)
+
+
+@op
+def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
+    """Returns the complex number of that modulus and angle (in radians), `abs_ * (cos(angle) + i sin(angle))`.
+
+    Shape: operands are broadcast.
+
+    Example:
+        >>> ops.real(ops.polar([2.0, 3.0], [0.0, 0.0])).tolist()
+        [2.0, 3.0]
+    """
+    return view_as_complex(stack([multiply(abs_, cos(angle)), multiply(abs_, sin(angle))], axis=-1))
+
+
+@op
+def view_as_complex(x: TensorLike) -> Tensor:
+    """Returns pairs along the last axis as complex numbers; the memory may be new.
+
+    Shape: `(..., 2)` to `(...)`. Dtype: complex128 of float64, else complex64.
+
+    Raises: ShapeError unless the last axis has length 2; DTypeError for complex tensors.
+
+    Example:
+        >>> ops.imag(ops.view_as_complex([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [2.0, 4.0]
+    """
+    ...
+
+
+@op
+def view_as_real(x: TensorLike) -> Tensor:
+    """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new.
+
+    Shape: `(...)` to `(..., 2)`.
+
+    Example:
+        >>> ops.view_as_real([1 + 2j]).tolist()
+        [[1.0, 2.0]]
+    """
+    return stack([real(x), imag(x)], axis=-1)

@@ -1,0 +1,45 @@
+"""Sample rows of `ops/rounding.py`."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.sample import FLOATS, HALVES, INTEGERS, Sample, binary, case, grid, unary
+
+REAL = FLOATS + HALVES
+_SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
+_HALVES = np.array([0.5, 1.5, 2.5, -0.5, 1.2])
+_NEXT = (np.array([1.0, 1.0, -1.0, 2.0, 0.0, -0.0]), np.array([2.0, 0.0, -2.0, 2.0, 1.0, -1.0]))
+
+
+def _kept(function: Any) -> Any:
+    return lambda x: x if x.dtype.kind in "biu" else function(x)
+
+
+SAMPLES = [
+    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
+    unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
+    unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
+    Sample(
+        "round",
+        lambda x, decimals=0: np.round(x, decimals),
+        (case(_HALVES), case(grid(-9, 9), 1)),
+        dtypes=FLOATS,
+        integers=("int32",),
+    ),
+    Sample("nan_to_num", lambda x, *a: np.nan_to_num(x, False, *a), (case(_SPECIAL, 1.0, 2.0, -2.0),), dtypes=REAL),
+    binary("copysign", np.copysign, dtypes=REAL, integers=("int32",), result="float", differentiable=True),
+    unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8"), result="bool"),
+    Sample("nextafter", np.nextafter, (case(*_NEXT),), dtypes=("float64",), tolerance=0, floor=0),
+    Sample(
+        "ldexp",
+        lambda x, exponent: x * 2.0**exponent,
+        (case(grid(-4, 4, 8), np.arange(-4, 4)), case(grid(1, 2, 3), np.array([[-9], [9]]))),
+        dtypes=REAL,
+        integers=("int32",),
+        tolerance=0,
+        floor=0,
+        result="float",
+        differentiable=True,
+    ),
+]
