@@ -1,13 +1,26 @@
 """Indices and shapes as users give them, checked on the host."""
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, ShapeError
+from emberharmony.backend.host import is_foreign
+from emberharmony.backend.promote import normalized
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    BackendMismatchError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+from emberharmony.core.limits import IntegerInfo
 
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
@@ -17,6 +30,12 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
     Raises: ArgumentTypeError for lengths that are no integers; ShapeError for negative ones.
     """
+    if shape.__class__ is tuple:
+        for n in shape:
+            if n.__class__ is not int or n < 0:
+                break
+        else:
+            return shape
     try:
         lengths: tuple[int, ...] = (operator.index(shape),)
     except TypeError:
@@ -32,14 +51,17 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 def host_indices(indices: Any) -> np.ndarray:
     """Returns indices known to the host as an int64 array.
 
-    Raises: ArgumentTypeError if they are no integers.
+    Raises: ArgumentTypeError if they are no integers; BackendMismatchError for a tensor of another backend.
     """
+    if is_foreign(indices):
+        raise BackendMismatchError(
+            f"the indices are a {type(indices).__module__}.{type(indices).__qualname__}, a tensor of another backend; "
+            f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
+        )
     array = np.asarray(indices)
-    if array.size == 0:
-        return array.astype(np.int64)
-    if array.dtype.kind not in "iu":
+    if array.size and array.dtype.kind not in "iu":
         raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=False)
 
 
 def checked(indices: np.ndarray, length: int) -> np.ndarray:
@@ -138,6 +160,19 @@ def check_pad(mode: str, constant_values: float | None) -> None:
         raise ArgumentError(f"constant_values goes with mode 'constant', not {mode!r}")
 
 
+def counted(repeats: Any, length: int) -> np.ndarray:
+    """Returns how often each slice of an axis is repeated, as one count or `length` of them.
+
+    Raises: ArgumentError for negative counts; ShapeError if there are more or fewer.
+    """
+    counts = host_indices(repeats)
+    if (counts < 0).any():
+        raise ArgumentError(f"a slice cannot be repeated {int(counts.min())} times")
+    if counts.ndim > 1 or counts.size not in (1, length):
+        raise ShapeError(f"repeats of shape {counts.shape} do not fit an axis of length {length}")
+    return np.broadcast_to(counts, (length,))
+
+
 def matrices(x: Any) -> Any:
     """Returns a tensor of at least two axes.
 
@@ -158,6 +193,29 @@ def joinable(tensors: list[Any]) -> list[Any]:
     return tensors
 
 
+def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """Returns an order of all axes, counted from 0.
+
+    Raises: AxisError for an axis out of range, named twice or left out.
+    """
+    order = normalized(tuple(axes), ndim)
+    if len(order) != ndim:
+        raise AxisError(f"axes {tuple(axes)} name {len(order)} of the {ndim} axes; all must be named once")
+    return order
+
+
+def expanded(shape: Sequence[int], axis: Any) -> list[int]:
+    """Returns a shape with lengths of 1 put in at these places of the result.
+
+    Raises: AxisError.
+    """
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    lengths = list(shape)
+    for place in sorted(normalized(axes, len(shape) + len(axes))):
+        lengths.insert(place, 1)
+    return lengths
+
+
 def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     """Returns a shape without these axes of length 1.
 
@@ -169,12 +227,24 @@ def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [n for axis, n in enumerate(shape) if axis not in axes]
 
 
+def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
+    """Checks that indices of shape (..., k) name positions in the first k axes of a shape.
+
+    Raises: ShapeError.
+    """
+    if not indices or indices[-1] > len(shape):
+        raise ShapeError(
+            f"indices of shape {tuple(indices)} name no positions in shape {tuple(shape)}: their last axis counts axes"
+        )
+
+
 def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Returns indices (..., k) as one array an axis, checked against the first k lengths of a shape.
 
-    Raises: IndexOutOfBoundsError.
+    Raises: IndexOutOfBoundsError; ShapeError if they have no last axis or k is too large.
     """
     host = host_indices(indices)
+    vectors(host.shape, shape)
     return tuple(checked(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
 
 
@@ -195,3 +265,65 @@ def top(shape: Sequence[int], k: int) -> None:
     """
     if not shape or not 0 <= k <= shape[-1]:
         raise ShapeError(f"a tensor of shape {tuple(shape)} has no {k} largest elements along its last axis")
+
+
+def segments(ids: np.ndarray, num_segments: int | None) -> int:
+    """Returns the number of segments, by default one more than the greatest id.
+
+    Raises: IndexOutOfBoundsError for an id outside.
+    """
+    count = int(ids.max(initial=-1)) + 1 if num_segments is None else operator.index(num_segments)
+    outside = (ids < 0) | (ids >= count)
+    if outside.any():
+        raise IndexOutOfBoundsError(f"segment id {int(ids[outside][0])} is out of bounds for {count} segments")
+    return count
+
+
+def check_segments(ids: Sequence[int], data: Sequence[int]) -> None:
+    """Checks that ids of one shape name the segments of the slices of data of another.
+
+    Raises: ShapeError.
+    """
+    if len(ids) != 1 or not data or ids[0] != data[0]:
+        raise ShapeError(f"segment_ids of shape {tuple(ids)} do not name a segment for each slice of {tuple(data)}")
+
+
+def reduction_of(reduction: str | None, known: Container[str]) -> str | None:
+    """Returns the name of a reduction.
+
+    Raises: ArgumentError for an unknown one.
+    """
+    if reduction is not None and reduction not in known:
+        raise ArgumentError(f"there is no reduction {reduction!r}")
+    return reduction
+
+
+def neutral_element(dtype: DType, reduction: str) -> float | int | bool:
+    """Returns the number that changes nothing in a reduction: where no element is, it is the result.
+
+    Raises: DTypeError for the extremes of complex numbers.
+    """
+    if reduction in ("add", "mul"):
+        return int(reduction == "mul")
+    if dtype.is_complex:
+        raise DTypeError(f"{dtype.name} numbers have no order, and so no {reduction}")
+    if dtype.is_floating:
+        return -math.inf if reduction == "max" else math.inf
+    if dtype.kind == "bool":
+        return reduction == "min"
+    info = IntegerInfo.of(dtype)
+    return info.min if reduction == "max" else info.max
+
+
+def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Returns positions in the flattened form of a shape as one array of indices an axis.
+
+    Raises: IndexOutOfBoundsError for a position outside, which negative ones are.
+    """
+    size = math.prod(shape)
+    outside = (indices < 0) | (indices >= size)
+    if outside.any():
+        raise IndexOutOfBoundsError(
+            f"position {int(indices[outside].flat[0])} is out of bounds for shape {tuple(shape)} of {size} elements"
+        )
+    return tuple(np.asarray(column) for column in np.unravel_index(indices, tuple(shape)))

@@ -132,6 +132,13 @@ class Promotion:
             check_fits(operand, self.dtypes.neutral[native])
         return self.scalar(operand, native)
 
+    def filling(self, value: Any, native: Any) -> Any:
+        """Returns a number or tensor as a tensor of a native dtype, or of its own.
+
+        Raises: RangeError for a Python integer that does not fit.
+        """
+        return self._to(value, self.native_result(value) if native is None else native)
+
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
         """Returns all operands as tensors of the dtype they have in common (the default float instead of integers)."""
         native = self.native_result(*operands)

@@ -112,6 +112,10 @@ class TensorBackend(Protocol):
         """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
         ...
 
+    def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the triangular window of `M` points, zero at both ends; symmetric."""
+        ...
+
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
         """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
         ...
@@ -142,6 +146,10 @@ class TensorBackend(Protocol):
 
     def bitwise_xor(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns the bits set in exactly one."""
+        ...
+
+    def blackman(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
         ...
 
     def broadcast_arrays(self, *arrays: TensorLike) -> list[Tensor]:
@@ -258,6 +266,10 @@ class TensorBackend(Protocol):
 
     def diag(self, x: TensorLike, k: int = 0) -> Tensor:
         """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal."""
+        ...
+
+    def diagflat(self, x: TensorLike, k: int = 0) -> Tensor:
+        """Returns a matrix with the flattened `x` on its k-th diagonal."""
         ...
 
     def diagonal(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
@@ -412,11 +424,11 @@ class TensorBackend(Protocol):
         """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
         ...
 
-    def full(self, shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
         ...
 
-    def full_like(self, x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def full_like(self, x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
         ...
 
@@ -426,6 +438,10 @@ class TensorBackend(Protocol):
 
     def gelu(self, x: TensorLike, approximate: bool = True) -> Tensor:
         """Returns `x` times the normal distribution function of `x`; by default through `tanh`."""
+        ...
+
+    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before."""
         ...
 
     def get_available_devices(self) -> list[str]:
@@ -454,6 +470,14 @@ class TensorBackend(Protocol):
 
     def greater_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 >= x2`."""
+        ...
+
+    def hamming(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
+        ...
+
+    def hanning(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
         ...
 
     def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
@@ -576,6 +600,10 @@ class TensorBackend(Protocol):
         """Returns where the imaginary part is 0, which for a real tensor is everywhere."""
         ...
 
+    def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
+        ...
+
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the Kronecker product of two matrices or vectors of as many axes."""
         ...
@@ -612,7 +640,7 @@ class TensorBackend(Protocol):
         """Returns the sum of a diagonal of the last two axes."""
         ...
 
-    def linspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
         ...
 
@@ -668,7 +696,7 @@ class TensorBackend(Protocol):
         """Returns whether exactly one is non-zero."""
         ...
 
-    def logspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def logspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, base: float | Tensor = 10, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
         """Returns `base` to the powers `linspace(start, stop, num)`."""
         ...
 
@@ -742,6 +770,10 @@ class TensorBackend(Protocol):
 
     def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """Returns `x` with axes moved to new places, the others keeping their order."""
+        ...
+
+    def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns 1 at each class that a sample has and 0 elsewhere; a class outside is passed over."""
         ...
 
     def multiply(self, x1: Operand, x2: Operand) -> Tensor:
@@ -988,16 +1020,36 @@ class TensorBackend(Protocol):
         """Returns `1 / sqrt(x)`; integers take the default float."""
         ...
 
-    def scatter(self, indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
+    def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
         """Returns zeros of a shape with values added at indices, which repeat where they do."""
         ...
 
-    def scatter_update(self, x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-        """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins."""
+    def scatter_update(self, x: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
+        """Returns `x` with values written at indices, or combined with what stands there by a reduction."""
         ...
 
     def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
+        ...
+
+    def segment_max(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the greatest of the slices of each segment; for one without any the lowest value of the dtype."""
+        ...
+
+    def segment_min(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the least of the slices of each segment; for one without any the highest value of the dtype."""
+        ...
+
+    def segment_prod(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the product of the slices of each segment, 1 for a segment without any; else like `segment_sum`."""
+        ...
+
+    def segment_sum(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
+        """Returns the sum of the slices of each segment; 0 for a segment without any."""
+        ...
+
+    def select(self, condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
+        """Returns, element by element, the choice of the first condition that holds, or `default`."""
         ...
 
     def selu(self, x: TensorLike) -> Tensor:
@@ -1232,8 +1284,16 @@ class TensorBackend(Protocol):
         """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
         ...
 
+    def unravel_index(self, indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
+        """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis."""
+        ...
+
     def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> list[Tensor]:
         """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
+        ...
+
+    def vander(self, x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
+        """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up."""
         ...
 
     def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import DeviceLike, DTypeLike, Shape, Tensor, TensorLike
-from emberharmony.ops.math import power
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.types import DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike
+from emberharmony.ops.shape import broadcast_arrays, ravel, reshape
 
 
 @op
@@ -36,9 +37,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None
 
 
 @op
-def full(
-    shape: Shape, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise.
 
     Example:
@@ -74,7 +73,7 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 
 @op
 def full_like(
-    x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
     ...
@@ -120,14 +119,24 @@ def arange(
 
 @op
 def linspace(
-    start: float,
-    stop: float,
+    start: float | Tensor,
+    stop: float | Tensor,
     num: int = 50,
     endpoint: bool = True,
+    retstep: bool = False,
     dtype: DTypeLike | None = None,
+    axis: int = 0,
     device: DeviceLike | None = None,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, Tensor]:
     """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False.
+
+    Shape: (num,); for tensors that of both broadcast, with `num` put in at `axis`. Dtype: the default float for
+    numbers, that of the tensors promoted; integer dtypes round down.
+
+    Args:
+        retstep: also return the distance of two numbers.
+
+    Raises: ArgumentError if `num` is negative.
 
     Example:
         >>> ops.linspace(0, 1, 3).tolist()
@@ -138,25 +147,63 @@ def linspace(
 
 @op
 def logspace(
+    start: float | Tensor,
+    stop: float | Tensor,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float | Tensor = 10,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Returns `base` to the powers `linspace(start, stop, num)`.
+
+    Example:
+        >>> ops.logspace(0, 3, 4, base=2).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    ...
+
+
+@op
+def geomspace(
     start: float,
     stop: float,
     num: int = 50,
     endpoint: bool = True,
-    base: float = 10,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Returns `base` to the powers `linspace(start, stop, num)`."""
-    return power(base, linspace(start, stop, num, endpoint, dtype, device))
+    """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    Raises: ArgumentError if one end is 0.
+
+    Example:
+        >>> ops.geomspace(1, 8, 4).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+    """
+    ...
 
 
 @op
 def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
     """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped.
 
+    Dtype: each grid has that of its vector. Do not write into them.
+
     Raises: ArgumentError for another `indexing`.
+
+    Example:
+        >>> [grid.tolist() for grid in ops.meshgrid([1, 2], [3, 4, 5])]
+        [[[1, 2], [1, 2], [1, 2]], [[3, 3], [4, 4], [5, 5]]]
     """
-    ...
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+    places = list(range(len(xi)))
+    if indexing == "xy" and len(xi) > 1:
+        places[:2] = 1, 0
+    shapes = [[-1 if axis == place else 1 for axis in range(len(xi))] for place in places]
+    return broadcast_arrays(*(reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)))
 
 
 @op
@@ -208,4 +255,65 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
         >>> ops.diag([1, 2]).tolist()
         [[1, 0], [0, 2]]
     """
+    ...
+
+
+@op
+def diagflat(x: TensorLike, k: int = 0) -> Tensor:
+    """Returns a matrix with the flattened `x` on its k-th diagonal.
+
+    Example:
+        >>> ops.diagflat([[1, 2]]).tolist()
+        [[1, 0], [0, 2]]
+    """
+    return diag(ravel(x), k)
+
+
+@op
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up.
+
+    Shape: (M,) gives (M, N), by default (M, M). Dtype: that of `x`; of integers int64.
+
+    Raises: ShapeError if `x` is no vector.
+
+    Example:
+        >>> ops.vander([1, 2, 3]).tolist()
+        [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    """
+    ...
+
+
+@op
+def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the triangular window of `M` points, zero at both ends; symmetric.
+
+    Example:
+        >>> ops.bartlett(5).tolist()
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    ...
+
+
+@op
+def blackman(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
+    ...
+
+
+@op
+def hamming(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
+    ...
+
+
+@op
+def hanning(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
+    ...
+
+
+@op
+def kaiser(M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
     ...

@@ -1,16 +1,20 @@
 """Reading and writing by index.
 
 Indices count from -n to n - 1. An index outside raises `IndexOutOfBoundsError` on NumPy and PyTorch; on MLX it does
-where the index is known to the host (a number, list or NumPy array): a tensor of indices is not read back, and MLX then
-returns whatever lies in memory.
+where the index is known to the host (a number, list or NumPy array). A tensor of indices is not read back there: what
+is read outside is then whatever lies in memory, and what is written outside is dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tensors
+from emberharmony.ops.creation import zeros
+from emberharmony.ops.dtypes import dtype as dtype_of
 
 
 @op
@@ -56,7 +60,10 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
 def get_item(x: TensorLike, key: object) -> Tensor:
     """Returns `x[key]`: integers, slices (negative steps too), None, Ellipsis, integer and boolean tensors or lists.
 
-    The shape depends on the data for boolean keys, which forces evaluation on MLX.
+    The shape depends on the data for boolean keys, which forces evaluation on MLX. Tensors of uint8 are indices.
+
+    Raises: IndexOutOfBoundsError; AxisError for too many indices; ShapeError for a mask that does not fit;
+    ArgumentTypeError for what is no index; ArgumentError for a step of 0.
 
     Example:
         >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
@@ -68,6 +75,8 @@ def get_item(x: TensorLike, key: object) -> Tensor:
 @op
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX.
+
+    Raises: ShapeError without axes.
 
     Example:
         >>> ops.nonzero([0, 5, 6])[0].tolist()
@@ -103,25 +112,40 @@ def slice_update(x: TensorLike, start_indices: Sequence[int], updates: TensorLik
 
 
 @op
-def scatter(indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
+def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
     """Returns zeros of a shape with values added at indices, which repeat where they do.
 
     Shape: indices (..., k) name positions in the first k axes; values (...) + shape[k:].
+
+    Raises: IndexOutOfBoundsError; ShapeError.
 
     Example:
         >>> ops.scatter([[1], [1]], [2, 3], (3,)).tolist()
         [0, 5, 0]
     """
-    ...
+    return scatter_update(zeros(shape, dtype_of(values)), indices, values, "add")
 
 
 @op
-def scatter_update(x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """Returns `x` with values replaced at indices (n, k), positions in the first k axes; of equal ones the last wins.
+def scatter_update(
+    x: TensorLike,
+    indices: Tensor | Sequence[Any],
+    updates: TensorLike,
+    reduction: Literal["add", "max", "min", "mul"] | None = None,
+) -> Tensor:
+    """Returns `x` with values written at indices, or combined with what stands there by a reduction.
+
+    Without a reduction the last of equal indices wins on NumPy and MLX, any of them on PyTorch.
+
+    Shape: indices (..., k) name positions in the first k axes; updates (...) + x.shape[k:]. Dtype: that of `x`.
+
+    Raises: IndexOutOfBoundsError; ShapeError; ArgumentError for another reduction.
 
     Example:
         >>> ops.scatter_update([1, 2, 3], [[0], [2]], [7, 8]).tolist()
         [7, 2, 8]
+        >>> ops.scatter_update([1, 2, 3], [[0], [0]], [7, 8], "add").tolist()
+        [16, 2, 3]
     """
     ...
 
@@ -150,6 +174,39 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
     Example:
         >>> [i.tolist() for i in ops.triu_indices(2)]
         [[0, 0, 1], [0, 1, 1]]
+    """
+    ...
+
+
+@op
+def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
+    """Returns, element by element, the choice of the first condition that holds, or `default`.
+
+    Shape: all are broadcast. Dtype: that of the choices and `default` promoted.
+
+    Raises: ArgumentError if there are not as many choices as conditions, or none.
+
+    Example:
+        >>> ops.select([[True, False, False], [True, True, False]], [[1, 2, 3], [4, 5, 6]]).tolist()
+        [1, 5, 0]
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentError(f"{len(condlist)} conditions do not choose from {len(choicelist)} choices")
+    result = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@op
+def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
+    """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis.
+
+    Raises: IndexOutOfBoundsError for a position outside, which negative ones are; unchecked for tensors on MLX.
+
+    Example:
+        >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
+        [[0, 1], [1, 2]]
     """
     ...
 

@@ -20,6 +20,7 @@ from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
 from emberharmony.backend.mlx.rounding_ops import MLXRoundingOps
+from emberharmony.backend.mlx.segments_ops import MLXSegmentsOps
 from emberharmony.backend.mlx.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
@@ -41,6 +42,7 @@ class MLXBackend(
     MLXShapeOps,
     MLXTensorOps,
     MLXIndexingOps,
+    MLXSegmentsOps,
     MLXSortingOps,
     MLXProductsOps,
     MLXSolverOps,
@@ -57,8 +59,12 @@ class MLXBackend(
     tensor_type = mx.array
     dtypes = DTYPES
     errors = (
-        (ValueError, "[Rr]epeat axes", errors.AxisError),
-        (ValueError, "broadcast|shape|dimension|must be square|reshape|concatenat|zero size|empty", errors.ShapeError),
+        (ValueError, r"[Rr]epeat axes|Received \d+ axes|duplicate axes", errors.AxisError),
+        (
+            ValueError,
+            "broadcast|shape|dimension|must be square|reshape|concatenat|zero size|empty|squeeze",
+            errors.ShapeError,
+        ),
         (ValueError, "invalid axis|duplicate|axis", errors.AxisError),
         (IndexError, "axis|dim", errors.AxisError),
         (ValueError, "dtype|type|inexact|supported", errors.DTypeError),

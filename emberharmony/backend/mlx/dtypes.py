@@ -1,6 +1,7 @@
 """MLX's dtypes by neutral name, and the promotion rule MLX's ops are bound with."""
 
 import mlx.core as mx
+import numpy as np
 
 from emberharmony.backend.promote import Promotion
 from emberharmony.core import dtypes as neutral
@@ -24,10 +25,16 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     return x.astype(dtype)
 
 
+def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
+    # MLX takes no Python integer above int64.
+    above = type(number) is int and number >= 2**63
+    return mx.array(np.asarray(number) if above else number, dtype=dtype)
+
+
 promotion = Promotion(
     DTYPES,
     cast,
-    lambda number, dtype: mx.array(number, dtype=dtype),
+    _scalar,
     # MLX promotes by the table but for uint64 with a signed integer (it gives float32) and float64 with complex64.
     # Telling the dtypes of two arrays costs 800 instructions, so nothing is asked until one of the two was met.
     same="(wide_unseen or {0}.dtype == {1}.dtype)",

@@ -1,41 +1,29 @@
 """Reading and writing by index, on MLX, which checks no index by itself."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import block, checked, columns, host_indices
+from emberharmony.backend.indices import block, columns, host_indices, matrices, reduction_of, unraveled, vectors
+from emberharmony.backend.keys import parts_of
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, written
 from emberharmony.backend.promote import normalized
+from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
-from emberharmony.core.errors import ArgumentTypeError
-
-
-def indices_for(indices: Any, length: int) -> mx.array:
-    """Returns indices as a tensor; those known to the host are checked."""
-    if not isinstance(indices, mx.array):
-        return mx.array(checked(host_indices(indices), length))
-    if not mx.issubdtype(indices.dtype, mx.integer):
-        raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
-    return indices
-
-
-def _is_mask(part: Any) -> bool:
-    if isinstance(part, mx.array):
-        return bool(part.dtype == mx.bool_)
-    return isinstance(part, (bool, np.bool_)) or (
-        isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype == bool
-    )
+from emberharmony.core.errors import ShapeError
 
 
 class MLXIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
     @staticmethod
+    @fast(mx.where, promotion.same.format("{1}", "{2}"))
     def where(condition: mx.array, x1: Any, x2: Any) -> mx.array:
-        return mx.where(condition.astype(mx.bool_), *promotion.common(x1, x2))
+        return mx.where(condition, *promotion.common(x1, x2))
 
     @staticmethod
     def take(x: mx.array, indices: Any, axis: int | None = None) -> mx.array:
@@ -53,30 +41,27 @@ class MLXIndexingOps:
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
-        parts = key if isinstance(key, tuple) else (key,)
-        expanded: list[Any] = []
-        for part in parts:
-            if _is_mask(part):
+        new: list[Any] = []
+        added = 0
+        for part, axis, mask in parts_of(key, x.shape, mask_axes):
+            if isinstance(part, bool) or (mask and part.ndim == 0):
+                # A truth value reads nothing, or all there is, along an axis of its own.
+                x = mx.expand_dims(x, axis + added)
+                added += 1
+                new.append(mx.zeros(int(bool(part)), mx.int32))
+            elif mask:
                 # MLX reads no masks: their positions are found on the host.
-                expanded += list(np.nonzero(np.asarray(part)))
+                new += [mx.array(column) for column in np.nonzero(np.asarray(part))]
+            elif isinstance(part, np.ndarray):
+                new.append(mx.array(part))
             else:
-                expanded.append(part)
-        used = sum(1 for part in expanded if part is not None and part is not Ellipsis)
-        axis, new = 0, []
-        for part in expanded:
-            if part is Ellipsis:
-                axis += x.ndim - used
-            elif part is not None:
-                if not isinstance(part, slice):
-                    if axis >= x.ndim:
-                        raise IndexError(f"too many indices for a tensor of {x.ndim} axes: out of bounds")
-                    part = indices_for(part, x.shape[axis])
-                axis += 1
-            new.append(part)
+                new.append(integers(part) if isinstance(part, mx.array) else part)
         return x[tuple(new)]
 
     @staticmethod
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:
+        if x.ndim == 0:
+            raise ShapeError("a tensor without axes has no indices")
         return tuple(mx.array(part) for part in np.nonzero(np.asarray(x != 0)))
 
     @staticmethod
@@ -90,19 +75,23 @@ class MLXIndexingOps:
         return result
 
     @staticmethod
-    def scatter(indices: mx.array, values: mx.array, shape: Sequence[int]) -> mx.array:
-        result = mx.zeros(tuple(shape), values.dtype)
-        return result.at[_columns(indices, shape)].add(values)
-
-    @staticmethod
-    def scatter_update(x: mx.array, indices: mx.array, updates: mx.array) -> mx.array:
-        result = mx.array(x)
-        result[_columns(indices, x.shape)] = cast(updates, x.dtype)
-        return result
+    def scatter_update(x: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
+        unread = isinstance(indices, mx.array)
+        if unread:
+            vectors(indices.shape, x.shape)
+            lengths = x.shape[: indices.shape[-1]]
+            at = linear(indices, lengths)
+        else:
+            known = columns(indices, x.shape)
+            lengths = x.shape[: len(known)]
+            at = mx.array(np.ravel_multi_index(known, lengths) if known[0].size else known[0])
+        reduction_of(reduction, ON_ROWS)
+        rows = x.reshape(math.prod(lengths), *x.shape[len(lengths) :])
+        return written(rows, at, cast(updates, x.dtype), reduction, unread).reshape(x.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
-        return mx.diagonal(x, offset, axis1, axis2)
+        return mx.diagonal(matrices(x), offset, axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
@@ -115,11 +104,17 @@ class MLXIndexingOps:
         return mx.array(rows), mx.array(cols)
 
     @staticmethod
+    def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[mx.array, ...]:
+        if not isinstance(indices, mx.array):
+            return tuple(mx.array(column) for column in unraveled(host_indices(indices), shape))
+        rest = integers(indices).astype(mx.int64)
+        found: list[mx.array] = []
+        for length in reversed(shape):
+            found.append(rest % max(length, 1))
+            rest = rest // max(length, 1)
+        return tuple(reversed(found))
+
+    @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None) -> mx.array:
         hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
         return mx.moveaxis(hits, -1, axis).astype(DTYPES[default_float()] if dtype is None else dtype)
-
-
-def _columns(indices: mx.array, shape: Sequence[int]) -> tuple[mx.array, ...]:
-    """Returns indices (..., k) as one tensor an axis, all read and checked: writing outside would destroy memory."""
-    return tuple(mx.array(column) for column in columns(np.asarray(indices), shape))

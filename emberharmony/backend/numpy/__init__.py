@@ -21,6 +21,7 @@ from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
 from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
 from emberharmony.backend.numpy.rounding_ops import NumpyRoundingOps
+from emberharmony.backend.numpy.segments_ops import NumpySegmentsOps
 from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
@@ -42,6 +43,7 @@ class NumpyBackend(
     NumpyShapeOps,
     NumpyTensorOps,
     NumpyIndexingOps,
+    NumpySegmentsOps,
     NumpySortingOps,
     NumpyProductsOps,
     NumpySolverOps,
@@ -60,9 +62,13 @@ class NumpyBackend(
     wraps = True
     errors = (
         (np.exceptions.AxisError, "", errors.AxisError),
+        (IndexError, "only integers|must be of integer", errors.ArgumentTypeError),
+        (IndexError, "too many indices", errors.AxisError),
+        (IndexError, "boolean index did not match|could not be broadcast", errors.ShapeError),
+        (IndexError, "ellipsis", errors.ArgumentError),
         (
             ValueError,
-            "could not be broadcast|not aligned|mismatch in its core dimension|cannot reshape",
+            "could not be broadcast|not aligned|mismatch in its core dimension|cannot reshape|negative dimension|squeeze",
             errors.ShapeError,
         ),
         (
@@ -70,7 +76,7 @@ class NumpyBackend(
             "dimensions.*must match|same (shape|size|number of dimensions)|zero-size|empty",
             errors.ShapeError,
         ),
-        (ValueError, "repeated axis|duplicate value in .axis|repeated", errors.AxisError),
+        (ValueError, "repeated|duplicate value in .axis|cannot be the same|axes don't match", errors.AxisError),
         (
             TypeError,
             "not supported for the input types|Cannot cast|boolean negative|boolean subtract",

@@ -4,24 +4,27 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.hostmade import HostMade
 from emberharmony.backend.indices import as_shape, matrices
 from emberharmony.backend.numpy.devices_ops import place
-from emberharmony.backend.numpy.dtypes import DTYPES, cast
+from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.core.dtypes import default_float
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ShapeError
 
 
 def _float(dtype: np.dtype | None) -> np.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
-def _number(*values: float) -> np.dtype:
-    """Returns the dtype of a range between these numbers."""
-    return DTYPES[float] if any(isinstance(v, float) for v in values) else DTYPES[int]
-
-
-class NumpyCreationOps:
+class NumpyCreationOps(HostMade):
     """Holds the ops of `ops/creation.py`."""
+
+    @staticmethod
+    def _placed(array: np.ndarray, dtype: Any, device: Any) -> np.ndarray:
+        place(device)
+        if dtype is None and array.dtype.kind == "f":
+            dtype = DTYPES[default_float()]
+        return array if dtype is None else cast(array, dtype)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -34,9 +37,9 @@ class NumpyCreationOps:
         return np.ones(as_shape(shape), _float(dtype))
 
     @staticmethod
-    def full(shape: Any, fill_value: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
+    def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.full(as_shape(shape), fill_value if dtype is None else cast(fill_value, dtype))
+        return np.full(as_shape(shape), promotion.filling(fill_value, dtype))
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -59,37 +62,14 @@ class NumpyCreationOps:
         return np.empty(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
-    def full_like(x: np.ndarray, fill_value: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
+    def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.full(x.shape, cast(fill_value, x.dtype if dtype is None else dtype))
+        return np.full(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return np.eye(N, M, k, _float(dtype))
-
-    @staticmethod
-    def arange(
-        start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: Any = None
-    ) -> np.ndarray:
-        place(device)
-        if step == 0:
-            raise ArgumentError("step must not be 0")
-        low, high = (0, start) if stop is None else (start, stop)
-        return np.arange(low, high, step).astype(_number(low, high, step) if dtype is None else dtype)
-
-    @staticmethod
-    def linspace(
-        start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
-    ) -> np.ndarray:
-        place(device)
-        return np.linspace(start, stop, num, endpoint).astype(_float(dtype))
-
-    @staticmethod
-    def meshgrid(*xi: np.ndarray, indexing: str = "xy") -> list[np.ndarray]:
-        if indexing not in ("xy", "ij"):
-            raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
-        return list(np.meshgrid(*xi, indexing=indexing))  # type: ignore[call-overload]
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:

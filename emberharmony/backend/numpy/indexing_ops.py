@@ -5,23 +5,33 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import block, columns, host_indices
+from emberharmony.backend.indices import (
+    block,
+    columns,
+    host_indices,
+    matrices,
+    reduction_of,
+    unraveled,
+)
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
+from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+
+UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
 class NumpyIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
-    nonzero = staticmethod(np.nonzero)
-
     @staticmethod
+    @fast(np.where, promotion.same.format("{1}", "{2}"))
     def where(condition: np.ndarray, x1: Any, x2: Any) -> np.ndarray:
         return np.where(condition, *promotion.common(x1, x2))
 
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
-        return np.take(x, host_indices(indices), axis)
+        return x.take(host_indices(indices), axis)
 
     @staticmethod
     def take_along_axis(x: np.ndarray, indices: Any, axis: int | None = -1) -> np.ndarray:
@@ -30,6 +40,12 @@ class NumpyIndexingOps:
     @staticmethod
     def get_item(x: np.ndarray, key: Any) -> np.ndarray:
         return x[key]
+
+    @staticmethod
+    def nonzero(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        if x.ndim == 0:
+            raise ShapeError("a tensor without axes has no indices")
+        return x.nonzero()
 
     @staticmethod
     def slice(x: np.ndarray, start_indices: Sequence[int], shape: Sequence[int]) -> np.ndarray:
@@ -42,20 +58,17 @@ class NumpyIndexingOps:
         return result
 
     @staticmethod
-    def scatter(indices: np.ndarray, values: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-        result = np.zeros(tuple(shape), values.dtype)
-        np.add.at(result, columns(indices, shape), values)
-        return result
-
-    @staticmethod
-    def scatter_update(x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
-        result = x.copy()
-        result[columns(indices, x.shape)] = cast(updates, x.dtype)
+    def scatter_update(x: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None) -> np.ndarray:
+        result, at, values = x.copy(), columns(indices, x.shape), cast(updates, x.dtype)
+        if reduction_of(reduction, UFUNCS) is None:
+            result[at] = values
+        else:
+            UFUNCS[reduction].at(result, at, values)
         return result
 
     @staticmethod
     def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:
-        return np.diagonal(x, offset, axis1, axis2)
+        return matrices(x).diagonal(offset, axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -64,6 +77,10 @@ class NumpyIndexingOps:
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(n, k, m)
+
+    @staticmethod
+    def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+        return unraveled(host_indices(indices), shape)
 
     @staticmethod
     def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None) -> np.ndarray:

@@ -20,6 +20,7 @@ from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
 from emberharmony.backend.torch.rounding_ops import TorchRoundingOps
+from emberharmony.backend.torch.segments_ops import TorchSegmentsOps
 from emberharmony.backend.torch.shape_ops import TorchShapeOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
@@ -41,6 +42,7 @@ class TorchBackend(
     TorchShapeOps,
     TorchTensorOps,
     TorchIndexingOps,
+    TorchSegmentsOps,
     TorchSortingOps,
     TorchProductsOps,
     TorchSolverOps,
@@ -61,7 +63,12 @@ class TorchBackend(
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
-        (RuntimeError, "appears multiple times|repeated dim|duplicate", errors.AxisError),
+        (
+            RuntimeError,
+            "appears multiple times|repeated dim|duplicate|cannot be identical|desired ordering",
+            errors.AxisError,
+        ),
+        (IndexError, "could not be broadcast", errors.ShapeError),
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
         (RuntimeError, "index .* out of (range|bounds)", errors.IndexOutOfBoundsError),
         (NotImplementedError, "not implemented for", errors.DTypeError),

@@ -5,24 +5,30 @@ from typing import Any
 import numpy as np
 import torch
 
+from emberharmony.backend.hostmade import HostMade
 from emberharmony.backend.indices import as_shape, matrices
 from emberharmony.backend.torch.devices_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, cast
+from emberharmony.backend.torch.dtypes import DTYPES, promotion
+from emberharmony.backend.torch.indices import through_signed
 from emberharmony.core.dtypes import default_float
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ShapeError
 
 
 def _float(dtype: torch.dtype | None) -> torch.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
-def from_host(array: np.ndarray, dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """Returns a host array of float64 or int64 as a tensor of that dtype."""
-    return torch.from_numpy(array).to(device=place(device), dtype=dtype)
+tril, triu = through_signed(torch.tril), through_signed(torch.triu)
 
 
-class TorchCreationOps:
+class TorchCreationOps(HostMade):
     """Holds the ops of `ops/creation.py`."""
+
+    @staticmethod
+    def _placed(array: np.ndarray, dtype: Any, device: Any) -> torch.Tensor:
+        if dtype is None and array.dtype.kind == "f":
+            dtype = DTYPES[default_float()]
+        return torch.from_numpy(array).to(device=place(device), dtype=dtype)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
@@ -33,8 +39,8 @@ class TorchCreationOps:
         return torch.ones(as_shape(shape), dtype=_float(dtype), device=place(device))
 
     @staticmethod
-    def full(shape: Any, fill_value: torch.Tensor, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        value = (fill_value if dtype is None else cast(fill_value, dtype)).to(place(device))
+    def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        value = promotion.filling(fill_value, dtype).to(place(device))
         return value.expand(as_shape(shape)).clone()
 
     @staticmethod
@@ -54,47 +60,24 @@ class TorchCreationOps:
         return torch.empty_like(x, dtype=dtype, device=None if device is None else place(device))
 
     @staticmethod
-    def full_like(x: torch.Tensor, fill_value: torch.Tensor, dtype: Any = None, device: Any = None) -> torch.Tensor:
+    def full_like(x: torch.Tensor, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         where = x.device if device is None else place(device)
-        value = cast(fill_value, x.dtype if dtype is None else dtype).to(where)
+        value = promotion.filling(fill_value, x.dtype if dtype is None else dtype).to(where)
         return value.expand(x.shape).clone()
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        columns = N if M is None else M
-        if k == 0:
-            return torch.eye(N, columns, dtype=_float(dtype), device=place(device))
-        return from_host(np.eye(N, columns, k), _float(dtype), device)
-
-    @staticmethod
-    def arange(
-        start: float, stop: float | None = None, step: float = 1, dtype: Any = None, device: Any = None
-    ) -> torch.Tensor:
-        if step == 0:
-            raise ArgumentError("step must not be 0")
-        low, high = (0, start) if stop is None else (start, stop)
-        kind = float if any(isinstance(v, float) for v in (low, high, step)) else int
-        return from_host(np.arange(low, high, step), DTYPES[kind] if dtype is None else dtype, device)
-
-    @staticmethod
-    def linspace(
-        start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
-    ) -> torch.Tensor:
-        return from_host(np.linspace(start, stop, num, endpoint), _float(dtype), device)
-
-    @staticmethod
-    def meshgrid(*xi: torch.Tensor, indexing: str = "xy") -> list[torch.Tensor]:
-        if indexing not in ("xy", "ij"):
-            raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
-        return list(torch.meshgrid(*xi, indexing=indexing)) if xi else []
+        matrix = torch.zeros(as_shape((N, N if M is None else M)), dtype=_float(dtype), device=place(device))
+        matrix.diagonal(k).fill_(1)
+        return matrix
 
     @staticmethod
     def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return torch.tril(matrices(x), k)
+        return tril(matrices(x), k)
 
     @staticmethod
     def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return torch.triu(matrices(x), k)
+        return triu(matrices(x), k)
 
     @staticmethod
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:

@@ -4,33 +4,73 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import FLOATS, INTEGERS, Sample, case, grid
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
+_LENGTHS = tuple(case(n) for n in (7, 6, 1, 0))
+ALL: dict[str, Any] = {"dtypes": FLOATS + HALVES + COMPLEX, "integers": (*INTEGERS, "uint16", "uint32", "uint64")}
+D: dict[str, Any] = {**ALL, "differentiable": True}
 F: dict[str, Any] = {"dtypes": ("float32",), "result": "float32"}
 
 
+def _full_like(x, value):
+    return np.full(x.shape, value)
+
+
 SAMPLES = [
-    Sample("zeros", np.zeros, (case((2, 3)), case(0), case(())), **F),
+    Sample("zeros", np.zeros, (case((2, 3)), case(0), case(()), case([2, 0])), **F),
     Sample("ones", np.ones, (case((2, 3)), case(4)), **F),
-    Sample("full", np.full, (case((2, 3), 1.5), case((), 2.5)), **F),
+    Sample("full", np.full, (case((2, 3), 1.5), case((), 2.5), case((2, 4), _X[0])), **F),
     Sample("empty", np.zeros, (case((2, 3)),), reference="tests", **F),
-    Sample("zeros_like", np.zeros_like, (case(_X),), dtypes=FLOATS, integers=INTEGERS),
-    Sample("ones_like", np.ones_like, (case(_X),), dtypes=FLOATS, integers=INTEGERS),
+    Sample("zeros_like", np.zeros_like, (case(_X),), **ALL),
+    Sample("ones_like", np.ones_like, (case(_X),), **ALL),
     Sample("empty_like", np.zeros_like, (case(_X),), reference="tests"),
-    Sample("full_like", lambda x, value: np.full(x.shape, value), (case(_X, 2),), dtypes=FLOATS, integers=("int32",)),
-    Sample("eye", np.eye, (case(3), case(2, 4, 1), case(3, k=-1)), **F),
+    Sample("full_like", _full_like, (case(_X, 2), case(_X[:0], 1)), **ALL),
+    Sample("eye", np.eye, (case(3), case(2, 4, 1), case(3, k=-1), case(2, 3, 9), case(0), case(2, 0)), **F),
     Sample("identity", np.identity, (case(3),), **F),
-    Sample("arange", np.arange, (case(5.0), case(1.0, 2.0, 0.25), case(3.0, -1.0, -1.5)), **F),
-    Sample("linspace", np.linspace, (case(0, 1, 7), case(2, -3, 5, endpoint=False)), **F),
-    Sample("logspace", np.logspace, (case(0, 2, 5), case(0, 3, 4, base=2)), tolerance=64, **F),
+    Sample("arange", np.arange, (case(5.0), case(1.0, 2.0, 0.25), case(3.0, -1.0, -1.5), case(2.0, 1.0)), **F),
+    Sample(
+        "linspace",
+        np.linspace,
+        (
+            case(0, 1, 7),
+            case(2, -3, 5, endpoint=False),
+            case(0, 1, 4, True, True),
+            case(_X, _X[::-1] * 2, 5),
+            case(_X[0], 2, 3, axis=-1),
+        ),
+        **F,
+    ),
+    Sample(
+        "logspace",
+        np.logspace,
+        (case(0, 2, 5), case(0, 3, 4, base=2), case(0, 1, 3, False), case(_X[0], 1, 3)),
+        tolerance=16,
+        **F,
+    ),
+    Sample("geomspace", np.geomspace, (case(1, 1000, 4), case(-1, -0.01, 5), case(8, 1, 3, endpoint=False)), **F),
     Sample(
         "meshgrid",
         lambda *xi, indexing="xy": np.meshgrid(*xi, indexing=indexing),
-        (case(_X[0], _X[:, 0]), case(_X[0], _X[:, 0], indexing="ij")),
+        (case(_X[0], _X[:, 0]), case(_X[0], _X[:, 0], _X[1, :2], indexing="ij"), case(_X[0]), case()),
+        **D,
     ),
     Sample("tri", np.tri, (case(3), case(2, 4, 1)), **F),
-    Sample("tril", np.tril, (case(_X), case(_X, 1)), dtypes=FLOATS, integers=("int32",), differentiable=True),
-    Sample("triu", np.triu, (case(_X), case(_X, -1)), dtypes=FLOATS, integers=("int32",), differentiable=True),
-    Sample("diag", np.diag, (case(_X), case(_X[0], 1)), dtypes=FLOATS, integers=("int32",), differentiable=True),
+    Sample("tril", np.tril, (case(_X), case(_X, 1), case(_X.reshape(3, 2, 2), -1), case(_X[:0])), **D),
+    Sample("triu", np.triu, (case(_X), case(_X, -1), case(_X.reshape(3, 2, 2), 1), case(_X[:0])), **D),
+    Sample("diag", np.diag, (case(_X), case(_X[0], 1), case(_X, -2), case(_X, 9)), **D),
+    Sample("diagflat", np.diagflat, (case(_X[:2, :2]), case(_X[0], -1)), **D),
+    Sample(
+        "vander",
+        np.vander,
+        (case(_X[0]), case(_X[0], 2), case(_X[0], 5, True), case(_X[0], 0)),
+        dtypes=FLOATS + COMPLEX,
+        tolerance=32,
+        differentiable=True,
+    ),
+    Sample("bartlett", np.bartlett, _LENGTHS, **F),
+    Sample("blackman", np.blackman, _LENGTHS, **F),
+    Sample("hamming", np.hamming, _LENGTHS, **F),
+    Sample("hanning", np.hanning, _LENGTHS, **F),
+    Sample("kaiser", np.kaiser, (case(7, 14.0), case(6, 0.5), case(1, 2.0), case(0, 1.0)), **F),
 ]

@@ -4,22 +4,29 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import FLOATS, Sample, case, grid
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
 
 _X = grid(-3, 3, 12).reshape(3, 4)
 _AT = np.array([[0, 2], [1, -1]])
-D: dict[str, Any] = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+D: dict[str, Any] = {
+    "dtypes": FLOATS + HALVES + COMPLEX,
+    "integers": (*INTEGERS, "uint16", "uint32", "uint64"),
+    "differentiable": True,
+}
 
 
 def _scatter(indices, values, shape):
-    result = np.zeros(shape)
+    result = np.zeros(shape, values.dtype)
     np.add.at(result, tuple(np.moveaxis(indices, -1, 0)), values)
     return result
 
 
-def _updated(x, indices, updates):
-    result = x.copy()
-    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+def _updated(x, indices, updates, reduction=None):
+    result, at = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
+    if reduction is None:
+        result[at] = updates
+    else:
+        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(result, at, updates)
     return result
 
 
@@ -56,7 +63,19 @@ SAMPLES = [
     Sample("slice", lambda x, s, n: x[s[0] : s[0] + n[0], s[1] : s[1] + n[1]], (case(_X, (1, 1), (2, 3)),), **D),
     Sample("slice_update", _block, (case(_X, (1, 0), _X[:2, :3]),), **D),
     Sample("scatter", _scatter, (case(np.array([[1], [1], [-1]]), _X, (5, 4)), case(_AT, _X[0, :2], (3, 4))), **D),
-    Sample("scatter_update", _updated, (case(_X, _AT, np.array([7.0, 8.0])),), **D),
+    Sample(
+        "scatter_update",
+        _updated,
+        (
+            case(_X, _AT, np.array([7.0, 8.0])),
+            case(_X, [[1], [-1]], _X[:2] * 2),
+            case(_X, np.array([[[0, 0], [0, 1]]]), np.array([[7.0, 8.0]])),
+            case(_X, _AT[:0], _X[0, :0]),
+            *(case(_X, [[1], [-1]], _X[:2], how) for how in ("add", "mul")),
+            *(case(_X, _AT[[0, 0, 1]], np.array([1.0, 2.0, 3.0]), how) for how in ("add", "mul")),
+        ),
+        **D,
+    ),
     Sample("diagonal", np.diagonal, (case(_X), case(_X, 1), case(_X.reshape(3, 2, 2), 0, 1, 2)), **D),
     Sample("tril_indices", np.tril_indices, (case(3), case(3, 1, 4)), dtypes=("float32",), result="int64"),
     Sample("triu_indices", np.triu_indices, (case(3), case(3, -1, 4)), dtypes=("float32",), result="int64"),
@@ -66,5 +85,21 @@ SAMPLES = [
         (case(np.array([0, 2, 3]), 3), case(np.array([[0, 1]]), 2, 0)),
         dtypes=("float32",),
         result="float32",
+    ),
+    Sample(
+        "select",
+        np.select,
+        (
+            case([_X > 1, _X > 0], [_X, -_X], 0),
+            case([_X[0] > 1], [_X], 2),
+        ),
+        **{**D, "dtypes": FLOATS + COMPLEX},
+    ),
+    Sample(
+        "unravel_index",
+        np.unravel_index,
+        (case(np.array([[0, 5], [7, 3]]), (2, 4)), case([1, 2], (3,)), case(3, (2, 1, 2))),
+        dtypes=("float32",),
+        result="int64",
     ),
 ]

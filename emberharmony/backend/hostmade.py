@@ -1,0 +1,116 @@
+"""Tensors made of a few numbers, ranges and windows: computed by NumPy in float64, so equal on every backend."""
+
+# ruff: noqa: D102  (the declarations have the docstrings)
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.promotion import check_fits
+
+_NUMBERS = (int, float, complex, np.generic)
+
+
+class HostMade:
+    """Is the common part of the creation ops; each backend says in `_placed` how a host array becomes a tensor."""
+
+    dtypes: Any
+    convert: Any
+    add: Any
+    subtract: Any
+    multiply: Any
+    divide: Any
+    power: Any
+    cast: Any
+    moveaxis: Any
+
+    def _placed(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
+        """Returns an array of float64 or int64 as a tensor; without a dtype in the default one of its kind."""
+        raise NotImplementedError
+
+    def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
+        if step == 0:
+            raise ArgumentError("step must not be 0")
+        low, high = (0, start) if stop is None else (start, stop)
+        array = np.arange(low, high, step)
+        if dtype is not None and array.size and array.dtype.kind in "iu":
+            for end in (array[0], array[-1]):
+                check_fits(int(end), self.dtypes.neutral[dtype])
+        return self._placed(array, dtype, device)
+
+    def linspace(
+        self,
+        start: Any,
+        stop: Any,
+        num: int = 50,
+        endpoint: bool = True,
+        retstep: bool = False,
+        dtype: Any = None,
+        axis: int = 0,
+        device: Any = None,
+    ) -> Any:
+        if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS):
+            array, step = np.linspace(start, stop, num, endpoint, True)
+            samples = self._placed(self._whole(array, dtype), dtype, device)
+            return (samples, self._placed(np.asarray(step), None, device)) if retstep else samples
+        first, last = self.convert(start), self.convert(stop)
+        span = self.subtract(last, first)
+        # Weights of both ends, not multiples of the step: so the last sample is `stop` itself.
+        weights = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
+        exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else None
+        part, rest = (self._placed(w, exact, device) for w in (weights, 1.0 - weights))
+        samples = self.add(self.multiply(rest, first), self.multiply(part, last))
+        samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
+        intervals = num - 1 if endpoint else num
+        return (samples, self.divide(span, intervals)) if retstep else samples
+
+    def logspace(
+        self,
+        start: Any,
+        stop: Any,
+        num: int = 50,
+        endpoint: bool = True,
+        base: Any = 10,
+        dtype: Any = None,
+        axis: int = 0,
+        device: Any = None,
+    ) -> Any:
+        if all(isinstance(x, _NUMBERS) for x in (start, stop, base)):
+            array = np.logspace(start, stop, num, endpoint, base)
+            return self._placed(self._whole(array, dtype), dtype, device)
+        samples = self.power(base, self.linspace(start, stop, num, endpoint, axis=axis, device=device))
+        return samples if dtype is None else self.cast(samples, dtype)
+
+    def geomspace(
+        self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
+    ) -> Any:
+        array = np.geomspace(start, stop, num, endpoint)
+        return self._placed(self._whole(array, dtype), dtype, device)
+
+    def bartlett(self, M: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._placed(np.bartlett(operator.index(M)), dtype, device)
+
+    def blackman(self, M: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._placed(np.blackman(operator.index(M)), dtype, device)
+
+    def hamming(self, M: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._placed(np.hamming(operator.index(M)), dtype, device)
+
+    def hanning(self, M: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._placed(np.hanning(operator.index(M)), dtype, device)
+
+    def kaiser(self, M: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
+        return self._placed(np.kaiser(operator.index(M), beta), dtype, device)
+
+    def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
+        if len(x.shape) != 1:
+            raise ShapeError(f"a vector is wanted, this tensor has shape {tuple(x.shape)}")
+        powers = np.arange(x.shape[0] if N is None else N)
+        return self.power(x.reshape(-1, 1), self._placed(powers if increasing else powers[::-1].copy(), None, None))
+
+    def _whole(self, array: np.ndarray, dtype: Any) -> np.ndarray:
+        """Returns samples rounded down where the dtype is an integer one, as NumPy does."""
+        whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
+        return np.floor(array) if whole else array

@@ -1,0 +1,77 @@
+"""Keys of `get_item`, worked out on the host: which axis each part of `x[key]` reads, and what is wrong with it."""
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.indices import checked, host_indices
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+
+MaskAxes = Callable[[Any], int | None]
+
+
+def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
+    """Yields the parts of a key, each with the first axis it reads and whether it is a mask; host parts are checked.
+
+    Integers come from 0 up; lists, tuples and NumPy arrays as arrays of int64 from 0 up or of booleans; None, Ellipsis
+    and slices as they are; a backend's own tensors unread.
+
+    Args:
+        key: what stands in the brackets.
+        shape: that of the tensor read.
+        mask_axes: returns the number of axes of a mask of the backend's own, -1 for its other tensors, None for others.
+
+    Raises: AxisError for too many indices; IndexOutOfBoundsError; ShapeError for a mask of another shape;
+    ArgumentError for a step of 0 or two ellipses; ArgumentTypeError for what is no index.
+    """
+    parts = [_host(part, mask_axes) for part in (key if isinstance(key, tuple) else (key,))]
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise ArgumentError("a key has at most one ellipsis")
+    masks = [_is_mask(part, mask_axes) for part in parts]
+    widths = [_width(part, mask) for part, mask in zip(parts, masks, strict=True)]
+    if sum(widths) > len(shape):
+        raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
+    axis = 0
+    for part, mask, width in zip(parts, masks, widths, strict=True):
+        if mask:
+            read = tuple(shape[axis : axis + width])
+            if tuple(part.shape) != read:
+                raise ShapeError(f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read} it reads")
+        elif isinstance(part, np.ndarray):
+            part = checked(part, shape[axis])
+        elif type(part) is int:
+            part = int(checked(np.asarray(part), shape[axis]))
+        yield part, axis, mask
+        axis += len(shape) - sum(widths) if part is Ellipsis else width
+
+
+def _host(part: Any, mask_axes: MaskAxes) -> Any:
+    if part is None or part is Ellipsis or isinstance(part, (bool, int)) or mask_axes(part) is not None:
+        return part
+    if isinstance(part, slice):
+        if part.step == 0:
+            raise ArgumentError("the step of a slice must not be 0")
+        return part
+    if isinstance(part, (list, tuple, np.ndarray, np.generic)):
+        array = np.asarray(part)
+        return array if array.dtype == bool else host_indices(array)
+    try:
+        return operator.index(part)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{part!r:.60} is no index: indices are integers, slices, masks or None") from error
+
+
+def _is_mask(part: Any, mask_axes: MaskAxes) -> bool:
+    if isinstance(part, np.ndarray):
+        return part.dtype == bool
+    axes = mask_axes(part)
+    return axes is not None and axes >= 0
+
+
+def _width(part: Any, mask: bool) -> int:
+    """Returns how many axes a part of a key reads."""
+    if mask:
+        return int(part.ndim)
+    return 0 if part is None or part is Ellipsis or isinstance(part, bool) else 1

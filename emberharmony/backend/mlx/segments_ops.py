@@ -1,0 +1,41 @@
+"""Groups of slices, on MLX."""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from emberharmony.backend.indices import check_segments, host_indices, neutral_element, segments
+from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.indices import integers, led_aside, written
+
+
+def _segment(reduction: str) -> Callable[..., mx.array]:
+    """Returns the op that reduces the slices of each segment."""
+
+    def segment(data: mx.array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> mx.array:
+        unread = isinstance(segment_ids, mx.array)
+        if unread and num_segments is not None:
+            check_segments(segment_ids.shape, data.shape)
+            ids = led_aside(segment_ids, num_segments)
+        else:
+            host = host_indices(np.asarray(integers(segment_ids)) if unread else segment_ids)
+            check_segments(host.shape, data.shape)
+            num_segments, unread = segments(host, num_segments), False
+            ids = mx.array(host)
+        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        half = data.dtype in (mx.float16, mx.bfloat16)
+        rows = mx.full((num_segments, *data.shape[1:]), mx.array(np.asarray(start), mx.float32 if half else data.dtype))
+        return written(rows, ids, data.astype(rows.dtype), reduction, unread).astype(data.dtype)
+
+    return segment
+
+
+class MLXSegmentsOps:
+    """Holds the ops of `ops/segments.py`."""
+
+    segment_sum = staticmethod(_segment("add"))
+    segment_prod = staticmethod(_segment("mul"))
+    segment_max = staticmethod(_segment("max"))
+    segment_min = staticmethod(_segment("min"))

@@ -1,0 +1,69 @@
+"""Indices and writes by index, on PyTorch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from emberharmony.backend.indices import checked, host_indices
+from emberharmony.backend.torch.dtypes import DTYPES, through_int64
+from emberharmony.core.errors import ArgumentTypeError
+
+REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+NARROW = {torch.bool: torch.uint8, torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Returns a function that moves elements and knows no wide unsigned dtypes: these are viewed as signed ones."""
+
+    def called(x: torch.Tensor, *args: Any) -> torch.Tensor:
+        signed = SIGNED.get(x.dtype)
+        return native(x, *args) if signed is None else native(x.view(signed), *args).view(x.dtype)
+
+    return called
+
+
+flip = through_signed(torch.flip)
+index_select = through_signed(torch.index_select)
+
+
+def integers(indices: Any, device: torch.device) -> torch.Tensor:
+    """Returns indices as an int64 tensor: uint8 would be taken for a mask, and few ops take the others.
+
+    Raises: ArgumentTypeError if they are no integers.
+    """
+    if not isinstance(indices, torch.Tensor):
+        return torch.from_numpy(np.array(host_indices(indices))).to(device)
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
+        raise ArgumentTypeError(f"indices are integers, not {DTYPES.neutral[indices.dtype]}")
+    return indices.to(torch.int64)
+
+
+def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
+    """Returns indices as an int64 tensor without negative ones; those known to the host are checked."""
+    if not isinstance(indices, torch.Tensor):
+        return torch.from_numpy(np.array(checked(host_indices(indices), length))).to(x.device)
+    where = integers(indices, x.device)
+    return torch.where(where < 0, where + length, where)
+
+
+def mask_axes(part: Any) -> int | None:
+    """Returns the number of axes of a mask, -1 for other tensors, None for all else."""
+    if not isinstance(part, torch.Tensor):
+        return None
+    return part.ndim if part.dtype is torch.bool else -1
+
+
+def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
+    """Returns rows, each combined with the updates at its index."""
+
+    def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+        places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+        return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
+
+    # Half precision is summed in single; booleans, as numbers.
+    wide = NARROW.get(rows.dtype, rows.dtype)
+    combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide), updates.to(wide))
+    return combined.to(rows.dtype)

@@ -1,0 +1,37 @@
+"""Groups of slices, on PyTorch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from emberharmony.backend.indices import check_segments, neutral_element, segments
+from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.backend.torch.indices import integers, reduced
+
+
+def _segment(reduction: str) -> Callable[..., torch.Tensor]:
+    """Returns the op that reduces the slices of each segment."""
+
+    def segment(
+        data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+    ) -> torch.Tensor:
+        known = not isinstance(segment_ids, torch.Tensor)
+        ids = integers(segment_ids, data.device)
+        check_segments(ids.shape, data.shape)
+        if known or num_segments is None or ids.device.type == "cpu":
+            num_segments = segments(ids.cpu().numpy(), num_segments)
+        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)
+        return reduced(rows, ids, data, reduction)
+
+    return segment
+
+
+class TorchSegmentsOps:
+    """Holds the ops of `ops/segments.py`."""
+
+    segment_sum = staticmethod(_segment("add"))
+    segment_prod = staticmethod(_segment("mul"))
+    segment_max = staticmethod(_segment("max"))
+    segment_min = staticmethod(_segment("min"))
