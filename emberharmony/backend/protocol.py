@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
-from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
 
 
@@ -90,6 +90,10 @@ class TensorBackend(Protocol):
 
     def argmin(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
         """Returns the index of the first smallest element along an axis, by default of the flattened `x`; NaN counts as it."""
+        ...
+
+    def argpartition(self, x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+        """Returns indices that put the kth smallest element in its place, no larger ones before it, no smaller ones after."""
         ...
 
     def argsort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -180,6 +184,10 @@ class TensorBackend(Protocol):
         """Returns the real cube root, of negative numbers too."""
         ...
 
+    def cdist(self, x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+        """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`."""
+        ...
+
     def ceil(self, x: TensorLike) -> Tensor:
         """Returns the smallest integer not below each element; integers stay what they are."""
         ...
@@ -192,12 +200,20 @@ class TensorBackend(Protocol):
         """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only."""
         ...
 
+    def cholesky_inverse(self, x: TensorLike, upper: bool = False) -> Tensor:
+        """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`."""
+        ...
+
     def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
         """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
         ...
 
     def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:
         """Returns tensors joined along an axis; with None all are flattened first."""
+        ...
+
+    def cond(self, x: TensorLike, p: float | Literal['fro', 'nuc'] | None = None) -> Tensor:
+        """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix."""
         ...
 
     def conj(self, x: TensorLike) -> Tensor:
@@ -229,7 +245,7 @@ class TensorBackend(Protocol):
         ...
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the vector product of vectors of three components along an axis."""
+        """Returns the vector product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
     def cummax(self, x: TensorLike, axis: int | None = None) -> Tensor:
@@ -313,7 +329,7 @@ class TensorBackend(Protocol):
         ...
 
     def eigvalsh(self, x: TensorLike) -> Tensor:
-        """Returns the eigenvalues of Hermitian matrices, ascending."""
+        """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half."""
         ...
 
     def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
@@ -544,6 +560,10 @@ class TensorBackend(Protocol):
         """Returns the imaginary part, of real tensors zeros."""
         ...
 
+    def in_top_k(self, targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
+        """Returns whether each target's prediction is among the k largest of its row; ties at the border count."""
+        ...
+
     def inner(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the sum of products over the last axes."""
         ...
@@ -605,7 +625,7 @@ class TensorBackend(Protocol):
         ...
 
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the Kronecker product of two matrices or vectors of as many axes."""
+        """Returns the Kronecker product; the one of fewer axes gets axes of length 1 in front."""
         ...
 
     def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
@@ -630,6 +650,10 @@ class TensorBackend(Protocol):
 
     def less_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 <= x2`."""
+        ...
+
+    def lexsort(self, keys: Tensors, axis: int = -1) -> Tensor:
+        """Returns the indices that sort along an axis by several keys of one shape, the last of them first."""
         ...
 
     def linalg_diagonal(self, x: TensorLike, offset: int = 0) -> Tensor:
@@ -677,7 +701,7 @@ class TensorBackend(Protocol):
         ...
 
     def logdet(self, x: TensorLike) -> Tensor:
-        """Returns the logarithm of the determinant of positive-definite matrices."""
+        """Returns the logarithm of the determinant of positive-definite matrices; it is real."""
         ...
 
     def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
@@ -705,7 +729,11 @@ class TensorBackend(Protocol):
         ...
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-        """Returns the x of least norm that minimises `norm(a @ x - b)`."""
+        """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side."""
+        ...
+
+    def lu_factor(self, x: TensorLike) -> LUResult:
+        """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U."""
         ...
 
     def matmul(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -720,8 +748,8 @@ class TensorBackend(Protocol):
         """Returns the n-th power of square matrices; negative ones of the inverse."""
         ...
 
-    def matrix_rank(self, x: TensorLike, rtol: float | None = None) -> Tensor:
-        """Returns the number of singular values above `rtol` times the largest (int64)."""
+    def matrix_rank(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
+        """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
@@ -770,6 +798,10 @@ class TensorBackend(Protocol):
 
     def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         """Returns `x` with axes moved to new places, the others keeping their order."""
+        ...
+
+    def multi_dot(self, arrays: Tensors) -> Tensor:
+        """Returns the product of several matrices, multiplied in the cheapest order; the first and last may be vectors."""
         ...
 
     def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
@@ -828,6 +860,10 @@ class TensorBackend(Protocol):
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
         ...
 
+    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-07) -> Tensor:
+        """Returns `x` divided by its norms over an axis, each at least `epsilon`."""
+        ...
+
     def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 != x2`; NaN differs from everything."""
         ...
@@ -856,8 +892,8 @@ class TensorBackend(Protocol):
         """Returns the q-th percentiles over axes, q from 0 to 100."""
         ...
 
-    def pinv(self, x: TensorLike, rtol: float | None = None) -> Tensor:
-        """Returns the Moore-Penrose inverse; singular values below `rtol` times the largest count as zero."""
+    def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
+        """Returns the Moore-Penrose inverse."""
         ...
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
@@ -1028,7 +1064,7 @@ class TensorBackend(Protocol):
         """Returns `x` with values written at indices, or combined with what stands there by a reduction."""
         ...
 
-    def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left') -> Tensor:
+    def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left', sorter: TensorLike | None = None) -> Tensor:
         """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
         ...
 
@@ -1188,8 +1224,8 @@ class TensorBackend(Protocol):
         """Returns the sum over axes; of no elements 0."""
         ...
 
-    def svd(self, x: TensorLike, full_matrices: bool = False) -> SVDResult:
-        """Returns the singular value decomposition `x = U @ diag(S) @ Vh`."""
+    def svd(self, x: TensorLike, full_matrices: bool = True) -> SVDResult:
+        """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`."""
         ...
 
     def svdvals(self, x: TensorLike) -> Tensor:
@@ -1224,7 +1260,7 @@ class TensorBackend(Protocol):
         """Returns `x - tanh(x)`."""
         ...
 
-    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
+    def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
         """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
         ...
 
@@ -1284,6 +1320,22 @@ class TensorBackend(Protocol):
         """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
         ...
 
+    def unique_all(self, x: TensorLike) -> UniqueAllResult:
+        """Returns the sorted unique elements, where each occurs first, which of them each element is, and how often."""
+        ...
+
+    def unique_counts(self, x: TensorLike) -> UniqueCountsResult:
+        """Returns the sorted unique elements and how often each occurs; every NaN is unique. Forces evaluation on MLX."""
+        ...
+
+    def unique_inverse(self, x: TensorLike) -> UniqueInverseResult:
+        """Returns the sorted unique elements and which of them each element is; every NaN is unique."""
+        ...
+
+    def unique_values(self, x: TensorLike) -> Tensor:
+        """Returns the sorted unique elements of the flattened `x`; every NaN is unique. Forces evaluation on MLX."""
+        ...
+
     def unravel_index(self, indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
         """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis."""
         ...
@@ -1305,7 +1357,7 @@ class TensorBackend(Protocol):
         ...
 
     def vecdot(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the sum of products along an axis, the elements of `x1` conjugated."""
+        """Returns the sum of products along an axis, the elements of `x1` conjugated; the other axes broadcast."""
         ...
 
     def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:

@@ -32,3 +32,36 @@ class SlogdetResult(NamedTuple):
 
     sign: Tensor
     logabsdet: Tensor
+
+
+class LUResult(NamedTuple):
+    """Holds L below and U on and above the diagonal `(..., M, N)`, and the row each row changed places with `(..., K)`.
+
+    The diagonal of L is 1 and not held; pivots count from 0 and are applied from the first to the last.
+    """
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class UniqueAllResult(NamedTuple):
+    """Holds unique elements, where each occurs first, which of them each element is, and how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """Holds unique elements and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """Holds unique elements and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor

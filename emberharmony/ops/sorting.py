@@ -1,14 +1,23 @@
 """Sorting, searching and sets.
 
-Sorts are stable and put NaN last. Indices are int64.
+Sorts are stable and put NaN last, descending ones too. One number sorts to itself. Indices are int64.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from emberharmony.core.types import Tensor, TensorLike, Tensors
+from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
+from emberharmony.ops.creation import arange, full
+from emberharmony.ops.indexing import nonzero, take, take_along_axis, where
+from emberharmony.ops.math import subtract
+from emberharmony.ops.reduction import any, cumsum, sum
+from emberharmony.ops.shape import concatenate, expand_dims, ravel, reshape, squeeze
 
 
 @op
@@ -34,6 +43,55 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
 
 
 @op
+def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
+    """Returns the indices that sort along an axis by several keys of one shape, the last of them first.
+
+    Raises: ShapeError without keys.
+
+    Example:
+        >>> ops.lexsort([[2, 1, 0], [5, 5, 4]]).tolist()
+        [2, 1, 0]
+    """
+    if not keys:
+        raise ShapeError("there is no key to sort by")
+    order = argsort(keys[0], axis)
+    for key in keys[1:]:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+@op
+def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+    """Returns indices that put the kth smallest element in its place, no larger ones before it, no smaller ones after.
+
+    In which order those stand is not promised.
+
+    Raises: IndexOutOfBoundsError for a place that the axis does not have.
+    """
+    length = math.prod(x.shape) if axis is None else x.shape[axis] if x.shape else 1
+    if not -length <= kth < length:
+        raise IndexOutOfBoundsError(f"kth={kth} is out of bounds for an axis of length {length}")
+    return argsort(x, axis)
+
+
+@op
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
+    """Returns whether each target's prediction is among the k largest of its row; ties at the border count.
+
+    Shape: targets (n,), predictions (n, classes). A target outside the classes, or predicted as NaN, is not.
+
+    Example:
+        >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
+        [True, False]
+    """
+    chosen = equal(arange(predictions.shape[-1]), expand_dims(targets, -1))
+    own = sum(where(chosen, predictions, 0), -1, True)
+    better = sum(greater(predictions, own), -1)
+    valid = logical_and(any(chosen, -1), logical_not(isnan(squeeze(own, -1))))
+    return logical_and(less(better, k), valid)
+
+
+@op
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Returns the k largest elements along the last axis, in descending order, and their indices.
 
@@ -47,10 +105,18 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
 
 
 @op
-def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: Literal["left", "right"] = "left") -> Tensor:
+def searchsorted(
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    side: Literal["left", "right"] = "left",
+    sorter: TensorLike | None = None,
+) -> Tensor:
     """Returns where values belong in a sorted vector: before its equal elements, or with "right" after.
 
-    Raises: ArgumentError for another side.
+    Args:
+        sorter: the indices that sort the vector, if it is not sorted.
+
+    Raises: ArgumentError for another side; ShapeError if the sequence is no vector.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
@@ -68,6 +134,66 @@ def unique(x: TensorLike) -> Tensor:
         [1, 3]
     """
     ...
+
+
+@op
+def unique_all(x: TensorLike) -> UniqueAllResult:
+    """Returns the sorted unique elements, where each occurs first, which of them each element is, and how often.
+
+    As the array API standard has it every NaN is unique. Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
+        [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    flat = ravel(x)
+    length = flat.shape[0]
+    order = argsort(flat)
+    ordered = take(flat, order)
+    new = not_equal(ordered[1:], ordered[:-1])
+    first = concatenate([full((min(length, 1),), True), new])
+    (starts,) = nonzero(first)
+    which = subtract(cumsum(first), 1)
+    inverse = reshape(take(which, argsort(order)), x.shape)
+    counts = subtract(concatenate([starts[1:], full((min(length, 1),), length)]), starts)
+    return UniqueAllResult(take(ordered, starts), take(order, starts), inverse, counts)
+
+
+@op
+def unique_counts(x: TensorLike) -> UniqueCountsResult:
+    """Returns the sorted unique elements and how often each occurs; every NaN is unique. Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
+        [[1, 3], [1, 2]]
+    """
+    found = unique_all(x)
+    return UniqueCountsResult(found.values, found.counts)
+
+
+@op
+def unique_inverse(x: TensorLike) -> UniqueInverseResult:
+    """Returns the sorted unique elements and which of them each element is; every NaN is unique.
+
+    Forces evaluation on MLX.
+
+    Example:
+        >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
+        [[1, 3], [1, 0, 1]]
+    """
+    found = unique_all(x)
+    return UniqueInverseResult(found.values, found.inverse_indices)
+
+
+@op
+def unique_values(x: TensorLike) -> Tensor:
+    """Returns the sorted unique elements of the flattened `x`; every NaN is unique. Forces evaluation on MLX.
+
+    Example:
+        >>> ops.unique_values([3, 1, 3]).tolist()
+        [1, 3]
+    """
+    return unique_all(x).values
 
 
 @op

@@ -3,42 +3,56 @@
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import side_of, top
+from emberharmony.backend.indices import checked, side_of, top
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.math_ops import is_float
+from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.promote import normalized
+from emberharmony.core.errors import ShapeError
+
+
+def _reversed(x: mx.array) -> mx.array:
+    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    return -x if is_float(x) or is_complex(x) else ~x
+
+
+def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
+    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    return (x.reshape(-1), 0) if axis is None else (x, normalized(axis, max(x.ndim, 1))[0])
+
+
+def _sortable(x: mx.array) -> mx.array:
+    """Returns booleans as integers, for no GPU sorts them."""
+    return x.astype(mx.uint8) if x.dtype == mx.bool_ else x
 
 
 def _argsort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    if x.ndim == 0:
-        return mx.array(0, mx.int64)
-    if not descending:
-        return mx.argsort(x, axis).astype(mx.int64)
-    order = _flip(mx.argsort(_flip(x, axis), axis), axis).astype(mx.int64)
-    order = x.shape[axis] - 1 - order
-    if not is_float(x):
-        return order
-    last = mx.take_along_axis(mx.isnan(x), order, axis)
-    return mx.take_along_axis(order, mx.argsort(last, axis), axis)
+    x, axis = _along(x, axis)
+    if not x.size or x.ndim == 0:
+        return mx.zeros(x.shape, mx.int64)
+    x = _sortable(x)
+    return mx.argsort(_reversed(x) if descending else x, axis).astype(mx.int64)
 
 
-def _flip(x: mx.array, axis: int) -> mx.array:
-    return mx.take(x, mx.arange(x.shape[axis] - 1, -1, -1), axis)
+def _sort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
+    x, axis = _along(x, axis)
+    if not x.size or x.ndim == 0:
+        return x
+    values = _sortable(x)
+    ordered = _reversed(mx.sort(_reversed(values), axis)) if descending else mx.sort(values, axis)
+    return ordered.astype(x.dtype)
+
+
+def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
+    if not ordered.size or not values.size:
+        return mx.zeros(values.shape, mx.int64)
+    return mx.searchsorted(ordered, values, side=side).astype(mx.int64)
 
 
 class MLXSortingOps:
     """Holds the ops of `ops/sorting.py`."""
 
     argsort = staticmethod(_argsort)
-
-    @staticmethod
-    def sort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
-        if x.ndim == 0:
-            return x
-        return mx.take_along_axis(x, _argsort(x, axis, True), axis) if descending else mx.sort(x, axis)
+    sort = staticmethod(_sort)
 
     @staticmethod
     def top_k(x: mx.array, k: int, sorted: bool = True) -> tuple[mx.array, mx.array]:
@@ -47,16 +61,21 @@ class MLXSortingOps:
         return mx.take_along_axis(x, order, -1), order
 
     @staticmethod
-    def searchsorted(sorted_sequence: mx.array, values: mx.array, side: str = "left") -> mx.array:
+    def searchsorted(
+        sorted_sequence: mx.array, values: mx.array, side: str = "left", sorter: mx.array | None = None
+    ) -> mx.array:
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
         a, b = promotion.common(sorted_sequence, values)
-        wider = mx.expand_dims(b, -1)
-        before = a < wider if side_of(side) == "left" else a <= wider
-        return mx.sum(before, -1).astype(mx.int64)
+        if sorter is not None:
+            # MLX checks no index by itself.
+            a = mx.take(a, mx.array(checked(np.asarray(sorter), a.size)))
+        return _search(a, b, side_of(side))
 
     @staticmethod
     def unique(x: mx.array) -> mx.array:
         # How many there are is known only to the host.
-        values = mx.sort(x.reshape(-1)) if x.size else x.reshape(-1)
+        values = _sort(x, None)
         host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
         new = np.ones(host.shape, bool)
         new[1:] = (host[1:] != host[:-1]) & ~((host[1:] != host[1:]) & (host[:-1] != host[:-1]))
@@ -65,5 +84,9 @@ class MLXSortingOps:
     @staticmethod
     def isin(x1: mx.array, x2: mx.array, invert: bool = False) -> mx.array:
         a, b = promotion.common(x1, x2)
-        found = mx.any(mx.expand_dims(a, -1) == b.reshape(-1), -1)
+        if not a.size or not b.size:
+            return mx.full(a.shape, invert)
+        ordered = _sort(b, None)
+        near = mx.minimum(_search(ordered, a, "left"), b.size - 1)
+        found = mx.take(ordered, near) == a
         return mx.logical_not(found) if invert else found

@@ -4,22 +4,34 @@ import numpy as np
 
 from emberharmony.backend.indices import side_of, top
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.core.errors import ShapeError
+
+
+def _sortable(x: np.ndarray) -> np.ndarray:
+    """Returns bfloat16 as float32: ml_dtypes sorts NaN anywhere."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+def _reversed(x: np.ndarray) -> np.ndarray:
+    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    return -x if x.dtype.kind in "fcV" else ~x
+
+
+def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
+    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    if axis is None:
+        return x.reshape(-1), 0
+    (axis,) = normalized(axis, max(x.ndim, 1))
+    return x, axis
 
 
 def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
+    x, axis = _along(x, axis)
     if x.ndim == 0:
         return np.zeros((), np.int64)
-    if not descending:
-        return np.argsort(x, axis, kind="stable")
-    # Reversed twice, equal elements keep their order; NaN would come first, so it is told apart.
-    order = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
-    order = x.shape[axis] - 1 - order
-    if x.dtype.kind not in "fcV":
-        return order
-    last = np.take_along_axis(np.isnan(x), order, axis)
-    return np.take_along_axis(order, np.argsort(last, axis, kind="stable"), axis)
+    x = _sortable(x)
+    return np.argsort(_reversed(x) if descending else x, axis, kind="stable")
 
 
 class NumpySortingOps:
@@ -29,13 +41,12 @@ class NumpySortingOps:
 
     @staticmethod
     def sort(x: np.ndarray, axis: int | None = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
+        x, axis = _along(x, axis)
         if x.ndim == 0:
             return x
-        if descending:
-            return np.take_along_axis(x, _argsort(x, axis, True), axis)
-        return np.sort(x, axis)
+        wide = _sortable(x)
+        ordered = _reversed(np.sort(_reversed(wide), axis)) if descending else np.sort(wide, axis)
+        return ordered.astype(x.dtype, copy=False)
 
     @staticmethod
     def top_k(x: np.ndarray, k: int, sorted: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -44,13 +55,17 @@ class NumpySortingOps:
         return np.take_along_axis(x, order, -1), order
 
     @staticmethod
-    def searchsorted(sorted_sequence: np.ndarray, values: np.ndarray, side: str = "left") -> np.ndarray:
-        a, b = promotion.common(sorted_sequence, values)
-        return np.searchsorted(a, b, side_of(side))  # type: ignore[call-overload]
+    def searchsorted(
+        sorted_sequence: np.ndarray, values: np.ndarray, side: str = "left", sorter: np.ndarray | None = None
+    ) -> np.ndarray:
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
+        a, b = (_sortable(x) for x in promotion.common(sorted_sequence, values))
+        return np.searchsorted(a, b, side_of(side), sorter)  # type: ignore[call-overload]
 
     @staticmethod
     def unique(x: np.ndarray) -> np.ndarray:
-        return np.unique(x)
+        return np.unique(_sortable(x)).astype(x.dtype, copy=False)
 
     @staticmethod
     def isin(x1: np.ndarray, x2: np.ndarray, invert: bool = False) -> np.ndarray:

@@ -3,21 +3,25 @@
 import torch
 
 from emberharmony.backend.indices import side_of, top
-from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.torch.dtypes import orderable, promotion, restored
+from emberharmony.core.errors import ShapeError
+
+
+def _reversed(x: torch.Tensor) -> torch.Tensor:
+    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    return -x if x.dtype.is_floating_point else ~x
+
+
+def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
+    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    return (x.reshape(-1), 0) if axis is None else (x, normalized(axis, max(x.ndim, 1))[0])
 
 
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    order = torch.argsort(x, dim=axis, descending=descending, stable=True)
-    if not descending or not x.dtype.is_floating_point:
-        return order
-    last = torch.take_along_dim(torch.isnan(x), order, axis) if x.ndim else torch.isnan(x)
-    return (
-        torch.take_along_dim(order, torch.argsort(last.to(torch.uint8), dim=axis, stable=True), axis)
-        if x.ndim
-        else order
-    )
+    x, axis = _along(x, axis)
+    values = _reversed(orderable(x)) if descending else x
+    return torch.argsort(values, dim=axis, stable=True)
 
 
 class TorchSortingOps:
@@ -27,22 +31,34 @@ class TorchSortingOps:
 
     @staticmethod
     def sort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
-        if axis is None:
-            x, axis = x.reshape(-1), 0
-        if not descending or x.ndim == 0:
+        x, axis = _along(x, axis)
+        if not descending:
             return torch.sort(x, dim=axis, stable=True).values
-        return torch.take_along_dim(x, _argsort(x, axis, True), axis)
+        ordered = torch.sort(_reversed(orderable(x)), dim=axis, stable=True).values
+        return restored(_reversed(ordered), x.dtype)
 
     @staticmethod
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
         top(x.shape, k)
         order = _argsort(x, -1, True)[..., :k]
-        return torch.take_along_dim(x, order, -1), order
+        return restored(torch.take_along_dim(orderable(x), order, -1), x.dtype), order
 
     @staticmethod
-    def searchsorted(sorted_sequence: torch.Tensor, values: torch.Tensor, side: str = "left") -> torch.Tensor:
-        a, b = promotion.common(sorted_sequence, values)
-        return torch.searchsorted(a.contiguous(), b.contiguous(), side=side_of(side))
+    def searchsorted(
+        sorted_sequence: torch.Tensor, values: torch.Tensor, side: str = "left", sorter: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
+        a, b = (orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
+        if sorter is not None:
+            a = a[sorter.to(torch.int64)]
+        if not a.dtype.is_floating_point:
+            return torch.searchsorted(a, b, side=side_of(side))
+        # PyTorch compares with NaN as if that were neither above nor below.
+        nan = torch.isnan(a)
+        numbers = a.numel() - torch.sum(nan)
+        found = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
+        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), found)
 
     @staticmethod
     def unique(x: torch.Tensor) -> torch.Tensor:
@@ -54,7 +70,5 @@ class TorchSortingOps:
 
     @staticmethod
     def isin(x1: torch.Tensor, x2: torch.Tensor, invert: bool = False) -> torch.Tensor:
-        a, b = promotion.common(x1, x2)
-        if a.dtype is torch.bool:
-            a, b = a.to(torch.uint8), b.to(torch.uint8)
+        a, b = (orderable(x) for x in promotion.common(x1, x2))
         return torch.isin(a, b, invert=invert)

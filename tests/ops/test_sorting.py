@@ -1,0 +1,108 @@
+"""What the rows cannot say of sorting: stability, wide integers, large sets, errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+EXTREMES: list[tuple[str, list[int]]] = [
+    ("int8", [5, -128, 127, 0]),
+    ("int64", [5, -(2**63), 2**63 - 1, 0]),
+    ("uint8", [5, 255, 0]),
+    ("uint16", [5, 2**16 - 1, 0]),
+    ("uint32", [5, 2**32 - 1, 0]),
+    ("uint64", [5, 2**64 - 1, 2**63, 0]),
+    ("bool", [1, 0, 1]),
+]
+
+
+def host(x: Any) -> list[Any]:
+    values: list[Any] = ops.to_numpy(x).tolist()
+    return values
+
+
+@pytest.mark.parametrize(("dtype", "values"), EXTREMES)
+def test_the_extremes_of_integers_sort_both_ways(dtype: str, values: list[int], backend: str) -> None:
+    x = ops.convert_to_tensor(np.array(values, dtype))
+    assert host(ops.sort(x)) == sorted(values)
+    assert host(ops.sort(x, descending=True)) == sorted(values, reverse=True)
+    assert host(ops.top_k(x, 2)[0]) == sorted(values, reverse=True)[:2]
+    assert ops.dtype(ops.sort(x, descending=True)) == dtype
+    assert host(ops.searchsorted(ops.sort(x), x)) == [sorted(values).index(v) for v in values]
+    assert host(ops.isin(x, x[:1])) == [v == values[0] for v in values]
+
+
+@given(st.lists(st.integers(0, 3), max_size=40))
+def test_equal_elements_keep_their_order(values: list[int]) -> None:
+    for descending in (False, True):
+        wanted = sorted(range(len(values)), key=lambda i: -values[i] if descending else values[i])
+        for dtype in ("int32", "float32", "bfloat16"):
+            x = ops.cast(np.array(values, np.int32), dtype)
+            assert host(ops.argsort(x, descending=descending)) == wanted
+
+
+def test_large_sorts_are_stable(backend: str) -> None:
+    values = np.random.default_rng(0).integers(0, 5, 5000).astype(np.float32)
+    assert np.array_equal(ops.to_numpy(ops.argsort(values)), np.argsort(values, kind="stable"))
+    assert np.array_equal(ops.to_numpy(ops.top_k(values, 9)[1]), np.argsort(-values, kind="stable")[:9])
+
+
+def test_large_sets_are_compared_without_a_table_of_pairs(backend: str) -> None:
+    x = np.arange(200_000, dtype=np.int64)
+    assert int(ops.sum(ops.isin(x, x[::2]))) == 100_000
+    assert int(ops.sum(ops.searchsorted(x, x[:10] + 100_000))) == sum(range(100_000, 100_010))
+
+
+def test_bfloat16_puts_nan_last(backend: str) -> None:
+    x = ops.cast([3.0, float("nan"), 1.0, float("-inf"), 2.0], "bfloat16")
+    assert host(ops.cast(ops.sort(x), "float32"))[:4] == [float("-inf"), 1.0, 2.0, 3.0]
+    assert host(ops.argsort(x)) == [3, 2, 4, 0, 1]
+    assert host(ops.argsort(x, descending=True)) == [0, 4, 2, 3, 1]
+
+
+def test_argpartition_parts(backend: str) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)
+    parts = np.take_along_axis(x, ops.to_numpy(ops.argpartition(x, 7)), -1)
+    assert (parts[:, :7].max(-1) <= parts[:, 7]).all()
+    assert (parts[:, 8:].min(-1) >= parts[:, 7]).all()
+
+
+def test_a_nan_or_foreign_target_is_not_in_the_top(backend: str) -> None:
+    predictions = [[0.1, float("nan")], [0.1, 0.9], [0.9, 0.1]]
+    assert host(ops.in_top_k([1, 5, 0], predictions, 2)) == [False, False, True]
+
+
+def test_unique_keeps_one_nan_and_the_standard_all(backend: str) -> None:
+    x = [float("nan"), 1.0, float("nan")]
+    assert len(host(ops.unique(x))) == 2
+    assert host(ops.unique_counts(x).counts) == [1, 1, 1]
+
+
+@given(st.lists(st.integers(-3, 3), max_size=30))
+def test_unique_all_tells_how_to_rebuild(values: list[int]) -> None:
+    x = np.array(values, np.int64)
+    found = ops.unique_all(x)
+    assert host(ops.take(found.values, found.inverse_indices)) == values
+    assert host(ops.take(x, found.indices)) == host(found.values) == sorted(set(values))
+
+
+def test_errors(backend: str) -> None:
+    with pytest.raises(errors.AxisError, match="sort"):
+        ops.sort([1.0], axis=1)
+    with pytest.raises(errors.AxisError, match="sort"):
+        ops.sort(1.0, axis=1)
+    with pytest.raises(errors.ShapeError, match="top_k"):
+        ops.top_k([1.0, 2.0], 3)
+    with pytest.raises(errors.ShapeError, match="searchsorted"):
+        ops.searchsorted([[1.0, 2.0]], [1.0])
+    with pytest.raises(errors.ArgumentError, match="searchsorted"):
+        ops.searchsorted([1.0, 2.0], [1.0], "middle")  # type: ignore[arg-type]
+    with pytest.raises(errors.IndexOutOfBoundsError, match="argpartition"):
+        ops.argpartition([1.0, 2.0], 2)
+    with pytest.raises(errors.ShapeError, match="lexsort"):
+        ops.lexsort([])
