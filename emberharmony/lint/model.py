@@ -35,6 +35,10 @@ class Inference(Protocol):
         """Return whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
         ...
 
+    def explain(self, line: int) -> Iterator[str]:
+        """Yield, for each expression on a line, what it is held to be and why (`--explain-inference`)."""
+        ...
+
 
 class NoInference:
     """Knows nothing; used where no dataflow is wanted."""
@@ -46,6 +50,10 @@ class NoInference:
     def is_other(self, node: ast.expr) -> bool:
         """Return False."""
         return False
+
+    def explain(self, line: int) -> Iterator[str]:
+        """Yield nothing."""
+        yield from ()
 
 
 class Safety(StrEnum):

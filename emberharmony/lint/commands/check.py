@@ -1,0 +1,178 @@
+"""`emberlint check`: find, and say so."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from emberharmony.lint import baseline as accepted
+from emberharmony.lint.changed import changed_lines, is_changed
+from emberharmony.lint.check import source_file
+from emberharmony.lint.commands import options
+from emberharmony.lint.discover import relative
+from emberharmony.lint.engine import Report, check_texts, default_jobs, read_text
+from emberharmony.lint.engine import check as check_files
+from emberharmony.lint.errors import UsageError
+from emberharmony.lint.model import Finding
+from emberharmony.lint.registry import all_rules
+from emberharmony.lint.repair import repair_file, repair_text
+from emberharmony.lint.reporters import REPORTERS
+from emberharmony.lint.reporters.text import details, line
+from emberharmony.lint.settings import Settings
+
+STDIN = Path("-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line said."""
+
+    paths: tuple[Path, ...]
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    min_tier: str | None
+    groups: tuple[str, ...]
+    form: str
+    stdin_filename: Path | None
+    baseline: Path | None
+    baseline_update: bool = False
+    diff_base: str | None
+    statistics: bool
+    show_settings: bool = False
+    explain_inference: str | None
+    fix: bool = True  # `emberlint fix` has no such switch
+    unsafe_fixes: bool
+    diff: bool
+    exit_zero: bool
+    jobs: int | None
+    no_cache: bool
+    verbose: bool
+
+
+@click.command()
+@options.selection
+@click.option("--format", "form", type=click.Choice([*REPORTERS]), default="text", help="Form of the report.")
+@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The path that `-` stands for.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="File of accepted findings.")
+@click.option("--baseline-update", is_flag=True, help="Drop what the baseline no longer needs; write it if missing.")
+@click.option("--diff-base", metavar="REF", help="Only findings on lines that differ from a commit.")
+@click.option("--statistics", is_flag=True, help="Count the findings by rule.")
+@click.option("--show-settings", is_flag=True, help="Print the settings and stop.")
+@click.option("--explain-inference", metavar="FILE:LINE", help="Say what is a tensor on a line, and why.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and report the rest.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also repair what may change a value's type, dtype or place.")
+@click.option("--diff", is_flag=True, help="Print the repairs and write nothing.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 though there are findings.")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes; as many as there are cores.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="Add the evidence and what to do.")
+@click.pass_context
+def check(ctx: click.Context, /, **given: Any) -> None:
+    """Check files and folders; `-` is standard input."""
+    asked = Options(**given)
+    if asked.explain_inference is not None:
+        _explain(asked.explain_inference)
+        return
+    places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
+    settings = options.settings_for(places, asked.min_tier)
+    if asked.show_settings:
+        click.echo(_settings_text(settings))
+        return
+    codes = options.codes_for(settings, asked.select, asked.ignore, asked.groups)
+    if asked.diff or asked.fix or asked.unsafe_fixes:
+        would_change = _repair(asked, places, settings, codes)
+        if asked.diff or STDIN in asked.paths:
+            ctx.exit(1 if would_change and not asked.exit_zero else 0)
+    report = _check(asked, places, settings, codes)
+    findings = _accept(report, settings, codes, asked)
+    if asked.diff_base is not None:
+        changed = changed_lines(settings.root, asked.diff_base)
+        findings = [one for one in findings if is_changed(one, changed)]
+    findings = [options.at_hand(one, settings) for one in findings]
+    _print(findings, len(report.paths), asked)
+    ctx.exit(1 if findings and not asked.exit_zero else 0)
+
+
+def _check(asked: Options, places: Sequence[Path], settings: Settings, codes: frozenset[str]) -> Report:
+    if STDIN not in asked.paths:
+        files = options.files_for(places, settings)
+        return check_files(files, settings, codes, asked.jobs or default_jobs(), not asked.no_cache)
+    if len(asked.paths) > 1:
+        raise UsageError("`-` stands alone")
+    return check_texts({relative(places[0], settings.root): options.read_stdin()}, settings, codes)
+
+
+def _repair(asked: Options, places: Sequence[Path], settings: Settings, codes: frozenset[str]) -> bool:
+    """Repair, or with --diff show it; return whether anything changes."""
+    if STDIN in asked.paths:
+        known = relative(places[0], settings.root)
+        results = {known: repair_text(known, options.read_stdin(), settings, codes, asked.unsafe_fixes)}
+        if not asked.diff:
+            click.echo(results[known].after, nl=False)
+    else:
+        files = options.files_for(places, settings)
+        results = {
+            path: repair_file(path, file, settings, codes, asked.unsafe_fixes, write=not asked.diff)
+            for path, file in files.items()
+        }
+    for path, result in results.items():
+        if asked.diff:
+            click.echo("".join(result.diff(options.shown(path, settings))), nl=False)
+        for finding, reason in result.refused if asked.verbose else ():
+            click.echo(f"{line(options.at_hand(finding, settings))}: not repaired: {reason}", err=True)
+    return any(result.after != result.before for result in results.values())
+
+
+def _accept(report: Report, settings: Settings, codes: frozenset[str], asked: Options) -> list[Finding]:
+    file = asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
+    if file is None:
+        if asked.baseline_update:
+            raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")
+        return report.findings
+    checked = frozenset(report.paths)
+    if asked.baseline_update:
+        accepted.shrink(file, report.findings, checked)
+    findings, left = accepted.apply(report.findings, accepted.read(file))
+    judged = Counter({entry: count for entry, count in left.items() if entry.code in codes})
+    if "EMB905" in codes:
+        findings += accepted.stale(file, relative(file, settings.root), judged, checked)
+    return findings
+
+
+def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
+    quiet = asked.form != "text"
+    if asked.verbose and not quiet:
+        for finding in findings:
+            click.echo("\n".join((line(finding), *details(finding))))
+    else:
+        for text in REPORTERS[asked.form](findings):
+            click.echo(text)
+    if asked.statistics:
+        for code, count in Counter(one.code for one in findings).most_common():
+            click.echo(f"{count:6} {code} {all_rules()[code].name}", err=quiet)
+    if not quiet:
+        counted = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}" if findings else "no findings"
+        click.echo(f"{counted} in {files} file{'' if files == 1 else 's'}", err=True)
+
+
+def _explain(place: str) -> None:
+    name, _, number = place.rpartition(":")
+    if not name or not number.isdigit():
+        raise UsageError(f"--explain-inference: expected FILE:LINE, got {place!r}")
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"no such file: {path}")
+    settings = options.settings_for([path])
+    file = source_file(relative(path, settings.root), read_text(path.read_bytes()), settings)
+    for text in file.inference.explain(int(number)):
+        click.echo(text)
+
+
+def _settings_text(settings: Settings) -> str:
+    data = asdict(settings)
+    data["min_tier"] = settings.min_tier.name if settings.min_tier else None
+    return json.dumps({key.replace("_", "-"): value for key, value in data.items()}, indent=2, default=str)

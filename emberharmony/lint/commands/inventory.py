@@ -1,0 +1,60 @@
+"""`emberlint inventory`: what adopting the namespace would take."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from emberharmony.lint.check import source_file
+from emberharmony.lint.commands import options
+from emberharmony.lint.engine import read_text
+from emberharmony.lint.inventory import Inventory, take
+from emberharmony.lint.model import SourceFile
+from emberharmony.lint.settings import Settings
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+def inventory(paths: tuple[Path, ...], form: str) -> None:
+    """List every native name used, how often, and the op that replaces it."""
+    settings = options.settings_for(paths)
+    # Backends and tests, too: whoever counts wants to see all of it.
+    everywhere = settings.with_(roles=(("**", "frontend"),))
+    result = take(_parsed(paths, everywhere))
+    click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
+
+
+def _parsed(paths: Sequence[Path], settings: Settings) -> Iterator[SourceFile]:
+    for path, file in options.files_for(paths, settings).items():
+        try:
+            yield source_file(path, read_text(file.read_bytes()), settings)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            click.echo(f"{options.shown(path, settings)}: left out: {error}", err=True)
+
+
+def _text(result: Inventory) -> Iterator[str]:
+    for name, count, replacement, first in result.rows():
+        op = "-" if replacement is None else f"ops.{replacement.op}"
+        how = "" if replacement is None else "rename" if replacement.is_rename else "other arguments"
+        yield f"{count:6}  {name:40}  {op:32}  {how:16}  {first}"
+    total = sum(result.counts.values())
+    parts = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
+    imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"
+    yield f"{total} native uses of {len(result.counts)} names in {result.files} files: {parts}; imports: {imports}"
+
+
+def _json(result: Inventory) -> str:
+    uses = [
+        {
+            "native": name,
+            "count": count,
+            "op": replacement and replacement.op,
+            "rename": bool(replacement and replacement.is_rename),
+            "first": first,
+        }
+        for name, count, replacement, first in result.rows()
+    ]
+    document = {"version": 1, "files": result.files, "imports": result.imports, "totals": result.totals(), "uses": uses}
+    return json.dumps(document, indent=2)

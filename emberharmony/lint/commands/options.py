@@ -1,0 +1,71 @@
+"""Options that several subcommands share, and what they come to."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from emberharmony.lint.configuration import find_root, load
+from emberharmony.lint.discover import discover, relative
+from emberharmony.lint.model import Finding
+from emberharmony.lint.registry import GROUPS, chosen
+from emberharmony.lint.settings import Settings
+from emberharmony.lint.tiers import Tier
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def selection(function: FunctionT) -> FunctionT:
+    """Add PATHS and the options that choose rules."""
+    for group, codes in [*GROUPS.items()][::-1]:
+        flag = click.option(
+            f"--{group}-only", "groups", flag_value=group, multiple=True, help=f"Only {', '.join(codes)}."
+        )
+        function = flag(function)
+    function = click.option("--min-tier", type=click.Choice([*Tier.__members__]), help="Least evidence.")(function)
+    function = click.option("--ignore", multiple=True, help="Codes, names or prefixes to leave out.")(function)
+    function = click.option("--select", multiple=True, help="Codes, names or prefixes; commas allowed.")(function)
+    return click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))(function)
+
+
+def words(given: Iterable[str]) -> list[str]:
+    """Return the words of an option that may be repeated or hold commas."""
+    return [word.strip() for one in given for word in one.split(",") if word.strip()]
+
+
+def settings_for(paths: Sequence[Path], min_tier: str | None = None) -> Settings:
+    """Return the settings of the project that the paths lie in."""
+    settings = load(find_root(paths or [Path.cwd()]))
+    return settings if min_tier is None else settings.with_(min_tier=Tier[min_tier])
+
+
+def codes_for(
+    settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]
+) -> frozenset[str]:
+    """Return the codes to report: options win over the configuration."""
+    wanted = [*words(select), *(code for group in groups for code in GROUPS[group])]
+    return chosen(wanted or settings.select, [*settings.ignore, *words(ignore)])
+
+
+def files_for(paths: Sequence[Path], settings: Settings) -> dict[str, Path]:
+    """Return the files below the paths, the current folder where there are none."""
+    return discover(paths or [Path.cwd()], settings)
+
+
+def shown(path: str, settings: Settings) -> str:
+    """Return a path of the project as seen from the current folder."""
+    seen = relative(settings.root / path, Path.cwd())
+    return str(settings.root / path) if seen.startswith("../") else seen
+
+
+def at_hand(finding: Finding, settings: Settings) -> Finding:
+    """Return a finding with its path as seen from the current folder."""
+    return replace(finding, path=shown(finding.path, settings))
+
+
+def read_stdin() -> str:
+    """Return standard input as text."""
+    return sys.stdin.buffer.read().decode("utf-8-sig").replace("\r\n", "\n")

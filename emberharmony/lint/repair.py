@@ -1,0 +1,73 @@
+"""Applies fixes to files until nothing more can be repaired."""
+
+import difflib
+import os
+import shutil
+import tempfile
+import tokenize
+from collections.abc import Iterator
+from importlib import import_module
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import NamedTuple
+
+from emberharmony.lint.check import source_file
+from emberharmony.lint.engine import check_texts
+from emberharmony.lint.model import Finding
+from emberharmony.lint.settings import Settings
+
+ROUNDS = 8  # a repair may lay bare another; none goes deeper than expressions are nested in practice
+
+
+class Repaired(NamedTuple):
+    """A file before and after, and what was refused with the reason."""
+
+    before: str
+    after: str
+    refused: tuple[tuple[Finding, str], ...] = ()
+
+    def diff(self, path: str) -> Iterator[str]:
+        """Yield the lines of a unified diff."""
+        old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        yield from difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+
+
+def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
+    """Return a text with its findings repaired."""
+    fix = import_module("emberharmony.lint.fixes").fix  # not at the top: it needs libcst, which a check does not
+    before = text
+    refused: tuple[tuple[Finding, str], ...] = ()
+    for _ in range(ROUNDS):
+        findings = [one for one in check_texts({path: text}, settings, codes).findings if one.fix is not None]
+        if not findings:
+            break
+        result = fix(source_file(path, text, settings), findings, unsafe=unsafe)
+        refused = result.refused
+        if result.text == text:
+            break
+        text = result.text
+    return Repaired(before, text, refused)
+
+
+def repair_file(
+    path: str, file: Path, settings: Settings, codes: frozenset[str], unsafe: bool, write: bool
+) -> Repaired:
+    """Repair a file on disk, atomically, keeping its encoding, line ends and mode."""
+    content = file.read_bytes()
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
+        text = TextIOWrapper(BytesIO(content), encoding, newline="").read()
+    except (SyntaxError, UnicodeDecodeError):
+        return Repaired("", "")  # the check that follows reports it
+    result = repair_text(path, text, settings, codes, unsafe)
+    if write and result.after != result.before:
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding=encoding, newline="") as stream:
+                stream.write(result.after)
+            shutil.copymode(file, name)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    return result

@@ -1,0 +1,24 @@
+"""Lines for people and editors: `path:line:column: CODE name: message`."""
+
+from collections.abc import Iterator, Sequence
+
+from emberharmony.lint.model import Finding
+
+
+def report(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a line for each finding."""
+    for finding in findings:
+        yield line(finding)
+
+
+def line(finding: Finding) -> str:
+    """Return the line of one finding."""
+    return f"{finding.path}:{finding.line}:{finding.column}: {finding.code} {finding.name}: {finding.message}"
+
+
+def details(finding: Finding) -> Iterator[str]:
+    """Yield what `--verbose` adds: the evidence, and what to do."""
+    if finding.reason:
+        yield f"    because {finding.reason} (tier {finding.tier.name})"
+    if finding.fix is not None:
+        yield f"    {finding.fix.safety.value} fix: {finding.fix.title}"
