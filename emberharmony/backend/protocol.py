@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
@@ -26,6 +26,14 @@ class TensorBackend(Protocol):
 
     def absolute(self, x: TensorLike) -> Tensor:
         """Returns the absolute value, of a complex number the modulus as a real one."""
+        ...
+
+    def adaptive_average_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+        """Returns the means of windows so wide that there are `output_size` of them along each spatial axis."""
+        ...
+
+    def adaptive_max_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+        """Returns the largest elements of the windows of `adaptive_average_pool`."""
         ...
 
     def add(self, x1: Operand, x2: Operand) -> Tensor:
@@ -114,6 +122,10 @@ class TensorBackend(Protocol):
 
     def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None) -> Tensor:
         """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
+        ...
+
+    def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+        """Returns the mean of each window; windows lie side by side unless `strides` says otherwise."""
         ...
 
     def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -220,6 +232,14 @@ class TensorBackend(Protocol):
         """Returns the complex conjugate; real tensors are returned as they are."""
         ...
 
+    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+        """Returns the cross-correlation of tensors with a kernel over any number of spatial axes."""
+        ...
+
+    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', output_padding: int | Sequence[int] | None = None, data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+        """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
+        ...
+
     def convert_to_tensor(self, x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are."""
         ...
@@ -276,6 +296,14 @@ class TensorBackend(Protocol):
         """Returns degrees as radians."""
         ...
 
+    def depth_to_space(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
+        """Returns images with channels moved out into blocks of pixels; undoes `space_to_depth`."""
+        ...
+
+    def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+        """Returns the convolution of each channel with kernels of its own."""
+        ...
+
     def det(self, x: TensorLike) -> Tensor:
         """Returns the determinant."""
         ...
@@ -310,6 +338,14 @@ class TensorBackend(Protocol):
 
     def dropout(self, x: TensorLike, rate: float, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
+        ...
+
+    def dsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` cut along its third axis; see `split`."""
+        ...
+
+    def dstack(self, xs: Tensors) -> Tensor:
+        """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1)."""
         ...
 
     def dtype(self, x: TensorLike) -> DType:
@@ -384,6 +420,10 @@ class TensorBackend(Protocol):
         """Returns `exp(x) - 1`, exact near zero."""
         ...
 
+    def extract_sequences(self, x: TensorLike, sequence_length: int, sequence_stride: int) -> Tensor:
+        """Returns the windows of the last axis."""
+        ...
+
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an (N, M) matrix with ones on its k-th diagonal and zeros elsewhere."""
         ...
@@ -420,6 +460,14 @@ class TensorBackend(Protocol):
         """Returns `x` in reverse order along axes, by default all."""
         ...
 
+    def fliplr(self, x: TensorLike) -> Tensor:
+        """Returns `x` in reverse order along its second axis."""
+        ...
+
+    def flipud(self, x: TensorLike) -> Tensor:
+        """Returns `x` in reverse order along its first axis."""
+        ...
+
     def floor(self, x: TensorLike) -> Tensor:
         """Returns the largest integer not above each element; integers stay what they are."""
         ...
@@ -438,6 +486,10 @@ class TensorBackend(Protocol):
 
     def fmod(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
+        ...
+
+    def fold(self, x: TensorLike, output_size: Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
+        """Returns the tensor in which columns of windows are summed where they lie: the adjoint of `unfold`."""
         ...
 
     def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -518,6 +570,10 @@ class TensorBackend(Protocol):
 
     def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
         """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
+        ...
+
+    def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` cut along its second axis, a vector along its first; see `split`."""
         ...
 
     def hstack(self, xs: Tensors) -> Tensor:
@@ -758,6 +814,10 @@ class TensorBackend(Protocol):
 
     def max(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
         """Returns the largest element over axes."""
+        ...
+
+    def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+        """Returns the largest element of each window; windows lie side by side unless `strides` says otherwise."""
         ...
 
     def maximum(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1004,6 +1064,10 @@ class TensorBackend(Protocol):
         """Returns the real part; real tensors are returned as they are."""
         ...
 
+    def rearrange(self, x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
+        """Returns `x` with axes named, split, permuted and joined by a pattern, as in "b (h w) c -> b c h w"."""
+        ...
+
     def reciprocal(self, x: TensorLike) -> Tensor:
         """Returns `1 / x`; integers take the default float."""
         ...
@@ -1016,11 +1080,11 @@ class TensorBackend(Protocol):
         """Returns `min(max(x, 0), 6)`."""
         ...
 
-    def repeat(self, x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    def repeat(self, x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
         """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
         ...
 
-    def reshape(self, x: TensorLike, newshape: Shape) -> Tensor:
+    def reshape(self, x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
         """Returns the same elements in another shape; one length may be -1, which is then inferred."""
         ...
 
@@ -1090,6 +1154,10 @@ class TensorBackend(Protocol):
 
     def selu(self, x: TensorLike) -> Tensor:
         """Returns the scaled `elu` that keeps mean and variance."""
+        ...
+
+    def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+        """Returns a depthwise convolution followed by one over the channels alone, whose kernel has size 1."""
         ...
 
     def set_default_device(self, device: DeviceLike | None) -> None:
@@ -1170,6 +1238,10 @@ class TensorBackend(Protocol):
 
     def sort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
         """Returns the elements in order along an axis; with None of the flattened `x`."""
+        ...
+
+    def space_to_depth(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
+        """Returns images with each block of pixels moved into the channels."""
         ...
 
     def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
@@ -1316,6 +1388,10 @@ class TensorBackend(Protocol):
         """Returns each element rounded towards zero; integers stay what they are."""
         ...
 
+    def unfold(self, x: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
+        """Returns the windows of a tensor as columns."""
+        ...
+
     def unique(self, x: TensorLike) -> Tensor:
         """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
         ...
@@ -1370,6 +1446,10 @@ class TensorBackend(Protocol):
 
     def view_as_real(self, x: TensorLike) -> Tensor:
         """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new."""
+        ...
+
+    def vsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` of at least two axes cut along its first; see `split`."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

@@ -1,0 +1,93 @@
+"""The geometry of convolutions and pools: how windows lie on the spatial axes, computed on the host."""
+
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+
+def channels_last(data_format: str | None) -> bool:
+    """Returns whether the channels are the last axis, as they are by default.
+
+    Raises: ArgumentError for a name that is neither "channels_last" nor "channels_first".
+    """
+    if data_format not in (None, "channels_last", "channels_first"):
+        raise ArgumentError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
+    return data_format != "channels_first"
+
+
+def each(value: Any, n: int, name: str) -> tuple[int, ...]:
+    """Returns an integer, or one an axis, as n integers from 1 on.
+
+    Raises: ArgumentError.
+    """
+    try:
+        numbers = tuple(operator.index(v) for v in ([value] * n if hasattr(value, "__index__") else value))
+    except TypeError as error:
+        raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
+    if len(numbers) != n or any(number < 1 for number in numbers):
+        raise ArgumentError(f"{name} is an integer from 1 on, or one for each of {n} spatial axes, not {value!r}")
+    return numbers
+
+
+class Windows(NamedTuple):
+    """Holds, for each spatial axis, how many windows there are and the zeros before and after it."""
+
+    counts: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Yields each place in a window, and the slices of the padded axes that read it in all windows."""
+        for offset in itertools.product(*(range(n) for n in self.size)):
+            starts = [place * step for place, step in zip(offset, self.dilation, strict=True)]
+            ends = [
+                start + (n - 1) * stride + 1 for start, n, stride in zip(starts, self.counts, self.strides, strict=True)
+            ]
+            yield offset, tuple(map(slice, starts, ends, self.strides))
+
+
+def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: str, dilation_rate: Any = 1) -> Windows:
+    """Returns how windows of a size lie on axes of these lengths.
+
+    With padding "same" there are `ceil(length / stride)` windows, with "valid" as many as fit.
+
+    Raises: ArgumentError for bad options; ShapeError where no window fits.
+    """
+    n = len(lengths)
+    steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
+    if padding not in ("valid", "same"):
+        raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
+    counts, paddings = [], []
+    for length, k, step, spread in zip(lengths, size, steps, dilation, strict=True):
+        reach = (k - 1) * spread + 1
+        count = -(-length // step) if padding == "same" else (length - reach) // step + 1
+        if count < 1:
+            raise ShapeError(f"a window of {reach} does not fit an axis of length {length}")
+        missing = max((count - 1) * step + reach - length, 0) if padding == "same" else 0
+        counts.append(count)
+        paddings.append((missing // 2, missing - missing // 2))
+    return Windows(tuple(counts), tuple(paddings), tuple(size), steps, dilation)
+
+
+def transposed_padding(size: int, stride: int, dilation: int, padding: str, output_padding: int | None) -> Any:
+    """Returns the zeros before and after an axis, spread out by the stride, over which a flipped kernel moves.
+
+    Source: Keras, whose transposed convolution is the gradient of `conv` with the same options.
+    """
+    reach = (size - 1) * dilation + 1
+    if padding == "valid":
+        extra = max(reach, stride) - reach if output_padding is None else output_padding
+        return reach - 1, reach - 1 + extra
+    if padding != "same":
+        raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
+    if output_padding is None:
+        both = reach + stride - 2
+        before = reach - 1 if stride > reach - 1 else -(-both // 2)
+        return before, both - before
+    rest = reach - 1 - reach // 2
+    return rest, rest + output_padding

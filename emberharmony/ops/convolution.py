@@ -1,0 +1,256 @@
+"""Convolutions and windows over spatial axes.
+
+Tensors are (batch, *spatial, channels); with `data_format="channels_first"` (batch, channels, *spatial). `strides` and
+`dilation_rate` are one integer or one a spatial axis; `padding` is "valid" (windows lie inside) or "same" (zeros around
+them, so that the length is divided by the stride, rounded up). Dtype: the arguments promoted; half precision is summed
+in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from emberharmony.backend.windows import channels_last, each, transposed_padding, windows
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.creation import arange
+from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.indexing import get_item, take
+from emberharmony.ops.math import add
+from emberharmony.ops.products import matmul
+from emberharmony.ops.shape import expand_dims, flip, moveaxis, pad, reshape, stack, swapaxes
+from emberharmony.ops.tensor import cast
+
+
+@op
+def conv(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the cross-correlation of tensors with a kernel over any number of spatial axes.
+
+    Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
+
+    Raises: ShapeError if the channels do not match or no window fits.
+
+    Example:
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
+        [[[21.0], [42.0]]]
+    """
+    last = channels_last(data_format)
+    x = inputs if last else moveaxis(inputs, 1, -1)
+    _check(x.shape, kernel.shape)
+    wide = _wide(x)
+    plan = windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
+    padded = pad(wide, [(0, 0), *plan.padding, (0, 0)]) if any(map(any, plan.padding)) else wide
+    total = None
+    for offset, places in plan.offsets():
+        part = _grouped(get_item(padded, (slice(None), *places)), get_item(kernel, offset))
+        total = part if total is None else add(total, part)
+    if wide is not x:
+        total = cast(total, dtype(x))
+    return total if last else moveaxis(total, -1, 1)
+
+
+@op
+def depthwise_conv(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the convolution of each channel with kernels of its own.
+
+    Shape: kernel (*size, channels, multiplier); the result has `channels * multiplier` channels.
+
+    Example:
+        >>> ops.depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
+        [[[1.0, 20.0], [3.0, 40.0]]]
+    """
+    flat = reshape(kernel, (*kernel.shape[:-2], 1, kernel.shape[-2] * kernel.shape[-1]))
+    return conv(inputs, flat, strides, padding, data_format, dilation_rate)
+
+
+@op
+def separable_conv(
+    inputs: TensorLike,
+    depthwise_kernel: TensorLike,
+    pointwise_kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns a depthwise convolution followed by one over the channels alone, whose kernel has size 1."""
+    spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
+    return conv(spread, pointwise_kernel, 1, "valid", data_format)
+
+
+@op
+def conv_transpose(
+    inputs: TensorLike,
+    kernel: TensorLike,
+    strides: int | Sequence[int] = 1,
+    padding: str = "valid",
+    output_padding: int | Sequence[int] | None = None,
+    data_format: str | None = None,
+    dilation_rate: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the transposed convolution: the gradient of `conv` with respect to its input.
+
+    Args:
+        output_padding: how much longer each axis of the result is than the least one; None lets it follow from the
+            stride.
+
+    Shape: kernel (*size, out_channels, in_channels).
+
+    Example:
+        >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
+        [[[1.0], [10.0], [2.0], [20.0]]]
+    """
+    last = channels_last(data_format)
+    x = inputs if last else moveaxis(inputs, 1, -1)
+    size, n = kernel.shape[:-2], kernel.ndim - 2
+    steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
+    extra = [output_padding] * n if output_padding is None or isinstance(output_padding, int) else output_padding
+    around = map(transposed_padding, size, steps, dilation, [padding] * n, extra)
+    for axis, (step, (before, after)) in enumerate(zip(steps, around, strict=True), 1):
+        x = _fitted(_spread(x, axis, step), axis, before, after)
+    flipped = swapaxes(flip(kernel, tuple(range(n))), -1, -2)
+    result = conv(x, flipped, 1, "valid", None, dilation)
+    return result if last else moveaxis(result, -1, 1)
+
+
+@op
+def unfold(
+    x: TensorLike,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the windows of a tensor as columns.
+
+    Shape: (batch, channels, *spatial) to (batch, channels * window size, windows).
+
+    Source: `torch.nn.Unfold`.
+
+    Example:
+        >>> ops.unfold([[[1.0, 2.0, 3.0]]], 2).tolist()
+        [[[1.0, 2.0], [2.0, 3.0]]]
+    """
+    n = x.ndim - 2
+    if padding:
+        x = pad(x, [(0, 0), (0, 0), *[(padding, padding)] * n])
+    plan = windows(x.shape[2:], each(kernel_size, n, "kernel_size"), stride, "valid", dilation)
+    parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
+    batch, channels = x.shape[:2]
+    return reshape(stack(parts, 2), (batch, channels * len(parts), -1))
+
+
+@op
+def fold(
+    x: TensorLike,
+    output_size: Sequence[int],
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int = 0,
+    stride: int | Sequence[int] = 1,
+) -> Tensor:
+    """Returns the tensor in which columns of windows are summed where they lie: the adjoint of `unfold`.
+
+    Shape: (batch, channels * window size, windows) to (batch, channels, *output_size).
+
+    Raises: ShapeError if the columns are not those that `unfold` makes of the output.
+
+    Source: `torch.nn.Fold`.
+
+    Example:
+        >>> ops.fold([[[1.0, 2.0], [2.0, 3.0]]], (3,), 2).tolist()
+        [[[1.0, 4.0, 3.0]]]
+    """
+    n = len(output_size)
+    lengths = [length + 2 * padding for length in output_size]
+    plan = windows(lengths, each(kernel_size, n, "kernel_size"), stride, "valid", dilation)
+    places = list(plan.offsets())
+    if x.ndim != 3 or x.shape[1] % len(places) or x.shape[2] != math.prod(plan.counts):
+        wanted = f"(batch, channels * {len(places)}, {math.prod(plan.counts)})"
+        raise ShapeError(
+            f"fold: columns of shape {tuple(x.shape)} are not {wanted}, as this output and window make them"
+        )
+    columns = reshape(x, (x.shape[0], -1, len(places), *plan.counts))
+    total = None
+    for i, (_, slices) in enumerate(places):
+        part = get_item(columns, (slice(None), slice(None), i))
+        for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
+            part = _fitted(_spread(part, axis, place.step), axis, place.start, length - place.stop)
+        total = part if total is None else add(total, part)
+    inside = [slice(padding, padding + length) for length in output_size]
+    return get_item(total, (slice(None), slice(None), *inside))
+
+
+@op
+def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int) -> Tensor:
+    """Returns the windows of the last axis.
+
+    Shape: (..., length) to (..., windows, sequence_length).
+
+    Example:
+        >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()
+        [[1, 2, 3], [3, 4, 5]]
+    """
+    plan = windows(x.shape[-1:], each(sequence_length, 1, "sequence_length"), sequence_stride, "valid")
+    starts = expand_dims(arange(0, plan.counts[0] * sequence_stride, sequence_stride), -1)
+    return take(x, add(starts, arange(sequence_length)), -1)
+
+
+def _check(shape: Sequence[int], kernel: Sequence[int]) -> None:
+    """Checks that a kernel suits a tensor with the channels last."""
+    if len(shape) != len(kernel) or len(shape) < 3:
+        raise ShapeError(f"a tensor {tuple(shape)} and a kernel {tuple(kernel)} need the same number of spatial axes")
+    if shape[-1] % kernel[-2] or kernel[-1] % (shape[-1] // kernel[-2]):
+        raise ShapeError(f"a tensor of {shape[-1]} channels does not suit a kernel of shape {tuple(kernel)}")
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Returns half precision as float32, all else as it is."""
+    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+
+
+def _grouped(x: Tensor, weights: Tensor) -> Tensor:
+    """Returns the product of channels with (channels / groups, outputs) weights, group by group."""
+    groups = x.shape[-1] // weights.shape[0]
+    if groups == 1:
+        return matmul(x, weights)
+    inner, outer = weights.shape[0], weights.shape[1] // groups
+    rows = reshape(x, (*x.shape[:-1], groups, 1, inner))
+    blocks = moveaxis(reshape(weights, (inner, groups, outer)), 1, 0)
+    return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * outer))
+
+
+def _spread(x: Tensor, axis: int, step: int) -> Tensor:
+    """Returns `x` with step - 1 zeros between the elements of an axis."""
+    if step == 1:
+        return x
+    shape = tuple(x.shape)
+    apart = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    joined = reshape(apart, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
+    return get_item(joined, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
+
+
+def _fitted(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    """Returns `x` with zeros around an axis; elements are cut off where a number is negative."""
+    if before > 0 or after > 0:
+        x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])
+    if before < 0 or after < 0:
+        kept = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+        x = get_item(x, (*[slice(None)] * axis, kept))
+    return x

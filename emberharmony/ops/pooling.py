@@ -1,0 +1,127 @@
+"""Pools: the largest or the mean of the elements in windows over spatial axes.
+
+The layout, `strides` and `padding` are those of `ops/convolution.py`; what is padded counts for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from emberharmony.backend.windows import channels_last, each, windows
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.creation import ones
+from emberharmony.ops.dtypes import dtype, iinfo
+from emberharmony.ops.indexing import get_item
+from emberharmony.ops.math import add, divide, maximum
+from emberharmony.ops.reduction import max, mean
+from emberharmony.ops.shape import moveaxis, pad, stack
+from emberharmony.ops.tensor import cast
+
+
+@op
+def max_pool(
+    inputs: TensorLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Returns the largest element of each window; windows lie side by side unless `strides` says otherwise.
+
+    Example:
+        >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[3.0], [2.0]]]
+    """
+    kind = dtype(inputs)
+    lowest: float = -math.inf if kind.is_floating else iinfo(kind).min if kind.is_integer else 0
+    return _pooled(inputs, pool_size, strides, padding, data_format, maximum, lowest)
+
+
+@op
+def average_pool(
+    inputs: TensorLike,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
+) -> Tensor:
+    """Returns the mean of each window; windows lie side by side unless `strides` says otherwise.
+
+    Dtype: integers give the default float; half precision is summed in float32.
+
+    Example:
+        >>> ops.average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[2.0], [1.0]]]
+    """
+    kind = dtype(divide(inputs, 1.0))
+    wide = cast(inputs, "float32" if kind.bits == 16 else kind)
+    total = _pooled(wide, pool_size, strides, padding, data_format, add, 0)
+    count: Tensor | float = math.prod(each(pool_size, inputs.ndim - 2, "pool_size"))
+    if padding == "same":
+        # The windows at the edges hold fewer elements.
+        count = _pooled(ones(wide.shape, dtype(wide)), pool_size, strides, padding, data_format, add, 0)
+    return cast(divide(total, count), kind)
+
+
+@op
+def adaptive_average_pool(
+    inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None
+) -> Tensor:
+    """Returns the means of windows so wide that there are `output_size` of them along each spatial axis.
+
+    Window i reaches from `floor(i * length / n)` to `ceil((i + 1) * length / n)`.
+
+    Example:
+        >>> ops.adaptive_average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[2.0], [1.0]]]
+    """
+    return _adapted(inputs, output_size, data_format, mean)
+
+
+@op
+def adaptive_max_pool(inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+    """Returns the largest elements of the windows of `adaptive_average_pool`.
+
+    Example:
+        >>> ops.adaptive_max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
+        [[[3.0], [2.0]]]
+    """
+    return _adapted(inputs, output_size, data_format, max)
+
+
+def _pooled(
+    inputs: Tensor,
+    pool_size: int | Sequence[int],
+    strides: int | Sequence[int] | None,
+    padding: str,
+    data_format: str | None,
+    join: Callable[[Tensor, Tensor], Tensor],
+    identity: float,
+) -> Tensor:
+    n, last = inputs.ndim - 2, channels_last(data_format)
+    x = inputs if last else moveaxis(inputs, 1, -1)
+    size = each(pool_size, n, "pool_size")
+    plan = windows(x.shape[1:-1], size, size if strides is None else strides, padding)
+    if any(map(any, plan.padding)):
+        x = pad(x, [(0, 0), *plan.padding, (0, 0)], constant_values=identity)
+    total = None
+    for _, places in plan.offsets():
+        part = get_item(x, (slice(None), *places))
+        total = part if total is None else join(total, part)
+    return total if last else moveaxis(total, -1, 1)
+
+
+def _adapted(
+    inputs: Tensor, output_size: int | Sequence[int], data_format: str | None, reduce: Callable[..., Tensor]
+) -> Tensor:
+    n, x = inputs.ndim - 2, inputs
+    first = 1 if channels_last(data_format) else 2
+    for axis, count in enumerate(each(output_size, n, "output_size"), first):
+        length, parts = x.shape[axis], []
+        for i in range(count):
+            reach = slice(i * length // count, -(-(i + 1) * length // count))
+            parts.append(reduce(get_item(x, (*[slice(None)] * axis, reach)), axis))
+        x = stack(parts, axis)
+    return x
