@@ -1,12 +1,13 @@
 """Einstein's notation, checked alike on every backend."""
 
 from collections.abc import Sequence
+from math import prod
 
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
-def check_subscripts(subscripts: str, shapes: Sequence[Sequence[int]]) -> None:
-    """Checks an index expression against the operands' shapes.
+def check_subscripts(subscripts: str, shapes: Sequence[Sequence[int]]) -> int:
+    """Checks an index expression against the operands' shapes; returns how many products each result is the sum of.
 
     Raises: ArgumentError for a bad expression; ShapeError for a wrong number of axes or lengths that differ.
     """
@@ -38,3 +39,5 @@ def check_subscripts(subscripts: str, shapes: Sequence[Sequence[int]]) -> None:
             if known != length and 1 not in (known, length):
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {known} and {length}")
             lengths[letter] = max(known, length)
+    kept = output if arrow else [letter for letter in lengths if letters.count(letter) == 1]
+    return prod(length for letter, length in lengths.items() if letter not in kept)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
@@ -296,10 +296,6 @@ class TensorBackend(Protocol):
         """Returns degrees as radians."""
         ...
 
-    def depth_to_space(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
-        """Returns images with channels moved out into blocks of pixels; undoes `space_to_depth`."""
-        ...
-
     def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the convolution of each channel with kernels of its own."""
         ...
@@ -338,14 +334,6 @@ class TensorBackend(Protocol):
 
     def dropout(self, x: TensorLike, rate: float, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
-        ...
-
-    def dsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` cut along its third axis; see `split`."""
-        ...
-
-    def dstack(self, xs: Tensors) -> Tensor:
-        """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1)."""
         ...
 
     def dtype(self, x: TensorLike) -> DType:
@@ -460,14 +448,6 @@ class TensorBackend(Protocol):
         """Returns `x` in reverse order along axes, by default all."""
         ...
 
-    def fliplr(self, x: TensorLike) -> Tensor:
-        """Returns `x` in reverse order along its second axis."""
-        ...
-
-    def flipud(self, x: TensorLike) -> Tensor:
-        """Returns `x` in reverse order along its first axis."""
-        ...
-
     def floor(self, x: TensorLike) -> Tensor:
         """Returns the largest integer not above each element; integers stay what they are."""
         ...
@@ -568,12 +548,12 @@ class TensorBackend(Protocol):
         """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN."""
         ...
 
-    def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
-        """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
+    def hfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the real transform, of length n, of the non-negative half of a signal that is Hermitian about zero."""
         ...
 
-    def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` cut along its second axis, a vector along its first; see `split`."""
+    def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
+        """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
         ...
 
     def hstack(self, xs: Tensors) -> Tensor:
@@ -608,6 +588,10 @@ class TensorBackend(Protocol):
         """Returns the inverse of `fftshift`."""
         ...
 
+    def ihfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+        """Returns the inverse of `hfft`: n // 2 + 1 terms."""
+        ...
+
     def iinfo(self, dtype: DType) -> IntegerInfo:
         """Returns the limits of an integer dtype."""
         ...
@@ -630,6 +614,14 @@ class TensorBackend(Protocol):
 
     def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
         """Returns the real inverse of `rfft`, of length n, by default even."""
+        ...
+
+    def irfft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+        """Returns the real inverse of `rfft2`."""
+        ...
+
+    def irfftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+        """Returns the real inverse of `rfftn`; without `s` the last axis' length is even."""
         ...
 
     def is_tensor(self, x: Any) -> bool:
@@ -674,6 +666,10 @@ class TensorBackend(Protocol):
 
     def isreal(self, x: TensorLike) -> Tensor:
         """Returns where the imaginary part is 0, which for a real tensor is everywhere."""
+        ...
+
+    def istft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, length: int | None = None, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
+        """Returns the signal of which `x` is the `stft`, the best one by least squares where no signal is."""
         ...
 
     def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -1064,10 +1060,6 @@ class TensorBackend(Protocol):
         """Returns the real part; real tensors are returned as they are."""
         ...
 
-    def rearrange(self, x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
-        """Returns `x` with axes named, split, permuted and joined by a pattern, as in "b (h w) c -> b c h w"."""
-        ...
-
     def reciprocal(self, x: TensorLike) -> Tensor:
         """Returns `1 / x`; integers take the default float."""
         ...
@@ -1080,11 +1072,11 @@ class TensorBackend(Protocol):
         """Returns `min(max(x, 0), 6)`."""
         ...
 
-    def repeat(self, x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
+    def repeat(self, x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
         """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
         ...
 
-    def reshape(self, x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
+    def reshape(self, x: TensorLike, newshape: Shape) -> Tensor:
         """Returns the same elements in another shape; one length may be -1, which is then inferred."""
         ...
 
@@ -1096,8 +1088,16 @@ class TensorBackend(Protocol):
         """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms."""
         ...
 
+    def rfft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
+        """Returns `rfftn` along two axes."""
+        ...
+
     def rfftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d."""
+        ...
+
+    def rfftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
+        """Returns the transform of a real tensor along several axes, of the last one the non-negative half."""
         ...
 
     def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06) -> Tensor:
@@ -1240,10 +1240,6 @@ class TensorBackend(Protocol):
         """Returns the elements in order along an axis; with None of the flattened `x`."""
         ...
 
-    def space_to_depth(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
-        """Returns images with each block of pixels moved into the channels."""
-        ...
-
     def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
         """Returns `-log p` of the class that each integer in `target` names."""
         ...
@@ -1286,6 +1282,10 @@ class TensorBackend(Protocol):
 
     def step(self, x: TensorLike) -> Tensor:
         """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
+        ...
+
+    def stft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
+        """Returns the transforms of overlapping parts of a real signal, along its last axis."""
         ...
 
     def subtract(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1446,10 +1446,6 @@ class TensorBackend(Protocol):
 
     def view_as_real(self, x: TensorLike) -> Tensor:
         """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new."""
-        ...
-
-    def vsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` of at least two axes cut along its first; see `split`."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

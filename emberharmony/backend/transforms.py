@@ -2,16 +2,38 @@
 
 from collections.abc import Sequence
 
+from emberharmony.backend.promote import normalized
 from emberharmony.core.errors import ArgumentError
 
 
-def check_fft(n: int | Sequence[int] | None, norm: str) -> None:
-    """Checks lengths and normalisation.
+def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
+    """Returns the axis of a transform, from 0, and its length; `halved` if the input is the half of a real one's.
 
-    Raises: ArgumentError.
+    Raises: AxisError; ArgumentError for a length below 1 or an unknown normalisation.
     """
-    lengths = [] if n is None else [n] if isinstance(n, int) else list(n)
-    if any(length < 1 for length in lengths):
-        raise ArgumentError(f"a transform has at least one element, not {n}")
+    (place,) = normalized(axis, len(shape))
+    length = n if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
+    if length < 1:
+        raise ArgumentError(f"a transform has at least one element, not {length}")
     if norm not in ("backward", "ortho", "forward"):
         raise ArgumentError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    return place, length
+
+
+def along_all(
+    shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, norm: str, halved: bool = False
+) -> list[tuple[int, int]]:
+    """Returns the axes and lengths of a transform along several axes; the last one is `halved`.
+
+    Raises: AxisError; ArgumentError for no axis at all, and as many lengths as there are no axes.
+    """
+    if axes is None:
+        axes = range(len(shape)) if s is None else range(-len(s), 0)
+    places = normalized(list(axes), len(shape))
+    lengths = [None] * len(places) if s is None else list(s)
+    if not places or len(lengths) != len(places):
+        raise ArgumentError(f"a transform has one length an axis, and at least one, not s={s} along axes {places}")
+    last = len(places) - 1
+    return [
+        along(shape, n, a, norm, halved and i == last) for i, (a, n) in enumerate(zip(places, lengths, strict=True))
+    ]

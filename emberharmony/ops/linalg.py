@@ -5,14 +5,20 @@ from __future__ import annotations
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike
 from emberharmony.ops.indexing import diagonal as _diagonal
+from emberharmony.ops.norms import cond as cond
+from emberharmony.ops.norms import matrix_norm as matrix_norm
+from emberharmony.ops.norms import norm as norm
+from emberharmony.ops.norms import vector_norm as vector_norm
 from emberharmony.ops.products import cross as cross
 from emberharmony.ops.products import matmul as matmul
+from emberharmony.ops.products import multi_dot as multi_dot
 from emberharmony.ops.products import outer as outer
 from emberharmony.ops.products import tensordot as tensordot
 from emberharmony.ops.products import vecdot as vecdot
 from emberharmony.ops.reduction import sum
 from emberharmony.ops.shape import matrix_transpose as matrix_transpose
 from emberharmony.ops.solver import cholesky as cholesky
+from emberharmony.ops.solver import cholesky_inverse as cholesky_inverse
 from emberharmony.ops.solver import det as det
 from emberharmony.ops.solver import eig as eig
 from emberharmony.ops.solver import eigh as eigh
@@ -20,10 +26,9 @@ from emberharmony.ops.solver import eigvals as eigvals
 from emberharmony.ops.solver import eigvalsh as eigvalsh
 from emberharmony.ops.solver import inv as inv
 from emberharmony.ops.solver import lstsq as lstsq
-from emberharmony.ops.solver import matrix_norm as matrix_norm
+from emberharmony.ops.solver import lu_factor as lu_factor
 from emberharmony.ops.solver import matrix_power as matrix_power
 from emberharmony.ops.solver import matrix_rank as matrix_rank
-from emberharmony.ops.solver import norm as norm
 from emberharmony.ops.solver import pinv as pinv
 from emberharmony.ops.solver import qr as qr
 from emberharmony.ops.solver import slogdet as slogdet
@@ -31,7 +36,6 @@ from emberharmony.ops.solver import solve as solve
 from emberharmony.ops.solver import solve_triangular as solve_triangular
 from emberharmony.ops.solver import svd as svd
 from emberharmony.ops.solver import svdvals as svdvals
-from emberharmony.ops.solver import vector_norm as vector_norm
 
 
 @op

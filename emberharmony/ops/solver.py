@@ -1,47 +1,42 @@
 """Linear algebra.
 
-Matrices stand on the last two axes; the others are batches and broadcast. Integers take the default float where the
-result is not an integer; half precision is computed in float32. A matrix that is not square where it must be raises
-`ShapeError`; one that is singular, or not positive-definite where it must be, raises `LinAlgError`: MLX has to be
-evaluated to find that out, so `inv`, `solve`, `cholesky`, `svd` and `eigh` force evaluation there. MLX computes them
-on the CPU.
+Matrices stand on the last two axes; the others are batches, and broadcast. Integers take the default float; half
+precision is computed in float32. A matrix that is not square where it must be raises `ShapeError`; one that is
+singular, or not positive-definite where it must be, or holds NaN where that has no answer, `LinAlgError`. MLX has to
+evaluate its tensors to find that out: all but `det` and `slogdet` force evaluation there, and run on the CPU.
 
-Signs: the largest component of each singular and eigenvector is made positive (real, for complex ones), and the
-diagonal of R in `qr`, so that factors agree between backends wherever the values differ.
+Signs: the largest component of each eigenvector and of each column of U is positive (of equal ones the first; real and
+positive where they are complex), and so is the diagonal of R. So factors agree between backends wherever they are
+unique but for signs.
 """
 
 from __future__ import annotations
 
-import builtins
 from typing import Literal
 
-from emberharmony.core.constants import inf
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError
-from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
-from emberharmony.core.types import Axis, Tensor, TensorLike
-from emberharmony.ops.comparison import greater, less, logical_and
-from emberharmony.ops.complexes import conj
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.promotion import as_inexact
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.ops.comparison import greater
+from emberharmony.ops.complexes import conj, real
 from emberharmony.ops.creation import eye
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.dtypes import dtype, finfo
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import diagonal, where
-from emberharmony.ops.math import absolute, add, divide, multiply, power, sqrt
+from emberharmony.ops.math import divide, multiply
 from emberharmony.ops.products import matmul
-from emberharmony.ops.reduction import count_nonzero, max, min, sum
-from emberharmony.ops.shape import (
-    expand_dims,
-    matrix_transpose,
-    moveaxis,
-    reshape,
-    squeeze,
-)
+from emberharmony.ops.reduction import count_nonzero, max, sum
+from emberharmony.ops.shape import broadcast_to, expand_dims, matrix_transpose, squeeze
 from emberharmony.ops.tensor import cast
 
 
 @op
 def det(x: TensorLike) -> Tensor:
     """Returns the determinant.
+
+    Shape: (..., n, n) to (...). Raises: ShapeError.
 
     Example:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
@@ -52,17 +47,20 @@ def det(x: TensorLike) -> Tensor:
 
 @op
 def slogdet(x: TensorLike) -> SlogdetResult:
-    """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix."""
+    """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix.
+
+    Raises: ShapeError.
+    """
     ...
 
 
 @op
 def logdet(x: TensorLike) -> Tensor:
-    """Returns the logarithm of the determinant of positive-definite matrices.
+    """Returns the logarithm of the determinant of positive-definite matrices; it is real.
 
-    Raises: LinAlgError if one is not positive-definite.
+    Raises: ShapeError; LinAlgError if one is not positive-definite.
     """
-    return multiply(sum(log(diagonal(cholesky(x), 0, -2, -1)), -1), 2.0)
+    return multiply(sum(log(real(diagonal(cholesky(x), 0, -2, -1))), -1), 2.0)
 
 
 @op
@@ -95,7 +93,11 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
     """Returns x with `a @ x = b`, `a` being triangular; its other half is not read.
 
-    Raises: ShapeError.
+    Raises: ShapeError; LinAlgError for a zero on the diagonal.
+
+    Example:
+        >>> ops.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
+        [1.0, 2.0]
     """
     ...
 
@@ -104,7 +106,7 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only.
 
-    Raises: ShapeError; LinAlgError if `x` is not positive-definite.
+    Raises: ShapeError; LinAlgError if `x` is not positive-definite, or not finite.
 
     Example:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
@@ -114,19 +116,48 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
 
 @op
-def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Returns Q and R with `x = Q @ R`; "complete" makes Q square.
+def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
+    """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`.
 
-    Raises: ArgumentError for another mode.
+    Raises: ShapeError; LinAlgError for a zero on the diagonal.
+
+    Example:
+        >>> ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
+        [[0.25, 0.0], [0.0, 1.0]]
+    """
+    root = solve_triangular(x, eye(x.shape[-1], dtype=as_inexact(dtype(x))), not upper)
+    adjoint = conj(matrix_transpose(root))
+    return matmul(root, adjoint) if upper else matmul(adjoint, root)
+
+
+@op
+def lu_factor(x: TensorLike) -> LUResult:
+    """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U.
+
+    Dtype: pivots are int64.
+
+    Example:
+        >>> ops.lu_factor([[0.0, 1.0], [2.0, 4.0]]).LU.tolist()
+        [[2.0, 4.0], [0.0, 1.0]]
     """
     ...
 
 
 @op
-def svd(x: TensorLike, full_matrices: bool = False) -> SVDResult:
-    """Returns the singular value decomposition `x = U @ diag(S) @ Vh`.
+def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+    """Returns Q and R with `x = Q @ R`; "complete" makes Q square.
 
-    Raises: LinAlgError if it does not converge.
+    Raises: ShapeError; ArgumentError for another mode.
+    """
+    ...
+
+
+@op
+def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
+    """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
+
+    Shape: (..., m, n) to (..., m, m), (..., k), (..., n, n) with k the lesser of m and n, which without
+    `full_matrices` stands for the second m and the first n too. Raises: ShapeError; LinAlgError for NaN.
     """
     ...
 
@@ -135,25 +166,30 @@ def svd(x: TensorLike, full_matrices: bool = False) -> SVDResult:
 def svdvals(x: TensorLike) -> Tensor:
     """Returns the singular values in descending order.
 
+    Raises: ShapeError; LinAlgError for NaN.
+
     Example:
         >>> ops.svdvals([[3.0, 0.0], [0.0, 4.0]]).tolist()
         [4.0, 3.0]
     """
-    return svd(x).S
+    return svd(x, False).S
 
 
 @op
 def eigh(x: TensorLike) -> EigResult:
     """Returns the eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which the lower half is read.
 
-    Raises: LinAlgError if it does not converge.
+    Raises: ShapeError; LinAlgError if it does not converge.
     """
     ...
 
 
 @op
 def eigvalsh(x: TensorLike) -> Tensor:
-    """Returns the eigenvalues of Hermitian matrices, ascending."""
+    """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half.
+
+    Raises: ShapeError; LinAlgError if it does not converge.
+    """
     return eigh(x).eigenvalues
 
 
@@ -161,41 +197,60 @@ def eigvalsh(x: TensorLike) -> Tensor:
 def eig(x: TensorLike) -> EigResult:
     """Returns the eigenvalues and eigenvectors of square matrices, always complex, in no order.
 
-    Dtype: complex; MLX has complex64 only, also for float64.
+    Dtype: complex; MLX has complex64 only, also for float64. Raises: ShapeError; LinAlgError for NaN and infinities.
     """
     ...
 
 
 @op
 def eigvals(x: TensorLike) -> Tensor:
-    """Returns the eigenvalues of square matrices, always complex, in no order."""
+    """Returns the eigenvalues of square matrices, always complex, in no order.
+
+    Dtype: complex; MLX has complex64 only, also for float64. Raises: ShapeError; LinAlgError for NaN and infinities.
+    """
     return eig(x).eigenvalues
 
 
 @op
-def pinv(x: TensorLike, rtol: float | None = None) -> Tensor:
-    """Returns the Moore-Penrose inverse; singular values below `rtol` times the largest count as zero."""
-    u, s, vh = svd(x)
-    limit = multiply(max(s, -1, True, 0.0), _rtol(x) if rtol is None else rtol)
-    inverse = where(greater(s, limit), divide(1.0, where(greater(s, limit), s, 1.0)), 0.0)
-    return matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
+def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
+    """Returns the Moore-Penrose inverse.
+
+    Args:
+        rtol: singular values up to so many times the largest count as zero, one number or one for each matrix; by
+            default eps times the larger of the matrix' lengths.
+
+    Raises: ShapeError; LinAlgError for NaN.
+    """
+    u, s, vh = svd(computed(x), False)
+    kept = greater(s, _limit(s, x, rtol))
+    inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
+    result = matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
+    return cast(result, as_inexact(dtype(x)))
 
 
 @op
-def matrix_rank(x: TensorLike, rtol: float | None = None) -> Tensor:
-    """Returns the number of singular values above `rtol` times the largest (int64).
+def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
+    """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`.
+
+    Raises: ShapeError; LinAlgError for NaN.
 
     Example:
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
         1
     """
-    s = svdvals(x)
-    return count_nonzero(greater(s, multiply(max(s, -1, True, 0.0), _rtol(x) if rtol is None else rtol)), -1)
+    s = svdvals(computed(x))
+    return count_nonzero(greater(s, _limit(s, x, rtol)), -1)
 
 
 @op
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-    """Returns the x of least norm that minimises `norm(a @ x - b)`."""
+    """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side.
+
+    Args:
+        rcond: see `rtol` of `pinv`.
+
+    Raises: ShapeError; LinAlgError for NaN.
+    """
     x = matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
     return squeeze(x, -1) if len(b.shape) == 1 else x
 
@@ -204,90 +259,37 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
 def matrix_power(x: TensorLike, n: int) -> Tensor:
     """Returns the n-th power of square matrices; negative ones of the inverse.
 
+    Dtype: that of `x`; integers are exact, and take the default float if n is negative.
+    Raises: ShapeError; ArgumentTypeError if n is no integer; LinAlgError for a negative power of a singular matrix.
+
     Example:
         >>> ops.matrix_power([[2, 0], [0, 3]], 2).tolist()
         [[4, 0], [0, 9]]
     """
-    if n < 0:
-        x, n = inv(x), -n
-    result = add(multiply(x, 0), eye(x.shape[-1], dtype=dtype(x)))
+    if not isinstance(n, int):
+        raise ArgumentTypeError(f"n is an integer, not {n!r}")
+    if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"square matrices are wanted on the last two axes, this tensor has shape {tuple(x.shape)}")
+    if n == 0:
+        return broadcast_to(eye(x.shape[-1], dtype=dtype(x)), tuple(x.shape))
+    base, n = (inv(x), -n) if n < 0 else (x, n)
+    result = None
     while n:
         if n & 1:
-            result = matmul(result, x)
-        x, n = (matmul(x, x) if n > 1 else x), n >> 1
+            result = base if result is None else matmul(result, base)
+        n >>= 1
+        base = matmul(base, base) if n else base
     return result
 
 
-@op
-def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero.
-
-    Example:
-        >>> ops.vector_norm([3.0, 4.0]).tolist()
-        5.0
-    """
-    size = absolute(add(x, 0.0))
-    if ord == inf:
-        return max(size, axis, keepdims, 0.0)
-    if ord == -inf:
-        return min(size, axis, keepdims)
-    if ord == 0:
-        return cast(count_nonzero(size, axis, keepdims), dtype(size))
-    if ord == 1:
-        return sum(size, axis, keepdims)
-    # Scaled by the largest element, no square overflows.
-    top = max(size, axis, True, 0.0)
-    scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
-    total = sum(power(divide(size, scale), float(ord)), axis, keepdims)
-    root = sqrt(total) if ord == 2 else power(total, 1.0 / ord)
-    return multiply(root, scale if keepdims else reshape(scale, root.shape))
+def computed(x: Tensor) -> Tensor:
+    """Returns a tensor in the dtype it is computed in: integers in the default float, half precision in float32."""
+    kind = as_inexact(dtype(x))
+    return cast(x, "float32" if kind.bits == 16 else kind)
 
 
-@op
-def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepdims: bool = False) -> Tensor:
-    """Returns the norm of matrices.
-
-    Args:
-        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum), 2 (largest singular value);
-            the negative ones take the least. Another raises ArgumentError.
-    """
-    if ord == "fro":
-        return vector_norm(x, (-2, -1), keepdims)
-    if ord in ("nuc", 2, -2):
-        s = svdvals(x)
-        value = sum(s, -1) if ord == "nuc" else max(s, -1) if ord == 2 else min(s, -1)
-        return expand_dims(value, (-2, -1)) if keepdims else value
-    if ord not in (1, -1, inf, -inf):
-        raise ArgumentError(f"ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, not {ord!r}")
-    sums = sum(absolute(x), -2 if ord in (1, -1) else -1, True)
-    return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
-
-
-@op
-def norm(
-    x: TensorLike,
-    ord: float | Literal["fro", "nuc"] | None = None,
-    axis: Axis = None,
-    keepdims: bool = False,
-) -> Tensor:
-    """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements.
-
-    Example:
-        >>> ops.norm([3.0, 4.0]).tolist()
-        5.0
-    """
-    if ord is None:
-        return vector_norm(x, axis, keepdims)
-    axes = tuple(range(len(x.shape))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    if len(axes) == 1 and not isinstance(ord, str):
-        return vector_norm(x, axes, keepdims, ord)
-    if len(axes) != 2:
-        raise ArgumentError(f"ord {ord!r} is defined for matrices, over two axes, not over axes {axes}")
-    value = matrix_norm(moveaxis(x, axes, (-2, -1)), ord)
-    return expand_dims(value, [a % len(x.shape) for a in axes]) if keepdims else value
-
-
-def _rtol(x: Tensor) -> float:
-    """Returns the relative size below which singular values of `x` are rounding."""
-    eps = {"float64": 2.0**-52, "complex128": 2.0**-52}.get(dtype(add(x, 0.0)).name, 2.0**-23)
-    return eps * int(builtins.max(x.shape[-2:]))
+def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:
+    """Returns the size up to which the singular values `s` of `x` are rounding errors."""
+    largest = max(s, -1, initial=0.0)
+    share = finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol
+    return expand_dims(multiply(largest, share), -1)

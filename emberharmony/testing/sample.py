@@ -113,11 +113,16 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
 
 
 def in_dtype(value: Any, dtype: str) -> Any:
-    """Returns floating host arrays (also in lists and tuples) cast to a dtype; everything else as it is."""
+    """Returns floating host arrays (also in lists and tuples) cast to a dtype, complex ones to the real part of theirs.
+
+    Everything else is returned as it is.
+    """
     if isinstance(value, (list, tuple)):
         return type(value)(in_dtype(item, dtype) for item in value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
         with np.errstate(all="ignore"):
+            if value.dtype.kind == "c" and np.dtype(_name(dtype)).kind != "c":
+                value = value.real
             if np.dtype(_name(dtype)).kind in "iu":
                 value = np.rint(value)
             return np.asarray(value).astype(_name(dtype))

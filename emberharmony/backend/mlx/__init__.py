@@ -16,6 +16,7 @@ from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.nn_ops import MLXNnOps
+from emberharmony.backend.mlx.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
@@ -46,6 +47,7 @@ class MLXBackend(
     MLXSortingOps,
     MLXProductsOps,
     MLXSolverOps,
+    MLXNormsOps,
     MLXFftOps,
     MLXRandomOps,
     MLXDtypesOps,

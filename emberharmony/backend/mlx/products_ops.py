@@ -1,28 +1,52 @@
 """Products of tensors, on MLX."""
 
+import itertools
+from collections.abc import Callable
+
 import mlx.core as mx
 
 from emberharmony.backend.einsum import check_subscripts
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
-from emberharmony.core.errors import DTypeError
 
 _LONG = 256
 """The length from which products summed one after the other lose digits on the CPU."""
+_DIGITS = 53
+"""The bits of an integer that float64 holds."""
 
 
-def _computed(x: mx.array, length: int) -> mx.Dtype:
-    """Returns the dtype products are computed in: MLX multiplies no integers, and adds long rows badly on the CPU."""
-    if is_complex(x):
-        return x.dtype
-    if not is_float(x):
-        if not on_cpu():
-            raise DTypeError(f"MLX multiplies no matrices of integers on the GPU; cast {x.dtype} to a float first")
-        return mx.float64
+def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+    """Returns what `native` makes of tensors of one dtype, each element a sum of so many products."""
+    first = tensors[0]
+    if is_complex(first):
+        return native(*tensors)
+    if not is_float(first):
+        return _exact(native, tensors, length)
+    wide = mx.float32 if first.dtype.size == 2 else first.dtype
     if on_cpu() and length > _LONG:
-        return mx.float64
-    return mx.float32 if x.dtype.size == 2 else x.dtype
+        wide = mx.float64
+    return native(*(x.astype(wide) for x in tensors)).astype(first.dtype)
+
+
+def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+    """Returns a product of integers modulo the range of their dtype; MLX itself multiplies no integers.
+
+    Each is cut into limbs so short that float64 holds every sum of their products. Only the CPU has float64.
+    """
+    dtype = tensors[0].dtype
+    width = 8 * dtype.size
+    bits = min(width, (_DIGITS - length.bit_length()) // len(tensors))
+    count = -(-width // bits)
+    with mx.stream(mx.cpu):
+        wide = [x.astype(mx.int64) for x in tensors]
+        limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide]
+        total = mx.array(0, mx.int64)
+        for places in itertools.product(range(count), repeat=len(tensors)):
+            if sum(places) < count:
+                part = native(*(limb[i] for limb, i in zip(limbs, places, strict=True)))
+                total = total + (part.astype(mx.int64) << bits * sum(places))
+        return total.astype(dtype)
 
 
 class MLXProductsOps:
@@ -30,13 +54,9 @@ class MLXProductsOps:
 
     @staticmethod
     def matmul(x1: mx.array, x2: mx.array) -> mx.array:
-        a, b = promotion.common(x1, x2)
-        wide = _computed(a, a.shape[-1] if a.ndim else 1)
-        return mx.matmul(a.astype(wide), b.astype(wide)).astype(a.dtype)
+        return _product(mx.matmul, promotion.common(x1, x2), x1.shape[-1] if x1.ndim else 1)
 
     @staticmethod
     def einsum(subscripts: str, *operands: mx.array) -> mx.array:
-        check_subscripts(subscripts, [x.shape for x in operands])
-        tensors = promotion.common(*operands)
-        wide = _computed(tensors[0], max(x.size for x in tensors))
-        return mx.einsum(subscripts, *(x.astype(wide) for x in tensors)).astype(tensors[0].dtype)
+        length = check_subscripts(subscripts, [x.shape for x in operands])
+        return _product(lambda *tensors: mx.einsum(subscripts, *tensors), promotion.common(*operands), length)

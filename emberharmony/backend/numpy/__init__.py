@@ -17,6 +17,7 @@ from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.nn_ops import NumpyNnOps
+from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
 from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
@@ -47,6 +48,7 @@ class NumpyBackend(
     NumpySortingOps,
     NumpyProductsOps,
     NumpySolverOps,
+    NumpyNormsOps,
     NumpyFftOps,
     NumpyRandomOps,
     NumpyDtypesOps,
@@ -68,7 +70,8 @@ class NumpyBackend(
         (IndexError, "ellipsis", errors.ArgumentError),
         (
             ValueError,
-            "could not be broadcast|not aligned|mismatch in its core dimension|cannot reshape|negative dimension|squeeze",
+            "could not be broadcast|not aligned|mismatch in its core dimension|enough dimensions|cannot reshape"
+            "|negative dimension|squeeze",
             errors.ShapeError,
         ),
         (

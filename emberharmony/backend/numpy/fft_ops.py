@@ -1,32 +1,20 @@
 """Discrete Fourier transforms, on NumPy; `numpy.fft` is named and not touched, for it takes 2 ms to import."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.transforms import check_fft
+from emberharmony.backend.transforms import along
 
 
-def _widened(x: np.ndarray) -> np.ndarray:
-    x = promotion.floats(x)
-    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
-
-
-def _one(name: str) -> Callable[..., np.ndarray]:
+def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
     def transform(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward") -> np.ndarray:
-        check_fft(n, norm)
-        return getattr(np.fft, name)(_widened(x), n, axis, norm)
-
-    return transform
-
-
-def _many(name: str) -> Callable[..., np.ndarray]:
-    def transform(
-        x: np.ndarray, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
-    ) -> np.ndarray:
-        check_fft(s, norm)
-        return getattr(np.fft, name)(_widened(x), s, range(x.ndim) if axes is None else axes, norm)
+        if real:
+            promotion.refuse(x, ("complex",))
+        place, length = along(x.shape, n, axis, norm, halved)
+        x = promotion.floats(x)
+        return getattr(np.fft, name)(x.astype(np.float32) if x.dtype.itemsize == 2 else x, length, place, norm)
 
     return transform
 
@@ -34,9 +22,7 @@ def _many(name: str) -> Callable[..., np.ndarray]:
 class NumpyFftOps:
     """Holds the ops of `ops/fft.py`."""
 
-    fft = staticmethod(_one("fft"))
-    ifft = staticmethod(_one("ifft"))
-    rfft = staticmethod(_one("rfft"))
-    irfft = staticmethod(_one("irfft"))
-    fftn = staticmethod(_many("fftn"))
-    ifftn = staticmethod(_many("ifftn"))
+    fft = staticmethod(_bound("fft"))
+    ifft = staticmethod(_bound("ifft"))
+    rfft = staticmethod(_bound("rfft", real=True))
+    irfft = staticmethod(_bound("irfft", halved=True))

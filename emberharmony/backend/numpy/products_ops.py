@@ -6,6 +6,9 @@ from emberharmony.backend.einsum import check_subscripts
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
+_COSTLY = 10**5
+"""The number of products from which an order of contraction is looked for."""
+
 
 def _computed(dtype: np.dtype) -> np.dtype:
     """Returns the dtype products are computed in: float32 for half precision."""
@@ -26,8 +29,10 @@ class NumpyProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
-        check_subscripts(subscripts, [x.shape for x in operands])
+        length = check_subscripts(subscripts, [x.shape for x in operands])
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
-        result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=len(tensors) > 2)
+        # Finding a path takes 50 µs, and pays through BLAS.
+        costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
+        result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=costly)
         return np.asarray(result).astype(tensors[0].dtype, copy=False)

@@ -16,6 +16,7 @@ from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
 from emberharmony.backend.torch.nn_ops import TorchNnOps
+from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
@@ -46,6 +47,7 @@ class TorchBackend(
     TorchSortingOps,
     TorchProductsOps,
     TorchSolverOps,
+    TorchNormsOps,
     TorchFftOps,
     TorchRandomOps,
     TorchDtypesOps,
@@ -62,6 +64,7 @@ class TorchBackend(
     eager = True
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
+        (RuntimeError, "should not contain infs or NaNs", errors.LinAlgError),
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
         (
             RuntimeError,
@@ -83,7 +86,11 @@ class TorchBackend(
             "equal size|size of tensor|shape|sizes|must be (square|at least 2)|dimension",
             errors.ShapeError,
         ),
-        (RuntimeError, "shapes cannot be multiplied|mat1|inconsistent tensor size|Expected size", errors.ShapeError),
+        (
+            RuntimeError,
+            "shapes cannot be multiplied|mat1|at least 1D|inconsistent tensor size|Expected size",
+            errors.ShapeError,
+        ),
     )
 
     @property

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.transforms import check_fft
+from emberharmony.backend.transforms import along, along_all
+
+Native = Callable[..., torch.Tensor]
 
 
 def _widened(x: torch.Tensor) -> torch.Tensor:
@@ -13,20 +15,34 @@ def _widened(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
 
 
-def _one(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Tensor:
+    """Returns the transform of no elements, which MKL refuses: zeros of the right shape and dtype."""
+    one = native(x.new_zeros(length), length)
+    return one.new_zeros((*x.shape[:axis], one.shape[0], *x.shape[axis + 1 :]))
+
+
+def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Native:
     def transform(x: torch.Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
-        check_fft(n, norm)
-        return native(_widened(x), n, axis, norm)
+        if real:
+            promotion.refuse(x, ("complex",))
+        place, length = along(x.shape, n, axis, norm, halved)
+        x = _widened(x)
+        return native(x, length, place, norm) if x.numel() else _empty(native, x, length, place)
 
     return transform
 
 
-def _many(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _many(native: Native, single: Native) -> Native:
     def transform(
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
-        check_fft(s, norm)
-        return native(_widened(x), s, list(range(x.ndim)) if axes is None else axes, norm)
+        pairs = along_all(x.shape, s, axes, norm)
+        x = _widened(x)
+        if x.numel():
+            return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
+        for axis, length in pairs:
+            x = _empty(single, x, length, axis)
+        return x
 
     return transform
 
@@ -34,9 +50,9 @@ def _many(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
 class TorchFftOps:
     """Holds the ops of `ops/fft.py`."""
 
-    fft = staticmethod(_one(torch.fft.fft))
-    ifft = staticmethod(_one(torch.fft.ifft))
-    rfft = staticmethod(_one(torch.fft.rfft))
-    irfft = staticmethod(_one(torch.fft.irfft))
-    fftn = staticmethod(_many(torch.fft.fftn))
-    ifftn = staticmethod(_many(torch.fft.ifftn))
+    fft = staticmethod(_bound(torch.fft.fft))
+    ifft = staticmethod(_bound(torch.fft.ifft))
+    rfft = staticmethod(_bound(torch.fft.rfft, real=True))
+    irfft = staticmethod(_bound(torch.fft.irfft, halved=True))
+    fftn = staticmethod(_many(torch.fft.fftn, torch.fft.fft))
+    ifftn = staticmethod(_many(torch.fft.ifftn, torch.fft.ifft))

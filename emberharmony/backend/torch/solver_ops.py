@@ -1,99 +1,136 @@
 """Linear algebra, on PyTorch."""
 
-from collections.abc import Callable
-
 import torch
 
 from emberharmony.backend.indices import matrices
-from emberharmony.backend.square import check_qr_mode, square
+from emberharmony.backend.linear import check_qr_mode, check_sides, inexact, square
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.errors import LinAlgError
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
-
-def _inexact(x: torch.Tensor) -> tuple[torch.Tensor, Callable[[torch.Tensor], torch.Tensor]]:
-    """Returns `x` in a dtype LAPACK has, and what gives the results their dtype back."""
-    x = promotion.floats(x)
-    if x.dtype.itemsize > 2:
-        return x, lambda result: result
-    return x.to(torch.float32), lambda result: result.to(x.dtype)
+_NEARLY = 0.999
+"""Components so close to the largest one, as a fraction of it, count as equal to it: the first of them decides."""
 
 
 def _phases(columns: torch.Tensor) -> torch.Tensor:
     """Returns, per column, the factor of magnitude 1 that makes its largest component positive."""
     if not columns.numel():
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
-    largest = torch.take_along_dim(columns, columns.abs().argmax(-2, keepdim=True), -2)
-    phase = torch.sgn(largest).conj().detach()
-    return torch.where(phase == 0, torch.ones_like(phase), phase)
+    sizes = columns.detach().abs()
+    first = (sizes >= _NEARLY * sizes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
+    return _signs(torch.take_along_dim(columns.detach(), first, -2)).conj()
+
+
+def _signs(x: torch.Tensor) -> torch.Tensor:
+    """Returns the factors of magnitude 1 of numbers, 1 for zero."""
+    signs = torch.sgn(x.detach())
+    return torch.where(signs == 0, torch.ones_like(signs), signs)
+
+
+def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Returns right-hand sides as matrices; PyTorch takes what could be either for a batch of vectors."""
+    return b.unsqueeze(-1) if b.ndim == 1 else b[(None,) * max(a.ndim - b.ndim, 0)]
+
+
+def _any(x: torch.Tensor) -> bool:
+    try:
+        return bool(x.any())
+    except RuntimeError:  # under torch.func.vmap there is no value to ask for
+        return False
 
 
 class TorchSolverOps:
     """Holds the ops of `ops/solver.py`."""
 
     @staticmethod
+    @inexact(promotion)
     def det(x: torch.Tensor) -> torch.Tensor:
-        x, back = _inexact(square(x))
-        return back(torch.linalg.det(x))
+        return torch.linalg.det(square(x))
 
     @staticmethod
+    @inexact(promotion)
     def slogdet(x: torch.Tensor) -> SlogdetResult:
-        x, back = _inexact(square(x))
-        sign, logarithm = torch.linalg.slogdet(x)
-        return SlogdetResult(back(sign), back(logarithm))
+        sign, logarithm = torch.linalg.slogdet(square(x))
+        return SlogdetResult(torch.where(logarithm.isnan(), logarithm.detach().to(sign.dtype), sign), logarithm)
 
     @staticmethod
+    @inexact(promotion)
     def inv(x: torch.Tensor) -> torch.Tensor:
-        x, back = _inexact(square(x))
-        return back(torch.linalg.inv(x))
+        return torch.linalg.inv(square(x))
 
     @staticmethod
+    @inexact(promotion, 2)
     def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        a, b = promotion.common(square(a), b)
-        (a, back), (b, _) = _inexact(a), _inexact(b)
-        return back(torch.linalg.solve(a, b))
+        check_sides(a, b)
+        result = torch.linalg.solve(a, _columns(a, b))
+        return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
+    @inexact(promotion, 2)
     def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool = False) -> torch.Tensor:
-        a, b = promotion.common(square(a), b)
-        (a, back), (b, _) = _inexact(a), _inexact(b)
-        if b.ndim == 1:
-            return back(torch.linalg.solve_triangular(a, b.unsqueeze(-1), upper=not lower).squeeze(-1))
-        return back(torch.linalg.solve_triangular(a, b, upper=not lower))
+        check_sides(a, b)
+        if _any(a.detach().diagonal(0, -2, -1) == 0):
+            raise LinAlgError("the matrix is singular: its diagonal has a zero")
+        result = torch.linalg.solve_triangular(a, _columns(a, b), upper=not lower)
+        return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
+    @inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-        x, back = _inexact(square(x))
-        return back(torch.linalg.cholesky(torch.tril(x), upper=False).mH if upper else torch.linalg.cholesky(x))
+        factor = torch.linalg.cholesky(square(x))
+        return factor.mH if upper else factor
 
     @staticmethod
+    @inexact(promotion)
     def qr(x: torch.Tensor, mode: str = "reduced") -> QRResult:
         check_qr_mode(mode)
-        x, back = _inexact(matrices(x))
-        q, r = torch.linalg.qr(x, mode=mode)
-        phase = torch.sgn(torch.diagonal(r, 0, -2, -1)).detach()
-        phase = torch.where(phase == 0, torch.ones_like(phase), phase)
-        extra = q.shape[-1] - phase.shape[-1]
-        columns = torch.cat([phase, phase.new_ones((*phase.shape[:-1], extra))], -1)
-        return QRResult(back(q * columns.unsqueeze(-2)), back(r * columns[..., : r.shape[-2]].conj().unsqueeze(-1)))
+        q, r = torch.linalg.qr(matrices(x), mode=mode)
+        signs = _signs(torch.diagonal(r, 0, -2, -1))
+        extra = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))
+        signs = torch.cat([signs, extra], -1)
+        return QRResult(q * signs.unsqueeze(-2), r * signs.conj().unsqueeze(-1))
 
     @staticmethod
-    def svd(x: torch.Tensor, full_matrices: bool = False) -> SVDResult:
-        x, back = _inexact(matrices(x))
-        u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
+    @inexact(promotion)
+    def svd(x: torch.Tensor, full_matrices: bool = True) -> SVDResult:
+        u, s, vh = torch.linalg.svd(matrices(x), full_matrices=full_matrices)
         k = s.shape[-1]
-        phase = _phases(u[..., :k])
-        u = torch.cat([u[..., :k] * phase, u[..., k:]], -1)
-        vh = torch.cat([vh[..., :k, :] * phase.conj().mT, vh[..., k:, :]], -2)
-        return SVDResult(back(u), back(s), back(vh))
+        phases = _phases(u[..., :k])
+        u = torch.cat([u[..., :k] * phases, u[..., k:]], -1)
+        return SVDResult(u, s, torch.cat([vh[..., :k, :] * phases.mH, vh[..., k:, :]], -2))
 
     @staticmethod
+    @inexact(promotion)
+    def svdvals(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.svdvals(matrices(x))
+
+    @staticmethod
+    @inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        x, back = _inexact(square(x))
-        values, vectors = torch.linalg.eigh(x)
-        return EigResult(back(values), back(vectors * _phases(vectors)))
+        values, vectors = torch.linalg.eigh(square(x))
+        return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod
+    @inexact(promotion)
+    def eigvalsh(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvalsh(square(x))
+
+    @staticmethod
+    @inexact(promotion)
     def eig(x: torch.Tensor) -> EigResult:
-        x, _ = _inexact(square(x))
-        values, vectors = torch.linalg.eig(x)
+        values, vectors = torch.linalg.eig(square(x))
         return EigResult(values, vectors * _phases(vectors))
+
+    @staticmethod
+    @inexact(promotion)
+    def eigvals(x: torch.Tensor) -> torch.Tensor:
+        # PyTorch 2.13 looks for them in eig only: here MKL would end the process.
+        if _any(~square(x).detach().isfinite()):
+            raise LinAlgError("the matrix holds infinities or NaN")
+        return torch.linalg.eigvals(x)
+
+    @staticmethod
+    @inexact(promotion)
+    def lu_factor(x: torch.Tensor) -> LUResult:
+        factors, pivots, _ = torch.linalg.lu_factor_ex(matrices(x))
+        return LUResult(factors, pivots.long() - 1)

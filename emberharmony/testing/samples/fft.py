@@ -7,41 +7,122 @@ import numpy as np
 from emberharmony.testing.sample import Sample, case, grid
 
 _X = grid(-2, 3, 12).reshape(3, 4)
+_Y = grid(-2, 3, 24).reshape(2, 3, 4)
 _Z = _X + 1j * _X[::-1]
-C: dict[str, Any] = {"dtypes": ("float32", "complex64"), "result": "complex64", "tolerance": 16, "floor": 16}
-R: dict[str, Any] = {"dtypes": ("float32",), "tolerance": 16, "floor": 16, "differentiable": True}
-F: dict[str, Any] = {"dtypes": ("float32",), "result": "float32"}
-_ONE = (case(_X), case(_X, 6, 0), case(_X, 3, 1, "ortho"), case(_X, None, -1, "forward"))
+_SIGNAL = grid(-2, 3, 80).reshape(2, 40)
+_ONE = (case(_X), case(_X, 6, 0), case(_X, 3, 1, "ortho"), case(_X, None, -1, "forward"), case(_X[:, :1]))
+_NO_BATCH = (case(_X[:0]), case(_X[:, :0], 3))
+_REAL = ("float32", "float16")
+C: dict[str, Any] = {"dtypes": (*_REAL, "complex64"), "integers": ("int32",), "result": "complex64"}
+C |= {"tolerance": 4, "floor": 16, "differentiable": True}
+R: dict[str, Any] = C | {"dtypes": _REAL}
+I: dict[str, Any] = C | {"dtypes": ("complex64", "float32"), "result": "float32"}  # noqa: E741
+F: dict[str, Any] = {"result": "float32", "tolerance": 1}
+S: dict[str, Any] = {"dtypes": ("float32", "float64", "complex64"), "integers": ("int64",)}
+
+
+def _axes(x: Any, s: Any, axes: Any) -> Any:
+    return axes if axes is not None else range(x.ndim) if s is None else range(-len(s), 0)
+
+
+def _of_axes(function: Any) -> Any:
+    """Returns NumPy's function with `axes` given, without which it deprecates `s`."""
+    return lambda x, s=None, axes=None, norm="backward": function(x, s, _axes(x, s, axes), norm)
+
+
+_SEVERAL = (case(_X), case(_X, (2, 6), (0, 1)), case(_Y, None, (1,)), case(_Y, (2, 5)), case(_Y, None, (2, 0), "ortho"))
+
+
+def _periodic(window: Any, n: int) -> Any:
+    means = {"hann": 0.5, "hamming": 0.54}
+    if isinstance(window, str):
+        return means[window] - (1 - means[window]) * np.cos(2 * np.pi * np.arange(n) / n)
+    return np.ones(n) if window is None else np.asarray(window)
+
+
+def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center: bool = True) -> Any:
+    if center:
+        x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
+    before = (n - length) // 2
+    shaped = np.pad(_periodic(window, length), (before, n - length - before))
+    starts = range(0, x.shape[-1] - n + 1, stride)
+    return np.stack([np.fft.rfft(x[..., start : start + n] * shaped) for start in starts], -2)
+
+
+def _istft(
+    x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
+) -> Any:
+    before = (n - length) // 2
+    shaped = np.pad(_periodic(window, length), (before, n - length - before))
+    total = n + stride * (x.shape[-2] - 1)
+    signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
+    for frame in range(x.shape[-2]):
+        place = slice(frame * stride, frame * stride + n)
+        signal[..., place] += np.fft.irfft(x[..., frame, :], n) * shaped
+        weight[place] += shaped**2
+    start = n // 2 if center else 0
+    signal = (signal / np.where(weight > 1e-10, weight, 1))[..., start : total - start]
+    return signal if wanted is None else signal[..., :wanted]
+
+
+_SPECTRA = _stft(_SIGNAL, 8, 3, 10)
 
 SAMPLES = [
-    Sample("fft", np.fft.fft, _ONE, **C),
-    Sample("ifft", np.fft.ifft, _ONE, **C),
-    Sample("rfft", np.fft.rfft, _ONE, result="complex64", **R),
+    Sample("fft", np.fft.fft, (*_ONE, *_NO_BATCH), **C),
+    Sample("ifft", np.fft.ifft, (*_ONE, *_NO_BATCH), **C),
+    Sample("rfft", np.fft.rfft, (*_ONE, *_NO_BATCH), **R),
     Sample(
         "irfft",
         np.fft.irfft,
-        (case(_Z), case(_Z, 5), case(_Z, None, 0, "ortho")),
-        dtypes=("complex64",),
-        result="float32",
-        tolerance=16,
-        floor=16,
+        (
+            case(_Z),
+            case(_Z, 5),
+            case(_Z, None, 0, "ortho"),
+            case(_Z, 9, 1, "forward"),
+            case(_Z[:0]),
+            case(_Z[:, :1], 1),
+        ),
+        **I,
+    ),
+    Sample("hfft", np.fft.hfft, (case(_Z), case(_Z, 5), case(_Z, None, 0, "ortho"), case(_Z, 4, 1, "forward")), **I),
+    Sample("ihfft", np.fft.ihfft, _ONE, **R),
+    Sample("fftn", _of_axes(np.fft.fftn), (*_SEVERAL, case(_Y[:0], None, (1, 2))), **C),
+    Sample("ifftn", _of_axes(np.fft.ifftn), (*_SEVERAL, case(_Y[:0], None, (1, 2))), **C),
+    Sample("rfftn", _of_axes(np.fft.rfftn), _SEVERAL, **R),
+    Sample(
+        "irfftn",
+        _of_axes(np.fft.irfftn),
+        (case(_Z), case(_Z, (2, 5), (0, 1)), case(_Z, None, (0,), "ortho"), case(_Z, None, (1, 0))),
+        **I,
+    ),
+    Sample("fft2", np.fft.fft2, (case(_X), case(_Y, (2, 2))), **C),
+    Sample("ifft2", np.fft.ifft2, (case(_X), case(_Y, None, (0, 1))), **C),
+    Sample("rfft2", np.fft.rfft2, (case(_X), case(_Y, (2, 2))), **R),
+    Sample("irfft2", np.fft.irfft2, (case(_Z), case(_Z, (3, 5))), **I),
+    Sample("fftfreq", np.fft.fftfreq, (case(5), case(4, 0.5), case(1)), **F),
+    Sample("rfftfreq", np.fft.rfftfreq, (case(5), case(4, 0.5), case(1)), **F),
+    Sample("fftshift", np.fft.fftshift, (case(_X), case(_X, 1), case(_Y, (0, -1))), **S),
+    Sample("ifftshift", np.fft.ifftshift, (case(_X), case(_X, 1), case(_Y, (0, -1))), **S),
+    Sample(
+        "stft",
+        _stft,
+        (
+            case(_SIGNAL, 8, 3, 10),
+            case(_SIGNAL[0], 8, 4, 8, "hamming"),
+            case(_SIGNAL, 5, 2, 8, None, False),
+            case(_SIGNAL, 4, 4, 7, [0.5, 1.0, 1.0, 0.25]),
+        ),
+        **(R | {"dtypes": ("float32",)}),
     ),
     Sample(
-        "fftn",
-        lambda x, s=None, axes=None: np.fft.fftn(x, s, range(x.ndim) if axes is None else axes),
-        (case(_X), case(_X, (2, 6), (0, 1))),
-        **C,
+        "istft",
+        _istft,
+        (
+            case(_SPECTRA, 8, 3, 10),
+            case(_SPECTRA[0], 8, 3, 10, 20),
+            case(_SPECTRA, 6, 2, 10, None, "hamming", False),
+            case(_SPECTRA, 10, 5, 10, None, None),
+        ),
+        **(I | {"dtypes": ("complex64",), "integers": (), "tolerance": 16}),
     ),
-    Sample(
-        "ifftn",
-        lambda x, s=None, axes=None: np.fft.ifftn(x, s, range(x.ndim) if axes is None else axes),
-        (case(_X), case(_X, None, (1,))),
-        **C,
-    ),
-    Sample("fft2", np.fft.fft2, (case(_X),), **C),
-    Sample("ifft2", np.fft.ifft2, (case(_X),), **C),
-    Sample("fftfreq", np.fft.fftfreq, (case(5), case(4, 0.5)), **F),
-    Sample("rfftfreq", np.fft.rfftfreq, (case(5), case(4, 0.5)), **F),
-    Sample("fftshift", np.fft.fftshift, (case(_X), case(_X, 1)), dtypes=("float32",)),
-    Sample("ifftshift", np.fft.ifftshift, (case(_X), case(_X, (0, 1))), dtypes=("float32",)),
 ]

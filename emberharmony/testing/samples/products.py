@@ -8,53 +8,100 @@ from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, g
 
 _A, _B = grid(-2, 3, 12).reshape(3, 4), grid(-1, 2, 20).reshape(4, 5)
 _BATCH = grid(-2, 2, 24).reshape(2, 3, 4)
-_LONG = grid(-1, 1, 3000)
+_LONG = grid(0.1, 1, 3000)
 _V = grid(1, 2, 4)
+_EMPTY, _SQUARE = np.ones((0, 4)), grid(-2, 3, 16).reshape(4, 4)
 D: dict[str, Any] = {
-    "dtypes": FLOATS,
-    "integers": ("int32", "int64", "uint8"),
-    "tolerance": 8,
+    "dtypes": FLOATS + HALVES + COMPLEX,
+    "integers": ("int8", "int32", "int64", "uint8"),
+    "tolerance": 4,
     "floor": 16,
     "differentiable": True,
 }
-M: dict[str, Any] = D | {"dtypes": FLOATS + HALVES + COMPLEX}
-_ABS = (np.abs(_A), np.abs(_B))
+L: dict[str, Any] = D | {"dtypes": FLOATS + COMPLEX, "floor": 1500, "integers": (), "tolerance": 12}
+
+
+def _narrow(oracle: Any) -> Any:
+    """Returns an oracle whose integer results stay in the operands' dtype, in which they wrap."""
+
+    def narrowed(*args: Any, **kwargs: Any) -> Any:
+        result = np.asarray(oracle(*args, **kwargs))
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        return result.astype(arrays[0].dtype) if arrays[0].dtype.kind in "iu" else result
+
+    return narrowed
+
 
 SAMPLES = [
     Sample(
         "matmul",
         np.matmul,
-        (case(*_ABS), case(_BATCH**2, _B**2), case(_V, _B**2), case(_A**2, _V), case(_LONG**2, _LONG**2)),
-        **(M | {"floor": 600}),
-    ),
-    Sample("dot", np.dot, (case(_A**2, _B**2), case(_V, _V), case(_BATCH**2, _B**2)), **D),
-    Sample(
-        "tensordot",
-        np.tensordot,
-        (case(_A**2, _B**2, 1), case(_BATCH**2, _A**2, ([1, 2], [0, 1])), case(_V, _V, 0)),
+        (
+            case(_A, _B),
+            case(_BATCH, _B),
+            case(_V, _B),
+            case(_A, _V),
+            case(_V, _V),
+            case(_BATCH[:, None], _BATCH.transpose(0, 2, 1)),
+            case(_EMPTY, _B),
+            case(_EMPTY.T, _EMPTY),
+        ),
         **D,
     ),
-    Sample("vdot", np.vdot, (case(_A**2, _A**2), case(_LONG**2, _LONG**2)), **(D | {"floor": 600})),
+    Sample("dot", _narrow(np.dot), (case(_A, _B), case(_V, _V), case(_A, _BATCH.transpose(0, 2, 1))), **D),
+    Sample(
+        "tensordot",
+        _narrow(np.tensordot),
+        (
+            case(_A, _B, 1),
+            case(_BATCH, _A, ([1, 2], [0, 1])),
+            case(_BATCH, _V, (-1, 0)),
+            case(_V, _V, 0),
+            case(_A, _A),
+        ),
+        **D,
+    ),
+    Sample("vdot", _narrow(np.vdot), (case(_A, _A), case(_LONG, _LONG)), **L),
     Sample(
         "vecdot",
-        lambda a, b, axis=-1: np.sum(np.conj(a) * b, axis),
-        (case(_A**2, _A**2), case(_A**2, _A**2, 0)),
-        **(D | {"integers": ("int64",)}),
+        lambda a, b, axis=-1: np.vecdot(a, b, axis=axis),
+        (case(_A, _A), case(_A, _A, 0), case(_BATCH, _V), case(_LONG, _LONG)),
+        **L,
     ),
-    Sample("inner", np.inner, (case(_A**2, _A**2), case(_V, _V)), **D),
-    Sample("outer", np.outer, (case(_V, _A**2),), **D),
+    Sample("inner", _narrow(np.inner), (case(_A, _A), case(_V, _V), case(_A, _BATCH)), **D),
+    Sample("outer", np.outer, (case(_V, _A), case(_V, _V[:0])), **D),
     Sample(
         "einsum",
-        np.einsum,
+        _narrow(lambda s, *x: np.einsum(s, *x)),
         (
-            case("ij,jk->ik", _A**2, _B**2),
+            case("ij,jk->ik", _A, _B),
+            case("ij,jk", _A, _B),
             case("bij->bji", _BATCH),
-            case("...i,i", _BATCH**2, _V),
-            case("ii", (_A @ _B)[:3, :3] ** 2),
+            case("...i,i", _BATCH, _V),
+            case("...ij,...jk->...ik", _BATCH, _B),
+            case("ii", _SQUARE),
+            case("ii->i", _SQUARE),
+            case("ij->", _A),
+            case("i,j->ij", _V, _V),
+            case("ij,jk,k->i", _A / 2, _B, grid(0, 1, 5)),
+            case("ij,jk->ik", _EMPTY, _B),
         ),
-        **(D | {"integers": ("int64",)}),
+        **(D | {"floor": 32}),
     ),
-    Sample("kron", np.kron, (case(_V, _V), case(_A**2, _B**2)), **D),
-    Sample("trace", np.trace, (case(_A**2), case(_BATCH**2, 1, 1, 2)), **(D | {"integers": ("int64",)})),
-    Sample("cross", np.cross, (case(_A.T.copy(), _A.T[::-1].copy()),), **(D | {"integers": ("int32",)})),
+    Sample(
+        "multi_dot",
+        lambda arrays: np.linalg.multi_dot(arrays),
+        (case([_A, _B]), case([_A, _B, _B.T]), case([_V, _SQUARE, _SQUARE, _V]), case([_V, _V])),
+        **(D | {"dtypes": FLOATS + COMPLEX, "integers": ("int64",), "floor": 200}),
+    ),
+    Sample("kron", np.kron, (case(_V, _V), case(_A, _B), case(_A, _V), case(_V, _A)), **D),
+    Sample(
+        "trace", np.trace, (case(_A), case(_BATCH, 1, 1, 2), case(_BATCH, -1, 0, -1)), **(D | {"integers": ("int64",)})
+    ),
+    Sample(
+        "cross",
+        lambda a, b, axis=-1: np.cross(a, b, axis=axis),
+        (case(_A.T, _A.T[::-1]), case(_A.T, _V[:3]), case(_A, _A[::-1], 0)),
+        **D,
+    ),
 ]

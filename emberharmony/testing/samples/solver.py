@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import FLOATS, Sample, case
+from emberharmony.testing.sample import COMPLEX, FLOATS, Sample, case
 
 _RNG = np.random.default_rng(3)
 _A = _RNG.standard_normal((4, 4)) + 3 * np.eye(4)
@@ -12,94 +12,211 @@ _BATCH = _RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
 _TALL = _RNG.standard_normal((5, 3))
 _SPD = _A @ _A.T
 _B = _RNG.standard_normal((4, 2))
-_LOWER = np.tril(_A)
-L: dict[str, Any] = {"dtypes": FLOATS, "tolerance": 400, "differentiable": True}
-_X = _RNG.standard_normal((3, 4))
+_LOW = np.ones((4, 1)) * [[1.0, 2.0, 3.0]] + np.outer(np.arange(4.0), [1.0, 0.0, -1.0])  # of rank 2
+_NONE, _NO_BATCH = np.ones((0, 0)), np.ones((0, 3, 3))
+_Z = _A + 1j * _RNG.standard_normal((4, 4))
+_HERMITIAN = _Z @ np.conj(_Z.T)
+_TALL_Z = _TALL + 1j * _TALL[::-1]
+_HALVES = (*FLOATS, "float16")  # bfloat16's eps would hide every error
+F: dict[str, Any] = {"dtypes": _HALVES, "tolerance": 60, "differentiable": True, "result": "float"}
+ANY: dict[str, Any] = {"result": "any", "reference": "tests"}
 
 
-def _positive(columns: Any) -> Any:
-    largest = np.take_along_axis(columns, np.abs(columns).argmax(-2)[..., None, :], -2)
-    return np.conj(largest) / np.abs(largest)
+def _phase(columns: Any) -> Any:
+    """Returns what makes the first of each column's (almost) largest components positive."""
+    factors = []
+    for column in columns.T:
+        first = next(c for c in column if abs(c) >= 0.999 * max(abs(column)))
+        factors.append(np.conj(first) / abs(first))
+    return np.array(factors, columns.dtype)
 
 
-def _svd(x: Any, full_matrices: bool = False) -> Any:
-    u, s, vh = np.linalg.svd(x, full_matrices=False)
-    phase = _positive(u)
-    return u * phase, s, vh * np.conj(phase).swapaxes(-1, -2)
+def _each(function: Any) -> Any:
+    """Returns an oracle that is mapped over the leading axes of its first argument."""
+
+    def mapped(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.ndim == 2:
+            return function(x, *args, **kwargs)
+        parts = [mapped(one, *args, **kwargs) for one in x]
+        return tuple(np.stack(part) for part in zip(*parts, strict=True))
+
+    return mapped
 
 
+@_each
+def _svd(x: Any, full_matrices: bool = True) -> Any:
+    u, s, vh = np.linalg.svd(x, full_matrices)
+    k = len(s)
+    phase = _phase(u[:, :k])
+    u[:, :k] *= phase
+    vh[:k] *= np.conj(phase)[:, None]
+    return u, s, vh
+
+
+@_each
 def _eigh(x: Any) -> Any:
     values, vectors = np.linalg.eigh(x)
-    return values, vectors * _positive(vectors)
+    return values, vectors * _phase(vectors)
 
 
+@_each
 def _qr(x: Any, mode: str = "reduced") -> Any:
-    q, r = np.linalg.qr(x)
-    sign = np.sign(np.diagonal(r, 0, -2, -1))
-    return q * sign[..., None, :], r * sign[..., :, None]
+    q, r = np.linalg.qr(x, mode)  # type: ignore[call-overload]
+    sign = np.ones(q.shape[1], q.dtype)
+    diagonal = np.diagonal(r)
+    sign[: len(diagonal)] = diagonal / abs(diagonal)
+    return q * sign, r * np.conj(sign)[: len(r), None]
 
 
-def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+def _rank(x: Any, rtol: Any = None) -> Any:
+    s = np.linalg.svd(x, compute_uv=False)
+    limit = 1e-6 if rtol is None else np.asarray(rtol)[..., None]
+    return np.count_nonzero(s > limit * s.max(-1, keepdims=True, initial=0.0), -1)
 
 
 SAMPLES = [
-    Sample("det", np.linalg.det, (case(_A), case(_BATCH)), floor=100, **L),
-    Sample("slogdet", np.linalg.slogdet, (case(_A), case(-_BATCH)), **L),
-    Sample("logdet", lambda x: np.linalg.slogdet(x)[1], (case(_SPD),), **L),
-    Sample("inv", np.linalg.inv, (case(_A), case(_BATCH)), **L),
-    Sample("solve", np.linalg.solve, (case(_A, _B), case(_A, _B[:, 0]), case(_BATCH, _BATCH)), **L),
+    Sample(
+        "det",
+        np.linalg.det,
+        (case(_A), case(_BATCH), case(_Z), case(_NONE), case(_NO_BATCH), case(np.ones((2, 2)))),
+        floor=100,
+        integers=("int32", "uint8"),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
+    ),
+    Sample(
+        "slogdet",
+        np.linalg.slogdet,
+        (case(_A), case(-_BATCH), case(_NONE), case(np.zeros((2, 2))), case(_NO_BATCH)),
+        **F,
+    ),
+    Sample("logdet", lambda x: np.linalg.slogdet(x)[1], (case(_SPD), case(_NONE)), **F),
+    Sample(
+        "inv",
+        np.linalg.inv,
+        (case(_A), case(_BATCH), case(_Z), case(_NONE), case(_NO_BATCH)),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
+    ),
+    Sample(
+        "solve",
+        np.linalg.solve,
+        (
+            case(_A, _B),
+            case(_A, _B[:, 0]),
+            case(_BATCH, _BATCH),
+            case(_BATCH, _TALL[:3]),
+            case(_BATCH, _TALL[0]),
+            case(_BATCH[0], _BATCH),
+            case(np.stack([_A[:2, :2], _SPD[:2, :2]]), _B[:2]),
+            case(_Z, _B),
+            case(_NONE, _NONE),
+        ),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
+    ),
     Sample(
         "solve_triangular",
         lambda a, b, lower=False: np.linalg.solve(np.tril(a) if lower else np.triu(a), b),
-        (case(_A, _B), case(_A, _B, lower=True), case(_A, _B[:, 0])),
-        **L,
+        (
+            case(_A, _B),
+            case(_A, _B, lower=True),
+            case(_A, _B[:, 0]),
+            case(_BATCH, _TALL[:3]),
+            case(_BATCH, _TALL[0]),
+            case(_Z, _B),
+            case(_NONE, _NONE),
+        ),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
     ),
     Sample(
         "cholesky",
-        lambda x, upper=False: np.linalg.cholesky(x).T if upper else np.linalg.cholesky(x),
-        (case(_SPD), case(_SPD, upper=True), case(np.eye(3))),
-        **L,
+        lambda x, upper=False: np.conj(np.linalg.cholesky(x).T) if upper else np.linalg.cholesky(x),
+        (case(_SPD), case(_SPD, upper=True), case(np.eye(3)), case(_HERMITIAN), case(_HERMITIAN, True), case(_NONE)),
+        **(F | {"dtypes": (*FLOATS, *COMPLEX)}),
     ),
-    Sample("qr", _qr, (case(_A), case(_TALL), case(_BATCH)), **L),
-    Sample("svd", _svd, (case(_A), case(_TALL), case(_TALL.T.copy()), case(_BATCH)), **L),
-    Sample("svdvals", lambda x: np.linalg.svd(x, compute_uv=False), (case(_TALL), case(_BATCH)), **L),
-    Sample("eigh", _eigh, (case(_SPD), case(np.diag([1.0, 2.0, 4.0]))), floor=30, **L),
-    Sample("eigvalsh", np.linalg.eigvalsh, (case(_SPD),), floor=30, **L),
-    Sample("eig", lambda x: None, (case(_A),), reference="tests", result="any"),
-    Sample("eigvals", lambda x: None, (case(_A),), reference="tests", result="any"),
-    Sample("pinv", np.linalg.pinv, (case(_TALL), case(_BATCH)), **L),
-    Sample("matrix_rank", np.linalg.matrix_rank, (case(_TALL), case(np.ones((3, 3)))), result="int64"),
     Sample(
-        "lstsq", lambda a, b: np.linalg.lstsq(a, b)[0], (case(_TALL, _TALL[:, :2] * 2), case(_TALL, _TALL[:, 0])), **L
-    ),
-    Sample("matrix_power", np.linalg.matrix_power, (case(_A, 3), case(_A, 0), case(_A, -2)), floor=200, **L),
-    Sample(
-        "vector_norm",
-        _vector_norm,
-        (
-            case(_X),
-            case(_X, 1),
-            case(_X, 0, True, 1),
-            case(_X, -1, False, np.inf),
-            case(_X, -1, False, -np.inf),
-            case(_X, 1, False, 3),
-            case(_X * 1e30, 1),
-            case(_X, 1, False, 0),
+        "cholesky_inverse",
+        lambda x, upper=False: np.linalg.inv(
+            np.conj(np.triu(x).T) @ np.triu(x) if upper else np.tril(x) @ np.conj(np.tril(x).T)
         ),
-        tolerance=16,
-        differentiable=True,
+        (case(_A), case(_A, True), case(_BATCH[0]), case(_Z)),
+        **(F | {"dtypes": (*FLOATS, *COMPLEX)}),
+    ),
+    Sample("lu_factor", lambda x: None, (case(_A),), **ANY),
+    Sample(
+        "qr",
+        _qr,
+        (case(_A), case(_TALL), case(_TALL.T), case(_BATCH), case(_A, "complete"), case(_TALL_Z), case(_TALL[:, :0])),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
     ),
     Sample(
-        "matrix_norm",
-        lambda x, ord="fro", keepdims=False: np.linalg.matrix_norm(x, ord=ord, keepdims=keepdims),
-        tuple(case(_BATCH, o) for o in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)),
-        tolerance=100,
+        "svd",
+        _svd,
+        (
+            case(_A),
+            case(_TALL, False),
+            case(_TALL.T, False),
+            case(_BATCH),
+            case(_Z),
+            case(_TALL_Z, False),
+            case(_NONE),
+            case(np.array([[1.0, 1.0], [1.0, -1.0]]) @ np.diag([2.0, 1.0])),
+        ),
+        **(F | {"dtypes": (*FLOATS, *COMPLEX), "result": "any"}),
     ),
     Sample(
-        "norm",
-        lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord, axis, keepdims),
-        (case(_X), case(_X, axis=1), case(_X, 1, 1), case(_X, "fro", (0, 1), True), case(_X, "nuc")),
-        tolerance=32,
+        "svdvals",
+        lambda x: np.linalg.svd(x, compute_uv=False),
+        (case(_TALL), case(_TALL.T), case(_BATCH), case(_Z), case(_NONE)),
+        **(F | {"dtypes": (*_HALVES, *COMPLEX), "result": "real"}),
+    ),
+    Sample(
+        "eigh",
+        _eigh,
+        (case(_SPD), case(np.diag([1.0, 2.0, 4.0])), case(_HERMITIAN), case(np.array([[2.0, 1.0], [1.0, 2.0]]))),
+        floor=30,
+        **(F | {"dtypes": (*FLOATS, *COMPLEX), "result": "any"}),
+    ),
+    Sample(
+        "eigvalsh",
+        np.linalg.eigvalsh,
+        (case(_SPD), case(_HERMITIAN), case(_NONE)),
+        floor=30,
+        **(F | {"dtypes": (*FLOATS, *COMPLEX), "result": "real"}),
+    ),
+    Sample("eig", lambda x: None, (case(_A),), **ANY),
+    Sample("eigvals", lambda x: None, (case(_A),), **ANY),
+    Sample(
+        "pinv",
+        lambda x, rtol=1e-6: np.linalg.pinv(x, rcond=np.asarray(rtol)),
+        (
+            case(_TALL),
+            case(_TALL.T),
+            case(_BATCH),
+            case(_LOW),
+            case(_TALL_Z),
+            case(_LOW, 0.3),
+            case(_BATCH, [0.1, 0.6]),
+            case(np.ones((0, 3))),
+        ),
+        **(F | {"dtypes": (*FLOATS, *COMPLEX)}),
+    ),
+    Sample(
+        "matrix_rank",
+        _rank,
+        (case(_TALL), case(np.ones((3, 3))), case(_LOW), case(_BATCH, [0.1, 0.6]), case(_LOW, 0.9)),
+        dtypes=FLOATS + COMPLEX,
+        result="int64",
+    ),
+    Sample(
+        "lstsq",
+        lambda a, b: np.linalg.lstsq(a, b, rcond=1e-6)[0],
+        (case(_TALL, _TALL[:, :2] * 2), case(_TALL, _TALL[:, 0]), case(_TALL.T, _B[:3]), case(_LOW, _B)),
+        **(F | {"dtypes": FLOATS}),
+    ),
+    Sample(
+        "matrix_power",
+        np.linalg.matrix_power,
+        (case(_A, 3), case(_A, 0), case(_A, -2), case(_BATCH, 2), case(_BATCH, 0), case(_A, 1)),
+        floor=200,
+        **(F | {"dtypes": FLOATS + COMPLEX}),
     ),
 ]

@@ -1,0 +1,27 @@
+"""Norms, on NumPy: computed in float64, where no square of a float32 overflows."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import nonempty, normalized
+
+
+class NumpyNormsOps:
+    """Holds the ops of `ops/norms.py`."""
+
+    @staticmethod
+    def vector_norm(x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
+        x = promotion.floats(x)
+        axes = normalized(axis, x.ndim)
+        if ord == -np.inf:
+            nonempty(x.shape, axis)
+        sizes = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False))
+        if ord == 2:
+            result = np.sqrt(np.add.reduce(sizes * sizes, axes, None, None, keepdims))
+        elif ord == np.inf:
+            result = np.maximum.reduce(sizes, axes, None, None, keepdims, 0.0)
+        else:
+            result = np.linalg.vector_norm(sizes, axis=axes, keepdims=keepdims, ord=ord)
+        return result.astype(x.real.dtype)
