@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.random import Generator
 from emberharmony.core.dtypes import DType
@@ -120,8 +120,8 @@ class TensorBackend(Protocol):
         """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
         ...
 
-    def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None) -> Tensor:
-        """Returns the mean over axes, each element weighted; `weights` broadcast against `x`."""
+    def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
+        """Returns the mean over axes, each element weighted; NaN or infinite where the weights add up to 0."""
         ...
 
     def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
@@ -130,6 +130,10 @@ class TensorBackend(Protocol):
 
     def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the triangular window of `M` points, zero at both ends; symmetric."""
+        ...
+
+    def batch_normalization(self, x: TensorLike, mean: TensorLike, variance: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: float = 0.001) -> Tensor:
+        """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each place of an axis."""
         ...
 
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
@@ -252,6 +256,14 @@ class TensorBackend(Protocol):
         """Returns the magnitude of `x1` with the sign of `x2`, always floating."""
         ...
 
+    def corrcoef(self, x: TensorLike, rowvar: bool = True) -> Tensor:
+        """Returns the correlation coefficients of real variables, each a row of `x`, or with `rowvar` False a column."""
+        ...
+
+    def correlate(self, x1: TensorLike, x2: TensorLike, mode: Literal['valid', 'same', 'full'] = 'valid') -> Tensor:
+        """Returns the cross-correlation of two vectors, `sum(x1[n + k] * conj(x2[n]))` for each shift k."""
+        ...
+
     def cos(self, x: TensorLike) -> Tensor:
         """Returns the cosine."""
         ...
@@ -262,6 +274,10 @@ class TensorBackend(Protocol):
 
     def count_nonzero(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns how many elements are not zero (int64)."""
+        ...
+
+    def cov(self, x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
+        """Returns the covariance matrix of variables, each a row of `x`, or with `rowvar` False a column."""
         ...
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
@@ -296,6 +312,10 @@ class TensorBackend(Protocol):
         """Returns degrees as radians."""
         ...
 
+    def depth_to_space(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
+        """Returns images with channels moved out into blocks of pixels; undoes `space_to_depth`."""
+        ...
+
     def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the convolution of each channel with kernels of its own."""
         ...
@@ -316,8 +336,12 @@ class TensorBackend(Protocol):
         """Returns a diagonal of two axes, as the last axis of the result."""
         ...
 
-    def diff(self, x: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
+    def diff(self, x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None) -> Tensor:
         """Returns the n-th differences between neighbours along an axis."""
+        ...
+
+    def digitize(self, x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
+        """Returns in which bin each element lies (int64): 0 below the first edge, len(bins) from the last one on."""
         ...
 
     def divide(self, x1: Operand, x2: Operand) -> Tensor:
@@ -325,15 +349,27 @@ class TensorBackend(Protocol):
         ...
 
     def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 / x2`, and 0 where `x2` is 0."""
+        """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there."""
         ...
 
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one)."""
         ...
 
+    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: float | None = None, is_causal: bool = False) -> Tensor:
+        """Returns the values weighted by the softmax of the scaled products of queries and keys."""
+        ...
+
     def dropout(self, x: TensorLike, rate: float, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
+        ...
+
+    def dsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` cut along its third axis; see `split`."""
+        ...
+
+    def dstack(self, xs: Tensors) -> Tensor:
+        """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1)."""
         ...
 
     def dtype(self, x: TensorLike) -> DType:
@@ -448,6 +484,14 @@ class TensorBackend(Protocol):
         """Returns `x` in reverse order along axes, by default all."""
         ...
 
+    def fliplr(self, x: TensorLike) -> Tensor:
+        """Returns `x` in reverse order along its second axis."""
+        ...
+
+    def flipud(self, x: TensorLike) -> Tensor:
+        """Returns `x` in reverse order along its first axis."""
+        ...
+
     def floor(self, x: TensorLike) -> Tensor:
         """Returns the largest integer not above each element; integers stay what they are."""
         ...
@@ -554,6 +598,10 @@ class TensorBackend(Protocol):
 
     def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
         """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
+        ...
+
+    def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` cut along its second axis, a vector along its first; see `split`."""
         ...
 
     def hstack(self, xs: Tensors) -> Tensor:
@@ -685,7 +733,7 @@ class TensorBackend(Protocol):
         ...
 
     def lcm(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the least common multiple of two integers, never negative; 0 if one of them is 0."""
+        """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow."""
         ...
 
     def ldexp(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -872,6 +920,22 @@ class TensorBackend(Protocol):
         """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype."""
         ...
 
+    def nanargmax(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Returns the index of the first largest element along an axis that is not NaN; -1 where all are NaN."""
+        ...
+
+    def nanargmin(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Returns the index of the first smallest element along an axis that is not NaN; -1 where all are NaN."""
+        ...
+
+    def nancumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns `cumprod` with NaN counted as 1."""
+        ...
+
+    def nancumsum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns `cumsum` with NaN counted as 0."""
+        ...
+
     def nanmax(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the largest element over axes that is not NaN."""
         ...
@@ -880,20 +944,36 @@ class TensorBackend(Protocol):
         """Returns the mean over axes of what is not NaN."""
         ...
 
+    def nanmedian(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Returns the median over axes of what is not NaN; forces evaluation on MLX."""
+        ...
+
     def nanmin(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the smallest element over axes that is not NaN."""
         ...
 
-    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the standard deviation over axes of what is not NaN."""
+    def nanpercentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+        """Returns the q-th percentiles over axes of what is not NaN, q from 0 to 100; else as `nanquantile`."""
         ...
 
-    def nansum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def nanprod(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns the product over axes of what is not NaN."""
+        ...
+
+    def nanquantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+        """Returns the q-th quantiles over axes of what is not NaN; forces evaluation on MLX."""
+        ...
+
+    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+        """Returns the standard deviation over axes of what is not NaN, of real tensors."""
+        ...
+
+    def nansum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the sum over axes of what is not NaN."""
         ...
 
     def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the variance over axes of what is not NaN."""
+        """Returns the variance over axes of what is not NaN, of real tensors."""
         ...
 
     def ndim(self, x: TensorLike) -> int:
@@ -944,8 +1024,8 @@ class TensorBackend(Protocol):
         """Returns `x` with so many elements put before and after each axis."""
         ...
 
-    def percentile(self, x: TensorLike, q: Operand, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the q-th percentiles over axes, q from 0 to 100."""
+    def percentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+        """Returns the q-th percentiles over axes, q from 0 to 100; else as `quantile`."""
         ...
 
     def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
@@ -968,6 +1048,10 @@ class TensorBackend(Protocol):
         """Returns the product over axes; of no elements 1."""
         ...
 
+    def psnr(self, x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
+        """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite where they are equal."""
+        ...
+
     def ptp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the largest minus the smallest element over axes."""
         ...
@@ -976,7 +1060,7 @@ class TensorBackend(Protocol):
         """Returns Q and R with `x = Q @ R`; "complete" makes Q square."""
         ...
 
-    def quantile(self, x: TensorLike, q: Operand, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def quantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN."""
         ...
 
@@ -1060,6 +1144,10 @@ class TensorBackend(Protocol):
         """Returns the real part; real tensors are returned as they are."""
         ...
 
+    def rearrange(self, x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
+        """Returns `x` with axes named, split, permuted and joined by a pattern, as in "b (h w) c -> b c h w"."""
+        ...
+
     def reciprocal(self, x: TensorLike) -> Tensor:
         """Returns `1 / x`; integers take the default float."""
         ...
@@ -1072,11 +1160,11 @@ class TensorBackend(Protocol):
         """Returns `min(max(x, 0), 6)`."""
         ...
 
-    def repeat(self, x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    def repeat(self, x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
         """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
         ...
 
-    def reshape(self, x: TensorLike, newshape: Shape) -> Tensor:
+    def reshape(self, x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
         """Returns the same elements in another shape; one length may be -1, which is then inferred."""
         ...
 
@@ -1118,6 +1206,10 @@ class TensorBackend(Protocol):
 
     def rsqrt(self, x: TensorLike) -> Tensor:
         """Returns `1 / sqrt(x)`; integers take the default float."""
+        ...
+
+    def saturate_cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
+        """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0."""
         ...
 
     def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
@@ -1240,8 +1332,24 @@ class TensorBackend(Protocol):
         """Returns the elements in order along an axis; with None of the flattened `x`."""
         ...
 
+    def space_to_depth(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
+        """Returns images with each block of pixels moved into the channels."""
+        ...
+
     def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
         """Returns `-log p` of the class that each integer in `target` names."""
+        ...
+
+    def sparse_plus(self, x: TensorLike) -> Tensor:
+        """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between."""
+        ...
+
+    def sparse_sigmoid(self, x: TensorLike) -> Tensor:
+        """Returns `clip((x + 1) / 2, 0, 1)`, the derivative of `sparse_plus`."""
+        ...
+
+    def sparsemax(self, x: TensorLike, axis: int = -1) -> Tensor:
+        """Returns the nearest probabilities to `x` along an axis, many of which are 0."""
         ...
 
     def split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
@@ -1281,7 +1389,7 @@ class TensorBackend(Protocol):
         ...
 
     def step(self, x: TensorLike) -> Tensor:
-        """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
+        """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`."""
         ...
 
     def stft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
@@ -1362,6 +1470,10 @@ class TensorBackend(Protocol):
 
     def transpose(self, x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
         """Returns `x` with its axes in another order, by default reversed."""
+        ...
+
+    def trapezoid(self, y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+        """Returns the integral along an axis by the trapezoidal rule."""
         ...
 
     def tri(self, N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -1446,6 +1558,10 @@ class TensorBackend(Protocol):
 
     def view_as_real(self, x: TensorLike) -> Tensor:
         """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new."""
+        ...
+
+    def vsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+        """Returns `x` of at least two axes cut along its first; see `split`."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:

@@ -1,287 +1,65 @@
-"""Activations, normalisations and losses.
+"""Normalisations, attention and losses; this file is the namespace `ops.nn` too, with activations, convolutions, pools.
 
-Dtype: integers take the default float. Shape: activations keep it.
+Dtype: integers take the default float.
 """
 
 from __future__ import annotations
 
-from emberharmony.core.dispatch import alias, op
+import math
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Axis, Tensor, TensorLike
-from emberharmony.ops.comparison import greater, less
-from emberharmony.ops.dtypes import dtype
-from emberharmony.ops.elementary import erf, exp, expm1, log, log1p, tanh
-from emberharmony.ops.indexing import one_hot, where
-from emberharmony.ops.math import (
-    absolute,
-    add,
-    clip,
-    divide,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    rsqrt,
-    sqrt,
-    square,
-    subtract,
-)
-from emberharmony.ops.reduction import logsumexp, max, mean, sum
-from emberharmony.ops.shape import split
+from emberharmony.ops.activation import celu as celu
+from emberharmony.ops.activation import elu as elu
+from emberharmony.ops.activation import gelu as gelu
+from emberharmony.ops.activation import glu as glu
+from emberharmony.ops.activation import hard_shrink as hard_shrink
+from emberharmony.ops.activation import hard_sigmoid as hard_sigmoid
+from emberharmony.ops.activation import hard_silu as hard_silu
+from emberharmony.ops.activation import hard_swish as hard_swish
+from emberharmony.ops.activation import hard_tanh as hard_tanh
+from emberharmony.ops.activation import leaky_relu as leaky_relu
+from emberharmony.ops.activation import log_sigmoid as log_sigmoid
+from emberharmony.ops.activation import log_softmax as log_softmax
+from emberharmony.ops.activation import relu as relu
+from emberharmony.ops.activation import relu6 as relu6
+from emberharmony.ops.activation import selu as selu
+from emberharmony.ops.activation import sigmoid as sigmoid
+from emberharmony.ops.activation import silu as silu
+from emberharmony.ops.activation import soft_shrink as soft_shrink
+from emberharmony.ops.activation import softmax as softmax
+from emberharmony.ops.activation import softplus as softplus
+from emberharmony.ops.activation import softsign as softsign
+from emberharmony.ops.activation import sparse_plus as sparse_plus
+from emberharmony.ops.activation import sparse_sigmoid as sparse_sigmoid
+from emberharmony.ops.activation import sparsemax as sparsemax
+from emberharmony.ops.activation import squareplus as squareplus
+from emberharmony.ops.activation import swish as swish
+from emberharmony.ops.activation import tanh_shrink as tanh_shrink
+from emberharmony.ops.activation import threshold as threshold
+from emberharmony.ops.convolution import conv as conv
+from emberharmony.ops.convolution import conv_transpose as conv_transpose
+from emberharmony.ops.convolution import depthwise_conv as depthwise_conv
+from emberharmony.ops.convolution import fold as fold
+from emberharmony.ops.convolution import separable_conv as separable_conv
+from emberharmony.ops.convolution import unfold as unfold
+from emberharmony.ops.creation import tri
+from emberharmony.ops.dtypes import dtype, finfo
+from emberharmony.ops.elementary import log, log10
+from emberharmony.ops.indexing import one_hot as one_hot
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import add, clip, divide, multiply, negative, rsqrt, square, subtract
+from emberharmony.ops.pooling import adaptive_average_pool as adaptive_average_pool
+from emberharmony.ops.pooling import adaptive_max_pool as adaptive_max_pool
+from emberharmony.ops.pooling import average_pool as average_pool
+from emberharmony.ops.pooling import max_pool as max_pool
+from emberharmony.ops.products import matmul
+from emberharmony.ops.reduction import mean, sum
+from emberharmony.ops.shape import repeat, reshape, swapaxes, transpose
+from emberharmony.ops.tensor import cast
 
 _EPSILON = 1e-7
-
-
-@op
-def relu(x: TensorLike) -> Tensor:
-    """Returns `max(x, 0)`.
-
-    Example:
-        >>> ops.relu([-1.0, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-    return maximum(x, 0)
-
-
-@op
-def relu6(x: TensorLike) -> Tensor:
-    """Returns `min(max(x, 0), 6)`.
-
-    Example:
-        >>> ops.relu6([-1.0, 8.0]).tolist()
-        [0.0, 6.0]
-    """
-    return clip(x, 0, 6)
-
-
-@op
-def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
-    """Returns `x` where it is positive, else `negative_slope * x`.
-
-    Example:
-        >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
-        [-0.5, 2.0]
-    """
-    return where(greater(x, 0), add(x, 0.0), multiply(x, float(negative_slope)))
-
-
-@op
-def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
-
-    Example:
-        >>> ops.elu([0.0, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-    return where(greater(x, 0), add(x, 0.0), multiply(expm1(minimum(x, 0)), float(alpha)))
-
-
-@op
-def selu(x: TensorLike) -> Tensor:
-    """Returns the scaled `elu` that keeps mean and variance.
-
-    Source: Klambauer et al., Self-normalizing neural networks, 2017.
-    """
-    return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
-
-
-@op
-def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
-
-    Example:
-        >>> ops.celu([0.0, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, float(alpha)), 0.0)), float(alpha)))
-
-
-@op
-def sigmoid(x: TensorLike) -> Tensor:
-    """Returns `1 / (1 + exp(-x))`, without overflow.
-
-    Example:
-        >>> ops.sigmoid([0.0]).tolist()
-        [0.5]
-    """
-    small = exp(negative(absolute(x)))
-    return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
-
-
-@op
-def log_sigmoid(x: TensorLike) -> Tensor:
-    """Returns `log(sigmoid(x))`, exact where that is small."""
-    return negative(softplus(negative(x)))
-
-
-@op
-def softplus(x: TensorLike) -> Tensor:
-    """Returns `log(1 + exp(x))`, without overflow."""
-    return add(maximum(x, 0.0), log1p(exp(negative(absolute(x)))))
-
-
-@op
-def softsign(x: TensorLike) -> Tensor:
-    """Returns `x / (1 + abs(x))`.
-
-    Example:
-        >>> ops.softsign([1.0]).tolist()
-        [0.5]
-    """
-    return divide(x, add(absolute(x), 1.0))
-
-
-@op
-def silu(x: TensorLike) -> Tensor:
-    """Returns `x * sigmoid(x)`.
-
-    Example:
-        >>> ops.silu([0.0]).tolist()
-        [0.0]
-    """
-    return multiply(x, sigmoid(x))
-
-
-swish = alias("swish", silu)
-
-
-@op
-def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
-    """Returns `x` times the normal distribution function of `x`; by default through `tanh`.
-
-    Source: Hendrycks and Gimpel, Gaussian error linear units, 2016.
-
-    Example:
-        >>> ops.gelu([0.0]).tolist()
-        [0.0]
-    """
-    if approximate:
-        inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
-        return multiply(multiply(x, 0.5), add(tanh(inner), 1.0))
-    return multiply(multiply(x, 0.5), add(erf(multiply(x, 0.7071067811865476)), 1.0))
-
-
-@op
-def hard_sigmoid(x: TensorLike) -> Tensor:
-    """Returns `clip(x / 6 + 1 / 2, 0, 1)`.
-
-    Example:
-        >>> ops.hard_sigmoid([0.0]).tolist()
-        [0.5]
-    """
-    return clip(add(divide(x, 6.0), 0.5), 0.0, 1.0)
-
-
-@op
-def hard_silu(x: TensorLike) -> Tensor:
-    """Returns `x * hard_sigmoid(x)`.
-
-    Example:
-        >>> ops.hard_silu([3.0]).tolist()
-        [3.0]
-    """
-    return multiply(x, hard_sigmoid(x))
-
-
-hard_swish = alias("hard_swish", hard_silu)
-
-
-@op
-def hard_tanh(x: TensorLike) -> Tensor:
-    """Returns `clip(x, -1, 1)`.
-
-    Example:
-        >>> ops.hard_tanh([-2.0, 0.5]).tolist()
-        [-1.0, 0.5]
-    """
-    return clip(x, -1, 1)
-
-
-@op
-def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """Returns `x`, but 0 where its magnitude is at most the threshold.
-
-    Example:
-        >>> ops.hard_shrink([0.25, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-    return where(greater(absolute(x), threshold), x, 0)
-
-
-@op
-def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """Returns `x` moved towards 0 by the threshold, but not beyond.
-
-    Example:
-        >>> ops.soft_shrink([0.25, 2.0]).tolist()
-        [0.0, 1.5]
-    """
-    return subtract(x, clip(x, -threshold, threshold))
-
-
-@op
-def tanh_shrink(x: TensorLike) -> Tensor:
-    """Returns `x - tanh(x)`.
-
-    Example:
-        >>> ops.tanh_shrink([0.0]).tolist()
-        [0.0]
-    """
-    return subtract(x, tanh(x))
-
-
-@op
-def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
-    """Returns `x` where it is above the threshold, else the default value.
-
-    Example:
-        >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
-        [0.0, 3.0]
-    """
-    return where(greater(x, threshold), x, default_value)
-
-
-@op
-def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """Returns `(x + sqrt(x**2 + b)) / 2`.
-
-    Example:
-        >>> ops.squareplus([0.0]).tolist()
-        [1.0]
-    """
-    return multiply(add(x, sqrt(add(square(x), float(b)))), 0.5)
-
-
-@op
-def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """Returns the first half of an axis times the sigmoid of the second.
-
-    Raises: ShapeError if the axis has an odd length.
-    """
-    first, second = split(x, 2, axis)
-    return multiply(first, sigmoid(second))
-
-
-@op
-def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """Returns `exp(x) / sum(exp(x))` over axes, without overflow.
-
-    Example:
-        >>> ops.softmax([0.0, 0.0]).tolist()
-        [0.5, 0.5]
-    """
-    terms = exp(subtract(x, max(x, axis, True)))
-    return divide(terms, sum(terms, axis, True))
-
-
-@op
-def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """Returns `log(softmax(x))` over axes, exact where that is small.
-
-    Example:
-        >>> ops.log_softmax([0.0]).tolist()
-        [0.0]
-    """
-    return subtract(x, logsumexp(x, axis, True))
 
 
 @op
@@ -349,3 +127,85 @@ def sparse_categorical_crossentropy(
     """Returns `-log p` of the class that each integer in `target` names."""
     hot = one_hot(target, output.shape[axis], axis, dtype(add(output, 0.0)))
     return categorical_crossentropy(hot, output, from_logits, axis)
+
+
+@op
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    axis: int,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: float = 1e-3,
+) -> Tensor:
+    """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each place of an axis.
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
+
+    Example:
+        >>> ops.batch_normalization([[3.0, 5.0]], [1.0, 1.0], [4.0, 16.0], -1, epsilon=0.0).tolist()
+        [[1.0, 1.0]]
+    """
+    shape = [1] * x.ndim
+    shape[axis] = x.shape[axis]
+    factor = rsqrt(add(reshape(variance, shape), epsilon))
+    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
+    result = multiply(subtract(x, reshape(mean, shape)), factor)
+    return result if offset is None else add(result, reshape(offset, shape))
+
+
+@op
+def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
+    """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite where they are equal.
+
+    Example:
+        >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
+        20.0
+    """
+    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(x1, x2)))), 10.0))
+
+
+@op
+def dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Tensor:
+    """Returns the values weighted by the softmax of the scaled products of queries and keys.
+
+    Args:
+        bias: added to the products; broadcasts to (batch, heads, queries, keys).
+        mask: where it is False, a key is not looked at; broadcasts likewise. A query without any key takes the mean.
+        scale: `1 / sqrt(width)` if None.
+        is_causal: a query looks at no key that is behind it.
+
+    Shape: (batch, queries, heads, width), (batch, keys, groups, width) twice; the groups divide the heads.
+
+    Source: Vaswani et al., Attention is all you need, 2017, equation 1.
+
+    Example:
+        >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
+        [[[[2.0]]]]
+    """
+    groups, heads = key.shape[2], query.shape[2]
+    if heads % groups:
+        raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
+    if groups != heads:
+        key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
+    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
+    if dtype(logits).bits == 16:
+        logits = cast(logits, "float32")
+    logits = logits if bias is None else add(logits, bias)
+    lowest = finfo(dtype(logits)).min * 0.5
+    if mask is not None:
+        logits = where(mask, logits, lowest)
+    if is_causal:
+        logits = where(tri(logits.shape[-2], logits.shape[-1], dtype="bool"), logits, lowest)
+    weights = cast(softmax(logits, -1), dtype(value))
+    return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)

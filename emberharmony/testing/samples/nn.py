@@ -43,6 +43,26 @@ def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
     return _categorical(np.eye(p.shape[-1])[t.astype(int)], p, from_logits)
 
 
+def _sparsemax(x: Any, axis: int = -1) -> Any:
+    """Finds by bisection what to subtract so that the positive parts add up to 1."""
+    low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = np.maximum(x - middle, 0).sum(axis, keepdims=True) > 1
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.maximum(x - (low + high) / 2, 0)
+
+
+def _attention(
+    q: Any, k: Any, v: Any, bias: Any = 0.0, mask: Any = True, scale: float | None = None, is_causal: bool = False
+) -> Any:
+    k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
+    logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
+    seen = np.broadcast_to(mask, logits.shape) & (np.tri(*logits.shape[-2:], dtype=bool) if is_causal else True)
+    return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
+
+
+_Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))
 _NORMAL = special.ndtr
 
 SAMPLES = [
@@ -102,6 +122,36 @@ SAMPLES = [
         "sparse_categorical_crossentropy",
         _sparse,
         (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
+        floor=4,
+        **D,
+    ),
+    unary("sparse_plus", lambda x: np.where(x <= -1, 0, np.where(x >= 1, x, (x + 1) ** 2 / 4)), **D),
+    unary("sparse_sigmoid", lambda x: np.clip((x + 1) / 2, 0, 1), **D),
+    Sample("sparsemax", _sparsemax, (case(_X, axis=-1), case(_X * 5, axis=1), case(_X + 100, axis=0)), floor=8, **D),
+    Sample(
+        "batch_normalization",
+        lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
+            (x - mean) / np.sqrt(variance + epsilon) * scale + offset
+        ),
+        (case(_X, _P[0], _P[1], -1), case(_X, _P[0], _P[1], 2, _T[0], _T[1], 0.1)),
+        floor=8,
+        **D,
+    ),
+    Sample(
+        "psnr",
+        lambda a, b, top: 20 * np.log10(top) - 10 * np.log10(((a - b) ** 2).mean()),
+        (case(_X, _X[::-1].copy(), 4.0),),
+        **D,
+    ),
+    Sample(
+        "dot_product_attention",
+        _attention,
+        (
+            case(_Q, _K, _V),
+            case(_Q, _K, _V, scale=0.3, is_causal=True),
+            case(_Q, _K[:, :, :1], _V[:, :, :1], bias=_X[:1, :, :].reshape(1, 1, 3, 4)),
+            case(_Q, _K, _V, mask=np.tril(np.ones((3, 4), bool))),
+        ),
         floor=4,
         **D,
     ),
