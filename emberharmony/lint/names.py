@@ -184,53 +184,51 @@ class Names:
         origins = self.origins(node)
         return origins[0] if origins else None
 
-    def origins(self, node: ast.expr, depth: int = 0) -> tuple[str, ...]:
+    def origins(self, node: ast.expr) -> tuple[str, ...]:
         """Return every origin that an expression may have."""
-        if depth > _DEPTH:
-            return ()
         known = self._memo.get(node)
         if known is None:
-            known = self._origins(node, depth)
-            if depth == 0:
-                self._memo[node] = known
+            self._memo[node] = ()  # a name defined by itself has no other origin
+            known = self._memo[node] = self._origins(node)
         return known
 
-    def _origins(self, node: ast.expr, depth: int) -> tuple[str, ...]:
+    def _origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
             if node.id == "__import__":
                 return ("importlib.__import__",)
-            return _distinct(origin for one in self.bindings(node) for origin in self._bound(one, depth))
+            return _distinct(origin for one in self.bindings(node) for origin in self._bound(one))
         if isinstance(node, ast.Attribute):
-            bases = self.origins(node.value, depth)
+            bases = self.origins(node.value)
             if bases:
                 return tuple(f"{base}.{node.attr}" for base in bases)
-            stored = self._stored_attribute(node)
-            return _distinct(origin for value in stored for origin in self.origins(value, depth + 1))
+            stored = self.stored_attribute(node)
+            imported = self._imported_attribute(node)
+            return _distinct((*imported, *(origin for value in stored for origin in self.origins(value))))
         if isinstance(node, ast.Call):
-            return self._called(node, depth)
+            return self._called(node)
         if isinstance(node, ast.NamedExpr | ast.Await):
-            return self.origins(node.value, depth + 1)
+            return self.origins(node.value)
         if isinstance(node, ast.IfExp):
-            return _distinct((*self.origins(node.body, depth + 1), *self.origins(node.orelse, depth + 1)))
+            return _distinct((*self.origins(node.body), *self.origins(node.orelse)))
         if isinstance(node, ast.BoolOp):
-            return _distinct(origin for value in node.values for origin in self.origins(value, depth + 1))
+            return _distinct(origin for value in node.values for origin in self.origins(value))
         return ()
 
-    def _bound(self, binding: Binding, depth: int) -> tuple[str, ...]:
+    def _bound(self, binding: Binding) -> tuple[str, ...]:
         if binding.origin is not None:
             return (binding.origin,)
         if binding.value is not None and isinstance(
             binding.value, ast.Name | ast.Attribute | ast.Call | ast.IfExp | ast.BoolOp | ast.NamedExpr
         ):
-            return self.origins(binding.value, depth + 1)
+            return self.origins(binding.value)
         return ()
 
-    def _called(self, node: ast.Call, depth: int) -> tuple[str, ...]:
+    def _called(self, node: ast.Call) -> tuple[str, ...]:
         """A call that imports, looks up an attribute by name, or returns a module."""
         function = node.func
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
             attribute = self.constant(node.args[1])
-            return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0], depth + 1)) if attribute else ()
+            return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
         imported = self.imported(node)
         if imported is not None:
             # __import__("a.b") gives a, import_module("a.b") gives a.b
@@ -239,15 +237,15 @@ class Names:
         if isinstance(function, ast.Name):
             for binding in self.bindings(function):
                 if isinstance(binding.node, ast.FunctionDef):
-                    return self._returned(binding.node, depth)
+                    return self._returned(binding.node)
         return ()
 
-    def _returned(self, function: ast.FunctionDef, depth: int) -> tuple[str, ...]:
+    def _returned(self, function: ast.FunctionDef) -> tuple[str, ...]:
         """The module that a function hands out, the usual shape of a lazy import."""
         results: list[str] = []
         for statement in function.body:
             if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name | ast.Call):
-                origins = self.origins(statement.value, depth + 1)
+                origins = self.origins(statement.value)
                 results.extend(
                     origin for origin in origins if "." not in origin or isinstance(statement.value, ast.Call)
                 )
@@ -263,12 +261,22 @@ class Names:
         module = self.constant(argument)
         return module if module and not module.startswith(".") else None
 
-    def _stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
-        """What `self.x` was assigned in its class; empty unless every assignment is known."""
+    def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
+        """Return the class that `self.x` is an attribute of an instance of, or None."""
         if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-            return []
-        owner = next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
+            return None
+        return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
+
+    def stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
+        """Return what `self.x` was assigned anywhere in its class."""
+        owner = self.owner(node)
         return [] if owner is None else self._all_attributes().get((owner, node.attr), [])
+
+    def _imported_attribute(self, node: ast.Attribute) -> tuple[str, ...]:
+        """What a class body imported under the name of `self.x`."""
+        owner = self.owner(node)
+        bindings = [] if owner is None else self._scope_at(owner).bindings.get(node.attr, [])
+        return tuple(one.origin for one in bindings if one.origin is not None)
 
     def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         if self._attributes is None:
