@@ -476,8 +476,8 @@ class TensorBackend(Protocol):
         """Returns `x` with the zero frequency moved to the middle of axes, by default all."""
         ...
 
-    def finfo(self, dtype: DType) -> FloatInfo:
-        """Returns the limits of a floating dtype, of a complex one those of its parts."""
+    def finfo(self, type: Any) -> FloatInfo:
+        """Returns the limits of a floating dtype, or a tensor's; of a complex one those of its parts."""
         ...
 
     def flip(self, x: TensorLike, axis: Axis = None) -> Tensor:
@@ -640,8 +640,8 @@ class TensorBackend(Protocol):
         """Returns the inverse of `hfft`: n // 2 + 1 terms."""
         ...
 
-    def iinfo(self, dtype: DType) -> IntegerInfo:
-        """Returns the limits of an integer dtype."""
+    def iinfo(self, type: Any) -> IntegerInfo:
+        """Returns the limits of an integer dtype, or a tensor's."""
         ...
 
     def imag(self, x: TensorLike) -> Tensor:

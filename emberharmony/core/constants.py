@@ -7,3 +7,4 @@ inf = math.inf
 nan = math.nan
 pi = math.pi
 newaxis = None
+__array_api_version__ = "2025.12"

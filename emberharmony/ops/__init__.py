@@ -7,7 +7,9 @@ from emberharmony.backend.choice import backend_of as backend_of
 from emberharmony.backend.choice import get_backend as get_backend
 from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
+from emberharmony.backend.namespace import __array_namespace_info__ as __array_namespace_info__
 from emberharmony.backend.placement import device as device
+from emberharmony.core.constants import __array_api_version__ as __array_api_version__
 from emberharmony.core.constants import e as e
 from emberharmony.core.constants import inf as inf
 from emberharmony.core.constants import nan as nan

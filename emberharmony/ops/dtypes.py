@@ -5,11 +5,14 @@ Dtypes are neutral: equal to their name and to every native dtype that means the
 
 from __future__ import annotations
 
+from typing import Any
+
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.limits import KINDS, FloatInfo, IntegerInfo
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.tensor import is_tensor
 
 
 @op
@@ -69,8 +72,8 @@ def isdtype(dtype: DType, kind: object) -> bool:
 
 
 @op
-def finfo(dtype: DType) -> FloatInfo:
-    """Returns the limits of a floating dtype, of a complex one those of its parts.
+def finfo(type: Any) -> FloatInfo:
+    """Returns the limits of a floating dtype, or a tensor's; of a complex one those of its parts.
 
     Raises: DTypeError for another.
 
@@ -78,12 +81,12 @@ def finfo(dtype: DType) -> FloatInfo:
         >>> ops.finfo(ops.float32).bits
         32
     """
-    return FloatInfo.of(as_dtype(dtype))
+    return FloatInfo.of(dtype(type) if is_tensor(type) else as_dtype(type))
 
 
 @op
-def iinfo(dtype: DType) -> IntegerInfo:
-    """Returns the limits of an integer dtype.
+def iinfo(type: Any) -> IntegerInfo:
+    """Returns the limits of an integer dtype, or a tensor's.
 
     Raises: DTypeError for another.
 
@@ -91,4 +94,4 @@ def iinfo(dtype: DType) -> IntegerInfo:
         >>> ops.iinfo(ops.int8).max
         127
     """
-    return IntegerInfo.of(as_dtype(dtype))
+    return IntegerInfo.of(dtype(type) if is_tensor(type) else as_dtype(type))

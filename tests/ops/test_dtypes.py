@@ -64,3 +64,25 @@ def test_can_cast(backend: str) -> None:
     assert ops.can_cast("int8", "int32")
     assert not ops.can_cast("float32", "int32")
     assert ops.can_cast(ops.convert_to_tensor([1.0]), "float64")
+
+
+def test_limits_of_a_tensors_dtype(backend: str) -> None:
+    assert ops.finfo(ops.zeros(2, dtype="float16")).bits == 16
+    assert ops.iinfo(ops.convert_to_tensor([1])).max == 2**63 - 1
+
+
+def test_the_namespace_tells_what_the_standard_asks(backend: str) -> None:
+    assert ops.__array_api_version__ == "2025.12"
+    info = ops.__array_namespace_info__()
+    assert info.default_device() in info.devices()
+    assert set(info.capabilities()) == {"boolean indexing", "data-dependent shapes", "max dimensions"}
+    defaults = info.default_dtypes()
+    assert defaults["real floating"] == ops.dtype([1.5])
+    assert defaults["complex floating"] == ops.dtype([1.5j])
+    assert defaults["integral"] == ops.dtype([1])
+    assert defaults["indexing"] == ops.dtype(ops.argmax([1.0, 2.0]))
+    assert set(info.dtypes(kind="signed integer")) == {"int8", "int16", "int32", "int64"}
+    assert set(info.dtypes(kind=("bool", "complex floating"))) - {"complex128"} == {"bool", "complex64"}
+    assert ("complex128" in info.dtypes()) == (backend != "mlx")
+    with pytest.raises(ArgumentError, match="kind is one of"):
+        info.dtypes(kind="whole")

@@ -58,7 +58,7 @@ def _attention(
 ) -> Any:
     k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
     logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
-    seen = np.broadcast_to(mask, logits.shape) & (np.tri(*logits.shape[-2:], dtype=bool) if is_causal else True)
+    seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
     return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
 
 

@@ -1,0 +1,62 @@
+"""What the array API standard lets a library ask of a namespace: `ops.__array_namespace_info__()`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.dtypes import DType, as_dtype, default_complex, default_float
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.limits import KINDS
+
+
+class ArrayNamespaceInfo:
+    """Tells what the active backend can do.
+
+    Example:
+        >>> ops.__array_namespace_info__().capabilities()["data-dependent shapes"]
+        True
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """Returns whether there are boolean indexing and shapes that depend on data, and the most axes, if limited."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> str:
+        """Returns the name of the device new tensors are made on."""
+        return str(selection.current().get_default_device())
+
+    def devices(self) -> list[str]:
+        """Returns the names of the devices there are."""
+        return list(selection.current().get_available_devices())
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """Returns the dtypes numbers take when none is named."""
+        return {
+            "real floating": default_float(),
+            "complex floating": default_complex(),
+            "integral": as_dtype(int),
+            "indexing": as_dtype("int64"),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """Returns the active backend's dtypes by name; bfloat16, which the standard does not know, among them.
+
+        Args:
+            kind: one of the kinds of `isdtype`, or a tuple of them.
+
+        Raises: ArgumentError for another kind.
+        """
+        wanted = set(KINDS) if kind is None else {kind} if isinstance(kind, str) else set(kind)
+        if not wanted <= set(KINDS):
+            raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {kind!r}")
+        kinds = {own for name in wanted for own in KINDS[name]}
+        return {dtype.name: dtype for dtype in _available() if dtype.kind in kinds}
+
+
+def _available() -> Iterator[DType]:
+    yield from selection.current().dtypes.available
+
+
+def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  (the standard's name)
+    """Returns what can be asked of the namespace, as the array API standard says."""
+    return ArrayNamespaceInfo()
