@@ -4,13 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def places(q: np.ndarray[Any, Any], length: int, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the lower index, the upper index and the weight of the upper one for each quantile.
+
+    Args:
+        q: quantiles, float64.
+        length: of the axis, or how many elements of each row count, as a column.
 
     Raises: ArgumentError for an unknown method or quantiles outside [0, 1].
     """
@@ -18,18 +22,21 @@ def places(q: np.ndarray[Any, Any], length: int, method: str) -> tuple[np.ndarra
         raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     if not ((q >= 0) & (q <= 1)).all():
         raise ArgumentError("quantiles lie between 0 and 1")
-    at = q.astype(np.float64) * (length - 1)
-    low, high = np.floor(at).astype(np.int64), np.ceil(at).astype(np.int64)
-    weight = at - low
+    at = q * np.maximum(length - 1, 0)
+    low, high = np.floor(at), np.ceil(at)
     if method == "lower":
-        weight = np.zeros_like(weight)
+        at = high = low
     elif method == "higher":
-        weight = np.where(high > low, 1.0, 0.0)
-    elif method == "midpoint":
-        weight = np.where(high > low, 0.5, 0.0)
+        at = low = high
     elif method == "nearest":
-        weight = np.where(high > low, np.round(at) - low, 0.0)
-    return low, high, weight
+        at = low = high = np.round(at)
+    weight = np.where(high > low, 0.5, 0.0) if method == "midpoint" else at - low
+    return low.astype(np.int64), high.astype(np.int64), weight
+
+
+def digits(q: Any) -> np.ndarray:
+    """Returns numbers in float64."""
+    return np.asarray(q, np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
@@ -44,3 +51,17 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     return np.linspace(low, high, bins + 1) if low < high else np.linspace(low - 0.5, high + 0.5, bins + 1)
+
+
+def countable(x: np.ndarray) -> np.ndarray:
+    """Returns a vector of integers from 0 as int64.
+
+    Raises: ShapeError, DTypeError, ArgumentError for what is none.
+    """
+    if x.ndim != 1:
+        raise ShapeError(f"the integers to count are a vector, not of shape {x.shape}")
+    if x.dtype.kind not in "biu":
+        raise DTypeError(f"integers are counted, not {x.dtype}")
+    if x.size and x.min() < 0:
+        raise ArgumentError(f"integers from 0 on are counted, not {int(x.min())}")
+    return x.astype(np.int64)

@@ -1,25 +1,52 @@
-"""Statistics: quantiles, averages, histograms, and the reductions that pass over NaN.
+"""Statistics: quantiles, averages, histograms, correlations, and the reductions that pass over NaN.
 
-Shape and dtype follow the reductions. Where all elements are NaN, or there are none, means and extremes are NaN.
+Shape and dtype follow the reductions. Where all elements are NaN, means, quantiles and extremes are NaN; of no elements
+means and quantiles are NaN too.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
 
+from emberharmony.backend.quantiles import digits, places
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import Axis, Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import isnan, logical_not
-from emberharmony.ops.indexing import where
-from emberharmony.ops.math import add, divide, maximum, multiply, sqrt, square, subtract
-from emberharmony.ops.reduction import all, max, mean, min, sum
-from emberharmony.ops.shape import split
+from emberharmony.core.dtypes import bfloat16, default_float, float16, float32
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.promotion import as_inexact, promote
+from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
+from emberharmony.ops.comparison import equal, isnan, logical_not
+from emberharmony.ops.complexes import conj
+from emberharmony.ops.creation import arange, full
+from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.indexing import diagonal, take, take_along_axis, where
+from emberharmony.ops.math import add, clip, divide, maximum, multiply, sqrt, square, subtract
+from emberharmony.ops.products import matmul
+from emberharmony.ops.reduction import all, argmax, argmin, cumprod, cumsum, max, mean, min, prod, sum
+from emberharmony.ops.shape import (
+    broadcast_to,
+    concatenate,
+    expand_dims,
+    flip,
+    matrix_transpose,
+    moveaxis,
+    pad,
+    reshape,
+    split,
+    squeeze,
+    transpose,
+)
+from emberharmony.ops.sorting import searchsorted, sort
+from emberharmony.ops.tensor import cast, to_numpy
+
+Method = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
 
 @op
 def quantile(
     x: TensorLike,
-    q: Operand,
+    q: float | Sequence[float] | Tensor,
     axis: Axis = None,
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
@@ -29,7 +56,8 @@ def quantile(
     Shape: that of `q`, then that of the reduction.
 
     Args:
-        method: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        q: read by the host, in float64.
+        method: what is taken between two elements.
 
     Raises: ArgumentError for another method or q outside [0, 1].
 
@@ -37,7 +65,55 @@ def quantile(
         >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
         2.0
     """
-    ...
+    return _quantile(x, _host(q), axis, method, keepdims, False)
+
+
+@op
+def nanquantile(
+    x: TensorLike,
+    q: float | Sequence[float] | Tensor,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th quantiles over axes of what is not NaN; forces evaluation on MLX.
+
+    Shape, args and errors are those of `quantile`.
+
+    Example:
+        >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
+        2.0
+    """
+    return _quantile(x, _host(q), axis, method, keepdims, True)
+
+
+@op
+def percentile(
+    x: TensorLike,
+    q: float | Sequence[float] | Tensor,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th percentiles over axes, q from 0 to 100; else as `quantile`.
+
+    Example:
+        >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
+        2.0
+    """
+    return _quantile(x, _host(q) / 100, axis, method, keepdims, False)
+
+
+@op
+def nanpercentile(
+    x: TensorLike,
+    q: float | Sequence[float] | Tensor,
+    axis: Axis = None,
+    method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+    keepdims: bool = False,
+) -> Tensor:
+    """Returns the q-th percentiles over axes of what is not NaN, q from 0 to 100; else as `nanquantile`."""
+    return _quantile(x, _host(q) / 100, axis, method, keepdims, True)
 
 
 @op
@@ -48,39 +124,154 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.median([3, 1, 2, 4]).tolist()
         2.5
     """
-    return quantile(x, 0.5, axis, "linear", keepdims)
+    return _quantile(x, digits(0.5), axis, "linear", keepdims, False)
 
 
 @op
-def percentile(x: TensorLike, q: Operand, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the q-th percentiles over axes, q from 0 to 100."""
-    share = q / 100.0 if isinstance(q, (int, float)) else divide(q, 100.0)
-    return quantile(x, share, axis, "linear", keepdims)
+def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Returns the median over axes of what is not NaN; forces evaluation on MLX.
+
+    Example:
+        >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
+        2.0
+    """
+    return _quantile(x, digits(0.5), axis, "linear", keepdims, True)
+
+
+def _host(q: Any) -> Any:
+    """Returns quantiles as a float64 host array; Python numbers pass through no tensor, which would round them."""
+    return digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q))
+
+
+def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
+    result = as_inexact(dtype_of(x))
+    x = _wide(x)
+    shape = mean(x, axis, keepdims).shape
+    rows = _rows(x, axis)
+    length = rows.shape[-1]
+    if not math.prod(rows.shape):
+        places(q, 1, method)
+        return full((*q.shape, *shape), float("nan"), dtype=result)
+    ordered = sort(rows)
+    counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
+    low, high, weight = places(q.reshape(-1), counts, method)
+    pick = take_along_axis if skip else take
+    below, above = pick(ordered, low, -1), pick(ordered, high, -1)
+    between = add(below, multiply(subtract(above, below), cast(weight, dtype_of(ordered))))
+    # Equal neighbours, infinite ones too, have nothing between them.
+    found = where(equal(below, above), below, between)
+    if not skip:
+        last = ordered[:, -1:]
+        found = where(isnan(last), last, found)
+    return cast(reshape(moveaxis(found, -1, 0), (*q.shape, *shape)), result)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Returns a tensor as its statistics are computed: halves in float32, integers in the default float."""
+    dtype = dtype_of(x)
+    if dtype in (float16, bfloat16):
+        return cast(x, float32)
+    return x if dtype.is_floating or dtype.is_complex else cast(x, default_float())
+
+
+def _rows(x: Tensor, axis: Axis) -> Tensor:
+    """Returns a matrix whose rows are what a reduction over axes would reduce."""
+    ndim = len(x.shape)
+    axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    gone = [a % ndim for a in axes]
+    kept = [a for a in range(ndim) if a not in gone]
+    length = math.prod(x.shape[a] for a in gone)
+    return reshape(transpose(x, [*kept, *gone]), (math.prod(x.shape[a] for a in kept), length))
 
 
 @op
-def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None) -> Tensor:
-    """Returns the mean over axes, each element weighted; `weights` broadcast against `x`.
+def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the mean over axes, each element weighted; NaN or infinite where the weights add up to 0.
+
+    Args:
+        weights: they broadcast against `x`; a vector goes along `axis`.
+
+    Raises: ShapeError for a vector of weights that does not fit `axis`.
 
     Example:
         >>> ops.average([1.0, 3.0], weights=[3.0, 1.0]).tolist()
         1.5
     """
     if weights is None:
-        return mean(x, axis)
-    total = add(multiply(x, 0), weights)
-    return divide(sum(multiply(x, weights), axis), sum(total, axis))
+        return mean(x, axis, keepdims)
+    if len(weights.shape) == 1 and len(x.shape) > 1 and isinstance(axis, int):
+        shape = [1] * len(x.shape)
+        shape[axis] = -1
+        weights = reshape(weights, shape)
+        if weights.shape[axis] != x.shape[axis]:
+            raise ShapeError(f"{weights.shape[axis]} weights do not fit axis {axis} of length {x.shape[axis]}")
+    return divide(sum(multiply(x, weights), axis, keepdims), sum(broadcast_to(weights, x.shape), axis, keepdims))
+
+
+def _is_float(x: Tensor) -> bool:
+    return bool(dtype_of(x).is_floating)
+
+
+def _without_nan(x: Tensor, instead: float) -> Tensor:
+    return where(isnan(x), instead, x) if _is_float(x) or dtype_of(x).is_complex else x
 
 
 @op
-def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the sum over axes of what is not NaN.
 
     Example:
-        >>> ops.nansum([1.0, float('nan')]).tolist()
+        >>> ops.nansum([1.0, float("nan")]).tolist()
         1.0
     """
-    return sum(where(isnan(x), 0, x), axis, keepdims)
+    return sum(_without_nan(x, 0), axis, keepdims, dtype)
+
+
+@op
+def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the product over axes of what is not NaN.
+
+    Example:
+        >>> ops.nanprod([2.0, float("nan"), 3.0]).tolist()
+        6.0
+    """
+    return prod(_without_nan(x, 1), axis, keepdims, dtype)
+
+
+@op
+def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns `cumsum` with NaN counted as 0.
+
+    Example:
+        >>> ops.nancumsum([1.0, float("nan"), 3.0]).tolist()
+        [1.0, 1.0, 4.0]
+    """
+    return cumsum(_without_nan(x, 0), axis, dtype)
+
+
+@op
+def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns `cumprod` with NaN counted as 1.
+
+    Example:
+        >>> ops.nancumprod([2.0, float("nan"), 3.0]).tolist()
+        [2.0, 2.0, 6.0]
+    """
+    return cumprod(_without_nan(x, 1), axis, dtype)
+
+
+def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """Returns the mean of what is not NaN, and how many those are."""
+    count = sum(logical_not(isnan(x)), axis, keepdims)
+    return divide(sum(_without_nan(x, 0), axis, keepdims), count), count
+
+
+def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: float) -> Tensor:
+    x = _wide(x)
+    centre, _ = _nanmean(x, axis, True)
+    off = subtract(x, centre)
+    squares, count = _nanmean(square(off), axis, keepdims)
+    return divide(multiply(squares, count), maximum(subtract(count, correction), 0.0))
 
 
 @op
@@ -88,70 +279,235 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the mean over axes of what is not NaN.
 
     Example:
-        >>> ops.nanmean([1.0, 3.0, float('nan')]).tolist()
+        >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
         2.0
     """
-    return divide(nansum(x, axis, keepdims), sum(logical_not(isnan(x)), axis, keepdims))
+    return cast(_nanmean(_wide(x), axis, keepdims)[0], as_inexact(dtype_of(x)))
 
 
 @op
 def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the variance over axes of what is not NaN."""
-    centred = square(subtract(x, nanmean(x, axis, True)))
-    count = sum(logical_not(isnan(x)), axis, keepdims)
-    return divide(nansum(centred, axis, keepdims), maximum(subtract(count, correction), 0.0))
+    """Returns the variance over axes of what is not NaN, of real tensors.
+
+    Example:
+        >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
+        1.0
+    """
+    return cast(_nanvar(x, axis, keepdims, correction), as_inexact(dtype_of(x)))
 
 
 @op
 def nanstd(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the standard deviation over axes of what is not NaN."""
-    return sqrt(nanvar(x, axis, keepdims, correction))
+    """Returns the standard deviation over axes of what is not NaN, of real tensors.
+
+    Example:
+        >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
+        1.0
+    """
+    return cast(sqrt(_nanvar(x, axis, keepdims, correction)), as_inexact(dtype_of(x)))
 
 
 @op
 def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the largest element over axes that is not NaN.
 
+    Raises: ShapeError for no elements.
+
     Example:
-        >>> ops.nanmax([1.0, float('nan')]).tolist()
+        >>> ops.nanmax([1.0, float("nan")]).tolist()
         1.0
     """
-    nothing = all(isnan(x), axis, keepdims)
-    return where(nothing, float("nan"), max(where(isnan(x), float("-inf"), x), axis, keepdims))
+    if not _is_float(x):
+        return max(x, axis, keepdims)
+    found = max(where(isnan(x), float("-inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), found)
 
 
 @op
 def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the smallest element over axes that is not NaN.
 
+    Raises: ShapeError for no elements.
+
     Example:
-        >>> ops.nanmin([1.0, float('nan')]).tolist()
+        >>> ops.nanmin([1.0, float("nan")]).tolist()
         1.0
     """
-    nothing = all(isnan(x), axis, keepdims)
-    return where(nothing, float("nan"), min(where(isnan(x), float("inf"), x), axis, keepdims))
+    if not _is_float(x):
+        return min(x, axis, keepdims)
+    found = min(where(isnan(x), float("inf"), x), axis, keepdims)
+    return where(all(isnan(x), axis, keepdims), float("nan"), found)
 
 
 @op
-def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Tensor:
+def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first largest element along an axis that is not NaN; -1 where all are NaN.
+
+    Raises: ShapeError for no elements.
+
+    Example:
+        >>> ops.nanargmax([1.0, float("nan"), 3.0]).tolist()
+        2
+    """
+    if not _is_float(x):
+        return argmax(x, axis, keepdims)
+    # Among minus infinities the first that was one is wanted, not a NaN before it.
+    found = argmax(where(isnan(x), float("-inf"), x), axis, keepdims)
+    lowest = argmax(logical_not(isnan(x)), axis, keepdims)
+    infinite = equal(max(where(isnan(x), float("-inf"), x), axis, keepdims), float("-inf"))
+    return where(all(isnan(x), axis, keepdims), -1, where(infinite, lowest, found))
+
+
+@op
+def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Returns the index of the first smallest element along an axis that is not NaN; -1 where all are NaN.
+
+    Raises: ShapeError for no elements.
+
+    Example:
+        >>> ops.nanargmin([1.0, float("nan"), 3.0]).tolist()
+        0
+    """
+    if not _is_float(x):
+        return argmin(x, axis, keepdims)
+    found = argmin(where(isnan(x), float("inf"), x), axis, keepdims)
+    highest = argmax(logical_not(isnan(x)), axis, keepdims)
+    infinite = equal(min(where(isnan(x), float("inf"), x), axis, keepdims), float("inf"))
+    return where(all(isnan(x), axis, keepdims), -1, where(infinite, highest, found))
+
+
+@op
+def diff(
+    x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+) -> Tensor:
     """Returns the n-th differences between neighbours along an axis.
+
+    Args:
+        prepend: put before `x` along the axis.
+        append: put after it.
+
+    Raises: ArgumentError for a negative n; AxisError; DTypeError for booleans.
 
     Example:
         >>> ops.diff([1, 4, 9]).tolist()
         [3, 5]
     """
+    if n < 0:
+        raise ArgumentError(f"differences are taken n times, not {n}")
+    parts = [part for part in (prepend, x, append) if part is not None]
+    x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
-        _, *ends = split(x, [1], axis)
+        ends = split(x, [1], axis)[1]
         starts = split(x, [x.shape[axis] - 1], axis)[0] if x.shape[axis] else x
-        x = subtract(ends[0], starts)
+        x = subtract(ends, starts)
     return x
+
+
+@op
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """Returns the integral along an axis by the trapezoidal rule.
+
+    Args:
+        x: where the samples were taken, a vector or of the shape of `y`; else they are `dx` apart.
+
+    Example:
+        >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
+        4.0
+    """
+    y = moveaxis(y, axis, -1)
+    heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
+    if x is None:
+        return multiply(sum(heights, -1), dx)
+    return sum(multiply(heights, diff(x if len(x.shape) == 1 else moveaxis(x, axis, -1))), -1)
+
+
+@op
+def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
+    """Returns in which bin each element lies (int64): 0 below the first edge, len(bins) from the last one on.
+
+    Args:
+        bins: edges in ascending order.
+        right: whether an element on an edge belongs to the bin below.
+
+    Example:
+        >>> ops.digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
+        [1, 2, 3]
+    """
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+@op
+def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
+    """Returns the covariance matrix of variables, each a row of `x`, or with `rowvar` False a column.
+
+    Raises: ShapeError for more than two axes.
+
+    Example:
+        >>> ops.cov([[1.0, 3.0], [3.0, 1.0]]).tolist()
+        [[2.0, -2.0], [-2.0, 2.0]]
+    """
+    if len(x.shape) > 2:
+        raise ShapeError(f"variables are the rows of a matrix; this tensor has shape {tuple(x.shape)}")
+    result = as_inexact(dtype_of(x))
+    rows = _wide(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
+    off = subtract(rows, mean(rows, 1, True))
+    found = divide(matmul(off, conj(matrix_transpose(off))), float(rows.shape[1] - correction))
+    return cast(squeeze(found), result)
+
+
+@op
+def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
+    """Returns the correlation coefficients of real variables, each a row of `x`, or with `rowvar` False a column.
+
+    Raises: ShapeError for more than two axes.
+
+    Example:
+        >>> ops.corrcoef([[1.0, 3.0], [3.0, 1.0]]).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    found = cov(_wide(x), rowvar, 0)
+    if len(found.shape) < 2:
+        return cast(divide(found, found), as_inexact(dtype_of(x)))
+    spread = sqrt(diagonal(found))
+    ratio = divide(divide(found, expand_dims(spread, 1)), expand_dims(spread, 0))
+    return cast(clip(ratio, -1.0, 1.0), as_inexact(dtype_of(x)))
+
+
+@op
+def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "full"] = "valid") -> Tensor:
+    """Returns the cross-correlation of two vectors, `sum(x1[n + k] * conj(x2[n]))` for each shift k.
+
+    Args:
+        mode: "full" for all shifts with an overlap, "valid" for those with a full one, "same" for as many as the longer
+            has elements. The memory needed grows with the product of the lengths.
+
+    Raises: ArgumentError for another mode; ShapeError for empty tensors and those that are no vectors.
+
+    Example:
+        >>> ops.correlate([1, 2, 3], [0, 1]).tolist()
+        [2, 3]
+    """
+    if mode not in ("valid", "same", "full"):
+        raise ArgumentError(f"mode is 'valid', 'same' or 'full', not {mode!r}")
+    if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
+        raise ShapeError(f"two vectors are wanted, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+    long, short = x1.shape[0], x2.shape[0]
+    if long < short:
+        return flip(conj(correlate(x2, x1, mode)), 0)
+    padded = pad(x1, (short - 1, short - 1))
+    first = {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[mode]
+    count = {"full": long + short - 1, "same": long, "valid": long - short + 1}[mode]
+    shifts = add(expand_dims(arange(first, first + count), 1), arange(short))
+    return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 
 
 @op
 def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
     """Returns how often each integer from 0 occurs in a vector, or the sums of its weights.
 
-    Shape: (max(x) + 1,) or (minlength,). Raises: ArgumentError for negative integers. Forces evaluation on MLX.
+    Shape: (max(x) + 1,) or (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
+
+    Raises: ArgumentError for negative integers; DTypeError for what is no integer; ShapeError for what is no vector.
 
     Example:
         >>> ops.bincount([0, 2, 2]).tolist()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from emberharmony.testing.sample import Sample, case, grid
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
 
 _CUBE = np.random.default_rng(1).permutation(grid(-3, 5, 24)).reshape(2, 3, 4)
 _NAN = np.where(_CUBE > 3, np.nan, _CUBE)
@@ -20,6 +20,14 @@ def _nan(function):
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 _AXES = (case(_NAN), case(_NAN, 1), case(_NAN, -1, True))
+
+_EDGES = np.array([-1.0, 0.5, 2.0])
+_PAIRS = ((_CUBE[0, 0], _CUBE[1, 0, :3]), (_CUBE[0, 0], _CUBE[1, 0]), (_CUBE[0, 0, :2], _CUBE[1, 0]))
+
+
+def _nan_quantile(x, q, axis=None, method="linear"):
+    return np.nanquantile(x, q, axis=axis, method=method)
+
 
 SAMPLES = [
     Sample(
@@ -58,7 +66,61 @@ SAMPLES = [
     Sample("nanstd", _nan(np.nanstd), _AXES, tolerance=32),
     Sample("nanmax", _nan(np.nanmax), _AXES),
     Sample("nanmin", _nan(np.nanmin), _AXES),
-    Sample("diff", np.diff, (case(_CUBE), case(_CUBE, 2, 1)), floor=8, differentiable=True),
+    Sample("nanprod", _nan(np.nanprod), (case(_NAN, 1), case(_NAN, -1, True)), tolerance=16),
+    Sample("nancumsum", np.nancumsum, (case(_NAN, 1), case(_NAN)), tolerance=8, floor=8),
+    Sample("nancumprod", np.nancumprod, (case(_NAN, 1),), tolerance=16),
+    Sample("nanargmax", _nan(np.nanargmax), _AXES, result="int64"),
+    Sample("nanargmin", _nan(np.nanargmin), _AXES, result="int64"),
+    Sample("nanmedian", _nan(np.nanmedian), _AXES, tolerance=8),
+    Sample(
+        "nanquantile",
+        _nan_quantile,
+        (case(_NAN, _Q), case(_NAN, 0.25, 1), *(case(_NAN, _Q, 1, method=method) for method in _METHODS)),
+        tolerance=16,
+    ),
+    Sample(
+        "nanpercentile", lambda x, q, axis=None: np.nanpercentile(x, q, axis=axis), (case(_NAN, 30.0, 1),), tolerance=16
+    ),
+    Sample(
+        "diff",
+        np.diff,
+        (case(_CUBE), case(_CUBE, 2, 1), case(_CUBE, prepend=_CUBE[..., :1], append=_CUBE), case(_CUBE, 9)),
+        dtypes=(*FLOATS, *HALVES),
+        floor=8,
+        differentiable=True,
+    ),
+    Sample(
+        "trapezoid",
+        np.trapezoid,
+        (case(_CUBE), case(_CUBE, None, 0.5, 1), case(_CUBE, np.sort(_CUBE, 1), 1.0, 1), case(_CUBE, _CUBE[0, 0])),
+        tolerance=16,
+        floor=8,
+        differentiable=True,
+    ),
+    Sample("digitize", np.digitize, (case(_CUBE, _EDGES), case(_CUBE, _EDGES, True)), result="int64"),
+    Sample(
+        "cov",
+        lambda x, rowvar=True, correction=1: np.cov(x, rowvar=rowvar, ddof=correction),
+        (case(_CUBE[0]), case(_CUBE[0], False), case(_CUBE[0, 0]), case(_CUBE[0], True, 0)),
+        tolerance=16,
+        floor=4,
+        differentiable=True,
+    ),
+    Sample(
+        "corrcoef",
+        lambda x, rowvar=True: np.corrcoef(x, rowvar=rowvar),
+        (case(_CUBE[0]), case(_CUBE[0, 0])),
+        tolerance=16,
+    ),
+    Sample(
+        "correlate",
+        np.correlate,
+        tuple(case(a, v, mode) for a, v in _PAIRS for mode in ("valid", "same", "full")),
+        dtypes=(*FLOATS, *COMPLEX),
+        tolerance=16,
+        floor=16,
+        differentiable=True,
+    ),
     Sample("bincount", np.bincount, (case(_COUNTS), case(_COUNTS, minlength=9)), dtypes=("float32",), result="int64"),
     Sample(
         "histogram",

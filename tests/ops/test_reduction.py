@@ -1,0 +1,136 @@
+"""What the rows cannot say of reductions: digits over a million elements, layouts, wide integers, errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+N = 10**6
+
+
+def host(x: Any) -> Any:
+    return ops.to_numpy(x).tolist()
+
+
+def test_std_far_from_zero(backend: str) -> None:
+    x = (1e4 + np.random.default_rng(0).standard_normal(N)).astype(np.float32)
+    assert host(ops.std(x)) == pytest.approx(x.astype(np.float64).std(), rel=3e-7)
+    assert host(ops.var(x, correction=1)) == pytest.approx(x.astype(np.float64).var(ddof=1), rel=3e-7)
+
+
+def test_a_million_tenths(backend: str) -> None:
+    x = np.full(N, 0.1, np.float32)
+    exact = x.astype(np.float64)
+    assert host(ops.sum(x)) == pytest.approx(exact.sum(), rel=3e-7)
+    assert host(ops.cumsum(x)[-1]) == pytest.approx(exact.sum(), rel=3e-7)
+    assert host(ops.mean(x.reshape(-1, 2), axis=0)) == pytest.approx([exact[0]] * 2, rel=5e-7)
+    assert host(ops.logsumexp(x)) == pytest.approx(np.log(N) + exact[0], rel=3e-7)
+
+
+LAYOUTS: list[Any] = [
+    lambda x: x,
+    lambda x: x.T,
+    lambda x: x[:, ::2],
+    lambda x: x[::3],
+    lambda x: x.reshape(100, 50, 20)[:, ::-1],
+    lambda x: x.reshape(20, 50, 4, 25).transpose(2, 0, 3, 1),
+]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_of_any_layout_over_any_axes(layout: Any, backend: str) -> None:
+    x = layout(np.random.default_rng(1).random((5000, 20), np.float32))
+    wide = x.astype(np.float64)
+    axes: list[Any] = [None, *range(x.ndim), (0, x.ndim - 1), tuple(range(x.ndim - 1))]
+    for axis in axes:
+        for keepdims in (False, True):
+            assert ops.to_numpy(ops.sum(x, axis, keepdims)) == pytest.approx(
+                wide.sum(axis, keepdims=keepdims), rel=6e-7
+            )
+        assert np.array_equal(ops.to_numpy(ops.max(x, axis)), x.max(axis))
+        assert np.array_equal(ops.to_numpy(ops.any(x > 0.9999, axis)), (x > 0.9999).any(axis))
+
+
+def test_halves_do_not_overflow_on_the_way(backend: str) -> None:
+    for dtype in ("float16", "bfloat16"):
+        x = ops.cast(ops.full((2000, 2), 300.0), dtype)
+        assert host(ops.cast(ops.mean(x, axis=0), "float32")) == [300.0, 300.0]
+        assert host(ops.std(x)) == 0.0
+        assert host(ops.prod(ops.cast([300.0, 300.0, 1 / 256], dtype))) == pytest.approx(351.5625, rel=0.01)
+
+
+def test_accumulators(backend: str) -> None:
+    for dtype, wide in (("bool", "int64"), ("int8", "int64"), ("uint8", "uint64"), ("uint32", "uint64")):
+        x = ops.cast([1, 1, 0], dtype)
+        for op in (ops.sum, ops.prod, ops.cumsum, ops.cumprod):
+            assert ops.dtype(op(x)) == wide
+    assert host(ops.sum(np.full(300, 127, np.int8))) == 38100
+    assert ops.dtype(ops.sum(np.ones(2, np.float32), dtype="float64")) == "float64"
+
+
+def test_the_extremes_of_wide_integers(backend: str) -> None:
+    x = np.array([1, 2**64 - 1, 2**63], np.uint64)
+    assert [host(ops.max(x)), host(ops.min(x)), host(ops.argmax(x))] == [2**64 - 1, 1, 1]
+    assert host(ops.cummax(x)) == [1, 2**64 - 1, 2**64 - 1]
+    assert host(ops.max(np.array([3, 200], np.uint8), initial=250)) == 250
+
+
+def test_of_nothing(backend: str) -> None:
+    x = ops.zeros((0, 3))
+    assert host(ops.sum(x)) == 0.0
+    assert host(ops.prod(x, axis=0)) == [1.0] * 3
+    assert np.isnan(host(ops.mean(x, axis=0))).all()
+    assert np.isnan(host(ops.var(x)))
+    assert [host(ops.any(x)), host(ops.all(x))] == [False, True]
+    assert host(ops.logsumexp(x, axis=0)) == [-float("inf")] * 3
+    assert host(ops.cumsum(x)) == []
+    assert host(ops.max(x, axis=0, initial=1.0)) == [1.0] * 3
+    assert host(ops.max(x, axis=1)) == []
+    assert host(ops.argmax(x, axis=1)) == []
+    for op in (ops.max, ops.min, ops.argmax, ops.argmin):
+        with pytest.raises(errors.ShapeError, match=op.__name__):
+            op(x)
+
+
+def test_one_number(backend: str) -> None:
+    x = ops.convert_to_tensor(2.5)
+    for op in (ops.sum, ops.prod, ops.mean, ops.max, ops.min, ops.logsumexp):
+        assert host(op(x)) == 2.5
+    assert [host(op(x)) for op in (ops.var, ops.std, ops.argmax, ops.argmin)] == [0.0, 0.0, 0, 0]
+    assert [host(op(x)) for op in (ops.cumsum, ops.cumprod, ops.cummax)] == [[2.5]] * 3
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=30))
+def test_running_extremes_end_at_the_extremes(values: list[int]) -> None:
+    x = np.array(values, np.int32)
+    assert host(ops.cummax(x)) == [max(values[: i + 1]) for i in range(len(values))]
+    assert host(ops.cummin(x)[-1]) == min(values)
+
+
+def test_nan_stays_in_running_extremes_of_halves(backend: str) -> None:
+    for dtype in ("float16", "bfloat16", "float32"):
+        x = ops.cast([3.0, float("nan"), 4.0], dtype)
+        assert np.isnan(host(ops.cast(ops.cummax(x), "float32"))[1:]).all()
+
+
+def test_errors(backend: str) -> None:
+    x = np.ones((2, 3), np.float32)
+    for axis in (2, -3):
+        for op in (ops.sum, ops.mean, ops.std, ops.max, ops.any, ops.argmax, ops.cumsum, ops.logsumexp):
+            with pytest.raises(errors.AxisError, match=op.__name__):
+                op(x, axis)
+    for op in (ops.sum, ops.mean, ops.var, ops.max, ops.all):
+        with pytest.raises(errors.AxisError, match=op.__name__):
+            op(x, (0, -2))
+    with pytest.raises(errors.AxisError, match="cumulative_sum"):
+        ops.cumulative_sum(x)
+    with pytest.raises(errors.AxisError, match="cumsum"):
+        ops.cumsum(2.0, 0)
+    for op in (ops.max, ops.argmin, ops.logsumexp):
+        with pytest.raises(errors.DTypeError, match=op.__name__):
+            op(x * 1j)

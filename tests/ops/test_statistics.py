@@ -1,0 +1,131 @@
+"""What the rows cannot say of statistics: empty and one-sided data, digits of the quantiles, errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+NAN, INF = float("nan"), float("inf")
+
+
+def host(x: Any) -> Any:
+    return ops.to_numpy(x).tolist()
+
+
+def test_of_nothing(backend: str) -> None:
+    for op in (ops.median, ops.nanmedian, ops.nanmean, ops.nanstd):
+        assert np.isnan(host(op(ops.zeros((0,)))))
+    assert host(ops.quantile(ops.zeros((2, 0)), [0.1, 0.9], axis=0)) == [[], []]
+    assert host(ops.nansum(ops.zeros((0,)))) == 0.0
+    assert host(ops.nanprod(ops.zeros((0,)))) == 1.0
+    assert host(ops.bincount(ops.zeros((0,), "int64"), minlength=2)) == [0, 0]
+    with pytest.raises(errors.ShapeError):
+        ops.nanmax(ops.zeros((0,)))
+
+
+def test_where_all_is_nan(backend: str) -> None:
+    x = [[NAN, NAN], [NAN, -INF]]
+    for op in (ops.nanmean, ops.nanmax, ops.nanmin, ops.nanmedian):
+        assert np.isnan(host(op(x, axis=1))[0])
+    assert host(ops.nanargmax(x, axis=1)) == [-1, 1]
+    assert host(ops.nanargmin(x, axis=1)) == [-1, 1]
+    assert host(ops.nanmax(x, axis=1))[1] == -INF
+
+
+def test_quantiles_keep_the_digits_of_their_places(backend: str) -> None:
+    x = np.arange(11.0)
+    for share in ([0.7], np.array([0.7])):
+        assert host(ops.quantile(x, share, method="lower")) == [7.0]
+    assert host(ops.percentile(x, [30, 70], method="lower")) == [3.0, 7.0]
+    assert host(ops.percentile(x, ops.convert_to_tensor([30, 70]), method="lower")) == [3.0, 7.0]
+
+
+def test_quantiles_beside_infinity(backend: str) -> None:
+    assert host(ops.quantile([1.0, INF], 0.5, method="lower")) == 1.0
+    assert host(ops.quantile([-INF, -INF, 2.0], [0.0, 0.5])) == [-INF, -INF]
+
+
+def test_quantiles_of_halves_do_not_overflow(backend: str) -> None:
+    x = ops.cast([-60000.0, 60000.0], "float16")
+    assert host(ops.median(x)) == 0.0
+    assert ops.dtype(ops.median(x)) == "float16"
+
+
+def test_nan_reductions_of_halves_are_wide(backend: str) -> None:
+    x = ops.cast(ops.full((3000,), 100.0), "float16")
+    assert host(ops.nanmean(x)) == 100.0
+    assert host(ops.nanstd(x)) == 0.0
+
+
+def test_integers_have_no_nan(backend: str) -> None:
+    x = np.array([2**62 + 1, 5])
+    assert host(ops.nanmax(x)) == 2**62 + 1
+    assert host(ops.nansum(x)) == 2**62 + 6
+    assert host(ops.nanargmin(x)) == 1
+    assert host(ops.nanmedian([1, 2])) == 1.5
+
+
+def test_a_vector_of_weights_goes_along_its_axis(backend: str) -> None:
+    x = [[1.0, 2.0], [3.0, 4.0]]
+    assert host(ops.average(x, 0, [1.0, 3.0])) == [2.5, 3.5]
+    assert host(ops.average(x, 1, [1.0, 3.0], keepdims=True)) == [[1.75], [3.75]]
+    with pytest.raises(errors.ShapeError, match="average"):
+        ops.average(x, 0, [1.0, 2.0, 3.0])
+
+
+def test_weights_do_not_see_what_they_weigh(backend: str) -> None:
+    assert host(ops.average([[INF, 1.0]], 0, [[1.0, 3.0]])) == [INF, 1.0]
+
+
+def test_weighted_counts_add_up_in_float64(backend: str) -> None:
+    n = 100_000
+    counts = ops.bincount(np.zeros(n, np.int64), np.full(n, 0.1, np.float32))
+    assert ops.dtype(counts) == "float32"
+    assert host(counts)[0] == pytest.approx(n * float(np.float32(0.1)), rel=1e-6)
+    exact = np.array([1 / 3, 0.5])
+    assert host(ops.bincount([0, 1], exact)) == exact.tolist()
+
+
+def test_histogram(backend: str) -> None:
+    assert host(ops.histogram([0.0, 0.5, NAN, 1.0, 7.0], 2, (0.0, 1.0))[0]) == [1, 2]
+    assert host(ops.histogram(ops.cast([0.0, 1.0], "bfloat16"), 2)[0]) == [1, 1]
+    for bins, limits in ((0, None), (2, (1.0, 0.0)), (2, (0.0, INF))):
+        with pytest.raises(errors.ArgumentError, match="histogram"):
+            ops.histogram([1.0], bins, limits)
+
+
+def test_cov_keeps_its_digits_far_from_zero(backend: str) -> None:
+    x = (1e4 + np.random.default_rng(0).standard_normal((2, 2000))).astype(np.float32)
+    assert host(ops.cov(x)) == pytest.approx(np.cov(x.astype(np.float64)), abs=1e-5)
+
+
+def test_correlate_integers_stay_integers(backend: str) -> None:
+    found = ops.correlate(np.array([1, 2, 3], np.int32), np.array([2, 1], np.int32), "full")
+    assert host(found) == np.correlate([1, 2, 3], [2, 1], "full").tolist()
+    assert ops.dtype(found) == "int32"
+
+
+def test_errors(backend: str) -> None:
+    x = [1.0, 2.0]
+    for call in (
+        lambda: ops.quantile(x, 1.5),
+        lambda: ops.quantile(x, NAN),
+        lambda: ops.quantile(x, 0.5, method="cubic"),  # type: ignore[arg-type]
+        lambda: ops.diff(x, -1),
+        lambda: ops.bincount([-1, 2]),
+        lambda: ops.correlate(x, x, "some"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(errors.ArgumentError):
+            call()
+    with pytest.raises(errors.DTypeError):
+        ops.bincount([0.5])
+    for call in (lambda: ops.bincount([[1]]), lambda: ops.correlate([x], x), lambda: ops.cov([[x]])):
+        with pytest.raises(errors.ShapeError):
+            call()
+    with pytest.raises(errors.AxisError):
+        ops.median(x, axis=1)
+    with pytest.raises(errors.AxisError):
+        ops.diff(x, axis=1)
