@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import is_foreign
-from emberharmony.backend.promote import normalized
+from emberharmony.backend.promote import Promotion, normalized
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
     ArgumentError,
@@ -102,9 +102,43 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
         each = length // sections
         return [(i * each, (i + 1) * each) for i in range(sections)]
-    points = [min(int(p) + length if p < 0 else int(p), length) for p in indices_or_sections]
+    points = [min(max(int(p) + length, 0) if p < 0 else int(p), length) for p in indices_or_sections]
     edges = [0, *points, length]
     return [(a, max(a, b)) for a, b in pairwise(edges)]
+
+
+def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
+    """Returns the indices at which an axis is cut into parts, the first ones longer by one where that is needed.
+
+    Raises: ShapeError without a part.
+    """
+    if not isinstance(indices_or_sections, (int, np.integer)):
+        return list(indices_or_sections)
+    if indices_or_sections < 1:
+        raise ShapeError(f"an axis of length {length} does not split into {indices_or_sections} parts")
+    each, longer = divmod(length, int(indices_or_sections))
+    return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
+
+
+def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
+    """Returns two different axes, counted from 0.
+
+    Raises: AxisError.
+    """
+    found = normalized(tuple(axes), ndim)
+    if len(found) != 2:
+        raise AxisError(f"two axes are wanted, not {tuple(axes)}")
+    return found[0], found[1]
+
+
+def is_last(data_format: str) -> bool:
+    """Returns whether the channels stand last.
+
+    Raises: ArgumentError for an unknown format.
+    """
+    if data_format not in ("channels_last", "channels_first"):
+        raise ArgumentError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
+    return data_format == "channels_last"
 
 
 def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
@@ -183,14 +217,27 @@ def matrices(x: Any) -> Any:
     return x
 
 
-def joinable(tensors: list[Any]) -> list[Any]:
-    """Returns tensors to be joined.
+def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
+    """Returns tensors to be joined, in the dtype they have in common.
 
     Raises: ShapeError if there is none.
     """
     if not tensors:
         raise ShapeError("there is no tensor to join")
-    return tensors
+    dtype = tensors[0].dtype
+    return tensors if all(x.dtype == dtype for x in tensors) else promotion.common(*tensors)
+
+
+def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns one shift an axis, where there is one for all or one axis for all shifts.
+
+    Raises: ShapeError if their numbers differ.
+    """
+    shifts = tuple(operator.index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
+    count = max(len(shifts), len(axes))
+    if len(shifts) not in (1, count) or len(axes) not in (1, count):
+        raise ShapeError(f"{len(shifts)} shifts do not fit {len(axes)} axes")
+    return shifts * (count // len(shifts)), axes * (count // len(axes))
 
 
 def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:

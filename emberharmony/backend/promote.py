@@ -133,11 +133,14 @@ class Promotion:
         return self.scalar(operand, native)
 
     def filling(self, value: Any, native: Any) -> Any:
-        """Returns a number or tensor as a tensor of a native dtype, or of its own.
+        """Returns a number or tensor as a tensor of a native dtype, or of its own; integer dtypes drop fractions.
 
-        Raises: RangeError for a Python integer that does not fit.
+        Raises: RangeError for a Python number that does not fit.
         """
-        return self._to(value, self.native_result(value) if native is None else native)
+        if native is None:
+            return self._to(value, self.native_result(value))
+        whole = type(value) is float and self.kinds[native] in ("signed", "unsigned")
+        return self._to(int(value) if whole else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
         """Returns all operands as tensors of the dtype they have in common (the default float instead of integers)."""

@@ -5,6 +5,7 @@ whole, and so that `torch.compile` finds them. The imports let `typing.get_type_
 """
 
 from collections.abc import Callable as Callable
+from collections.abc import Mapping as Mapping
 from collections.abc import Sequence as Sequence
 from typing import Any as Any
 from typing import Literal as Literal

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from emberharmony.backend.indices import matrices, uneven_cuts
+from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors
 
 
 @op
-def reshape(x: TensorLike, newshape: Shape) -> Tensor:
+def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
     """Returns the same elements in another shape; one length may be -1, which is then inferred.
 
-    Raises: ShapeError if the number of elements differs.
+    Args:
+        copy: True gives memory of its own, False refuses where that would be needed, None copies only then.
+
+    Raises: ShapeError if the number of elements differs; ArgumentError if a copy was refused and is needed.
 
     Example:
         >>> ops.reshape([1, 2, 3, 4], (2, -1)).tolist()
@@ -40,6 +45,8 @@ def ravel(x: TensorLike) -> Tensor:
 @op
 def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
     """Returns `x` with its axes in another order, by default reversed.
+
+    Raises: AxisError unless `axes` names every axis once.
 
     Example:
         >>> ops.transpose([[1, 2], [3, 4]]).tolist()
@@ -164,14 +171,32 @@ def stack(xs: Tensors, axis: int = 0) -> Tensor:
 
 @op
 def hstack(xs: Tensors) -> Tensor:
-    """Returns tensors joined along the second axis, vectors along the first."""
-    return concatenate(xs, 0 if len(xs[0].shape) <= 1 else 1)
+    """Returns tensors joined along the second axis, vectors along the first.
+
+    Example:
+        >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
+        [[1, 3], [2, 4]]
+    """
+    rows = [reshape(x, 1) if len(x.shape) == 0 else x for x in xs]
+    return concatenate(rows, 1 if rows and len(rows[0].shape) > 1 else 0)
 
 
 @op
 def vstack(xs: Tensors) -> Tensor:
     """Returns tensors joined along the first axis, vectors as rows."""
     return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
+
+
+@op
+def dstack(xs: Tensors) -> Tensor:
+    """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1).
+
+    Example:
+        >>> ops.dstack([[1, 2], [3, 4]]).tolist()
+        [[[1, 3], [2, 4]]]
+    """
+    deep = [reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs]
+    return concatenate([expand_dims(x, 2) if len(x.shape) < 3 else x for x in deep], 2)
 
 
 @op
@@ -189,12 +214,34 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
 @op
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
-    if not isinstance(indices_or_sections, int):
-        return split(x, indices_or_sections, axis)
-    each, longer = divmod(x.shape[axis], indices_or_sections)
-    ends = [i * each + min(i, longer) for i in range(1, indices_or_sections)]
-    return split(x, ends, axis)
+    """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one.
+
+    Raises: ShapeError without a part.
+
+    Example:
+        >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
+        [[1, 2], [3]]
+    """
+    (place,) = normalized(axis, len(x.shape))
+    return split(x, uneven_cuts(x.shape[place], indices_or_sections), place)
+
+
+@op
+def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x` cut along its second axis, a vector along its first; see `split`."""
+    return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
+
+
+@op
+def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x` of at least two axes cut along its first; see `split`."""
+    return split(matrices(x), indices_or_sections, 0)
+
+
+@op
+def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Returns `x` cut along its third axis; see `split`."""
+    return split(x, indices_or_sections, 2)
 
 
 @op
@@ -222,8 +269,13 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
 
 
 @op
-def repeat(x: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
     """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`.
+
+    Args:
+        repeats: how often, for all slices or for each; a tensor of counts forces evaluation on MLX.
+
+    Raises: ArgumentError for negative counts; ShapeError if there are not as many as slices.
 
     Example:
         >>> ops.repeat([1, 2], 2).tolist()
@@ -252,17 +304,6 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
         [3, 1, 2]
     """
     ...
-
-
-@op
-def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-    """Returns `x` turned by k right angles, from the first axis towards the second."""
-    k %= 4
-    if k == 0:
-        return x
-    if k == 2:
-        return flip(x, axes)
-    return flip(swapaxes(x, *axes), axes[0]) if k == 1 else swapaxes(flip(x, axes[0]), *axes)
 
 
 @op

@@ -10,21 +10,23 @@ from emberharmony.backend.indices import (
     as_shape,
     broadcast_shapes,
     check_pad,
+    counted,
     cuts,
+    expanded,
     joinable,
     matrices,
     pad_indices,
     pad_pairs,
-    squeezed,
+    shifts_of,
 )
-from emberharmony.backend.mlx.dtypes import cast, promotion
+from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.core.errors import AxisError, ShapeError
 
 
-def _inferred(size: int, newshape: Any) -> tuple[int, ...]:
+def _inferred(size: int, shape: Any) -> tuple[int, ...]:
     """Returns a shape with its -1 replaced, which MLX refuses for empty tensors."""
-    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if shape.count(-1) != 1:
         return shape
     rest = int(np.prod([n for n in shape if n != -1]))
@@ -40,8 +42,9 @@ class MLXShapeOps:
     broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
-    def reshape(x: mx.array, newshape: Any) -> mx.array:
-        return mx.reshape(x, _inferred(x.size, newshape))
+    def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:
+        # Arrays are immutable, so that whether they share memory is nobody's concern.
+        return mx.reshape(x, _inferred(x.size, shape))
 
     @staticmethod
     def transpose(x: mx.array, axes: Sequence[int] | None = None) -> mx.array:
@@ -63,13 +66,11 @@ class MLXShapeOps:
 
     @staticmethod
     def expand_dims(x: mx.array, axis: Any = 0) -> mx.array:
-        return mx.expand_dims(x, axis if isinstance(axis, int) else normalized(axis, x.ndim + len(axis)))
+        return mx.expand_dims(x, axis) if axis.__class__ is int else mx.reshape(x, expanded(x.shape, axis))
 
     @staticmethod
     def squeeze(x: mx.array, axis: Any = None) -> mx.array:
-        if axis is None:
-            return mx.squeeze(x)
-        return mx.reshape(x, squeezed(x.shape, normalized(axis, x.ndim)))
+        return mx.squeeze(x, axis)
 
     @staticmethod
     def broadcast_to(x: mx.array, shape: Any) -> mx.array:
@@ -77,45 +78,46 @@ class MLXShapeOps:
 
     @staticmethod
     def broadcast_arrays(*arrays: mx.array) -> list[mx.array]:
-        return list(mx.broadcast_arrays(*arrays))
+        return list(mx.broadcast_arrays(*arrays)) if arrays else []
 
     @staticmethod
     def concatenate(xs: list[mx.array], axis: int | None = 0) -> mx.array:
-        tensors = promotion.common(*joinable(xs))
+        tensors = joinable(xs, promotion)
         if axis is None:
             return mx.concatenate([x.reshape(-1) for x in tensors])
         return mx.concatenate(tensors, axis)
 
     @staticmethod
     def stack(xs: list[mx.array], axis: int = 0) -> mx.array:
-        return mx.stack(promotion.common(*joinable(xs)), axis)
+        return mx.stack(joinable(xs, promotion), axis)
 
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
         (axis,) = normalized(axis, x.ndim)
-        head = (slice(None),) * axis
-        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+        parts = cuts(x.shape[axis], indices_or_sections)
+        return list(mx.split(x, [start for start, _ in parts[1:]], axis))
 
     @staticmethod
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> list[mx.array]:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
             raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
-        return [mx.squeeze(part, axis) for part in mx.split(x, x.shape[axis], axis)] if x.shape[axis] else []
+        return list(mx.unstack(x, axis=axis))
 
     @staticmethod
     def tile(x: mx.array, repeats: int | Sequence[int]) -> mx.array:
         return mx.tile(x, repeats)
 
     @staticmethod
-    def repeat(x: mx.array, repeats: int | Sequence[int], axis: int | None = None) -> mx.array:
-        if isinstance(repeats, int):
-            return mx.repeat(x, repeats, axis)
+    def repeat(x: mx.array, repeats: Any, axis: int | None = None) -> mx.array:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = normalized(axis, x.ndim)
-        counts = np.broadcast_to(np.asarray(repeats), (x.shape[axis],))
-        return mx.take(x, mx.array(np.repeat(np.arange(x.shape[axis]), counts)), axis)
+        length = x.shape[axis]
+        counts = counted(np.asarray(repeats), length)
+        if isinstance(repeats, int):
+            return mx.repeat(x, repeats, axis)
+        return mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -124,14 +126,17 @@ class MLXShapeOps:
 
     @staticmethod
     def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
-        return mx.roll(x, shift, axis)
+        if axis is None:
+            return mx.roll(x, sum(shifts_of(shift, (0,))[0]))
+        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        return mx.roll(x, *shifts_of(shift, axes))
 
     @staticmethod
     def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:
         check_pad(mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            value = cast(mx.array(0 if constant_values is None else constant_values), x.dtype)
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             return mx.pad(x, pairs, constant_values=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:

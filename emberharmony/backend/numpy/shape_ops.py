@@ -9,11 +9,12 @@ from emberharmony.backend.indices import (
     as_shape,
     broadcast_shapes,
     check_pad,
+    counted,
     cuts,
+    expanded,
     joinable,
     matrices,
     pad_pairs,
-    squeezed,
 )
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import normalized
@@ -23,12 +24,15 @@ from emberharmony.core.errors import ShapeError
 class NumpyShapeOps:
     """Holds the ops of `ops/shape.py`."""
 
-    reshape = staticmethod(lambda x, newshape: x.reshape(newshape))
     transpose = staticmethod(lambda x, axes=None: x.transpose(axes))
     swapaxes = staticmethod(lambda x, axis1, axis2: x.swapaxes(axis1, axis2))
     moveaxis = staticmethod(np.moveaxis)
-    flip = staticmethod(np.flip)
     roll = staticmethod(np.roll)
+    broadcast_shapes = staticmethod(broadcast_shapes)
+
+    @staticmethod
+    def reshape(x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray:
+        return x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
 
     @staticmethod
     def matrix_transpose(x: np.ndarray) -> np.ndarray:
@@ -36,13 +40,11 @@ class NumpyShapeOps:
 
     @staticmethod
     def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
-        return np.expand_dims(x, axis)
+        return x.reshape(expanded(x.shape, axis))
 
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
-        if axis is None:
-            return x.squeeze()
-        return x.reshape(squeezed(x.shape, normalized(axis, x.ndim)))
+        return x.squeeze(tuple(axis) if isinstance(axis, list) else axis)
 
     @staticmethod
     def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
@@ -50,18 +52,16 @@ class NumpyShapeOps:
 
     @staticmethod
     def broadcast_arrays(*arrays: np.ndarray) -> list[np.ndarray]:
-        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        shape = broadcast_shapes(*(x.shape for x in arrays))
         return [np.broadcast_to(x, shape) for x in arrays]
-
-    broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
     def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
-        return np.concatenate(promotion.common(*joinable(xs)), axis)
+        return np.concatenate(joinable(xs, promotion), axis)
 
     @staticmethod
     def stack(xs: list[np.ndarray], axis: int = 0) -> np.ndarray:
-        return np.stack(promotion.common(*joinable(xs)), axis)
+        return np.stack(joinable(xs, promotion), axis)
 
     @staticmethod
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
@@ -81,13 +81,23 @@ class NumpyShapeOps:
         return np.tile(x, repeats)
 
     @staticmethod
-    def repeat(x: np.ndarray, repeats: int | Sequence[int], axis: int | None = None) -> np.ndarray:
-        return np.repeat(x, repeats, axis)
+    def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = normalized(axis, x.ndim)
+        return x.repeat(counted(repeats, x.shape[axis]), axis)
+
+    @staticmethod
+    def flip(x: np.ndarray, axis: Any = None) -> np.ndarray:
+        axes = normalized(axis, x.ndim)
+        return x[tuple(slice(None, None, -1 if a in axes else 1) for a in range(x.ndim))]
 
     @staticmethod
     def pad(x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> np.ndarray:
         check_pad(mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            return np.pad(x, pairs, constant_values=0 if constant_values is None else constant_values)
+            return np.pad(
+                x, pairs, constant_values=promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            )
         return np.pad(x, pairs, mode)  # type: ignore[call-overload]

@@ -9,30 +9,47 @@ from emberharmony.backend.indices import (
     as_shape,
     broadcast_shapes,
     check_pad,
+    counted,
     cuts,
+    expanded,
     joinable,
     matrices,
     pad_indices,
     pad_pairs,
+    shifts_of,
     squeezed,
 )
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+roll = through_signed(torch.roll)
+repeat_interleave = through_signed(torch.repeat_interleave)
 
 
 class TorchShapeOps:
     """Holds the ops of `ops/shape.py`."""
 
-    reshape = staticmethod(lambda x, newshape: x.reshape(newshape))
     swapaxes = staticmethod(torch.swapaxes)
     broadcast_shapes = staticmethod(broadcast_shapes)
 
     @staticmethod
+    def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
+        if copy is None:
+            return x.reshape(shape)
+        if copy:
+            return x.clone().reshape(shape)
+        try:
+            return x.view(shape)
+        except RuntimeError as error:
+            if "not compatible with input tensor's size and stride" not in str(error):
+                raise
+            raise ArgumentError("this shape needs a copy, which copy=False refuses") from error
+
+    @staticmethod
     def transpose(x: torch.Tensor, axes: Sequence[int] | None = None) -> torch.Tensor:
-        if axes is None:
-            return x.permute(*range(x.ndim - 1, -1, -1))
-        return x.permute(*axes)
+        return x.permute(tuple(range(x.ndim - 1, -1, -1)) if axes is None else tuple(axes))
 
     @staticmethod
     def matrix_transpose(x: torch.Tensor) -> torch.Tensor:
@@ -40,21 +57,17 @@ class TorchShapeOps:
 
     @staticmethod
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
-        normalized(source, x.ndim), normalized(destination, x.ndim)
-        return torch.moveaxis(x, source, destination)
+        return torch.moveaxis(x, normalized(source, x.ndim), normalized(destination, x.ndim))
 
     @staticmethod
     def expand_dims(x: torch.Tensor, axis: Any = 0) -> torch.Tensor:
-        if isinstance(axis, int):
-            return torch.unsqueeze(x, axis)
-        for a in sorted(normalized(axis, x.ndim + len(axis))):
-            x = torch.unsqueeze(x, a)
-        return x
+        return torch.unsqueeze(x, axis) if axis.__class__ is int else x.reshape(expanded(x.shape, axis))
 
     @staticmethod
     def squeeze(x: torch.Tensor, axis: Any = None) -> torch.Tensor:
         if axis is None:
             return torch.squeeze(x)
+        # PyTorch passes over axes that are longer than 1.
         return x.reshape(squeezed(x.shape, normalized(axis, x.ndim)))
 
     @staticmethod
@@ -63,20 +76,21 @@ class TorchShapeOps:
 
     @staticmethod
     def broadcast_arrays(*arrays: torch.Tensor) -> list[torch.Tensor]:
-        return list(torch.broadcast_tensors(*arrays))  # type: ignore[no-untyped-call]
+        return list(torch.broadcast_tensors(*arrays)) if arrays else []  # type: ignore[no-untyped-call]
 
     @staticmethod
     def concatenate(xs: list[torch.Tensor], axis: int | None = 0) -> torch.Tensor:
-        tensors = promotion.common(*joinable(xs))
+        tensors = joinable(xs, promotion)
         if axis is None:
             return torch.cat([x.reshape(-1) for x in tensors])
         if len({x.ndim for x in tensors}) > 1 or tensors[0].ndim == 0:
+            # PyTorch passes over an empty vector, whatever the others are.
             raise ShapeError(f"tensors of shapes {', '.join(str(tuple(x.shape)) for x in tensors)} cannot be joined")
         return torch.cat(tensors, axis)
 
     @staticmethod
     def stack(xs: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
-        return torch.stack(promotion.common(*joinable(xs)), axis)
+        return torch.stack(joinable(xs, promotion), axis)
 
     @staticmethod
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
@@ -95,25 +109,25 @@ class TorchShapeOps:
         return torch.tile(x, (repeats,) if isinstance(repeats, int) else tuple(repeats))
 
     @staticmethod
-    def repeat(x: torch.Tensor, repeats: int | Sequence[int], axis: int | None = None) -> torch.Tensor:
-        counts = repeats if isinstance(repeats, int) else torch.as_tensor(repeats, device=x.device)
-        return torch.repeat_interleave(x, counts, axis)
+    def repeat(x: torch.Tensor, repeats: Any, axis: int | None = None) -> torch.Tensor:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = normalized(axis, x.ndim)
+        host = integers(repeats, torch.device("cpu")).cpu().numpy()
+        counts = torch.from_numpy(counted(host, x.shape[axis]).copy())
+        return repeat_interleave(x, counts.to(x.device), axis)
 
     @staticmethod
     def flip(x: torch.Tensor, axis: Any = None) -> torch.Tensor:
-        return torch.flip(x, normalized(axis, x.ndim))
+        return flip(x, normalized(axis, x.ndim))
 
     @staticmethod
     def roll(x: torch.Tensor, shift: Any, axis: Any = None) -> torch.Tensor:
         if axis is None:
-            total = shift if isinstance(shift, int) else sum(shift)
-            return torch.roll(x.reshape(-1), total).reshape(x.shape)
-        shifts = (shift,) if isinstance(shift, int) else tuple(shift)
-        axes = (axis,) if isinstance(axis, int) else tuple(axis)
-        if any(not -x.ndim <= a < x.ndim for a in axes):
-            raise AxisError(f"axis {axis} is out of range for a tensor of {x.ndim} axes")
-        count = max(len(shifts), len(axes))
-        return torch.roll(x, shifts * (count // len(shifts)), axes * (count // len(axes)))
+            return roll(x.reshape(-1), sum(shifts_of(shift, (0,))[0]), 0).reshape(x.shape)
+        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        shifts, axes = shifts_of(shift, axes)
+        return roll(x, shifts, axes)
 
     @staticmethod
     def pad(
@@ -123,9 +137,15 @@ class TorchShapeOps:
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             flat = [n for pair in reversed(pairs) for n in pair]
-            return torch.nn.functional.pad(x, flat, value=0 if constant_values is None else constant_values)
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype).item()
+            if isinstance(value, complex):
+                parts = (
+                    torch.nn.functional.pad(p, flat, value=v) for p, v in ((x.real, value.real), (x.imag, value.imag))
+                )
+                return torch.complex(*parts)
+            return torch.nn.functional.pad(x, flat, value=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:
                 source = pad_indices(x.shape[axis], before, after, mode)
-                x = torch.index_select(x, axis, torch.from_numpy(source).to(x.device))
+                x = index_select(x, axis, torch.from_numpy(source).to(x.device))
         return x

@@ -4,12 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.testing.sample import FLOATS, Sample, case, grid
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sample, case, grid
 
 _X = grid(-3, 3, 24).reshape(2, 3, 4)
 _V = grid(0, 1, 4)
 _EMPTY = np.zeros((0, 3))
-D: dict[str, Any] = {"dtypes": FLOATS, "integers": ("int32",), "differentiable": True}
+D: dict[str, Any] = {
+    "dtypes": FLOATS + HALVES + COMPLEX,
+    "integers": (*INTEGERS, "uint16", "uint32", "uint64"),
+    "differentiable": True,
+}
 _WIDTHS = ((1, 2), (0, 1), (2, 0))
 _MODES = ("reflect", "symmetric", "edge", "wrap")
 
@@ -33,16 +37,42 @@ SAMPLES = [
     Sample("concatenate", np.concatenate, (case([_X, _X]), case([_X, _X[:, :1]], 1), case([_X, _V], None)), **D),
     Sample("append", np.append, (case(_V, _V), case(_X, _X, 2)), **D),
     Sample("stack", np.stack, (case([_V, _V]), case([_X, _X], -1)), **D),
-    Sample("hstack", np.hstack, (case([_V, _V]), case([_X, _X])), **D),
+    Sample("hstack", np.hstack, (case([_V, _V]), case([_X, _X]), case([np.asarray(1.0), _V])), **D),
     Sample("vstack", np.vstack, (case([_V, _V]), case([_X, _X])), **D),
-    Sample("split", np.split, (case(_V, 2), case(_X, [1, 3], -1), case(_X, (1,), 1)), **D),
-    Sample("array_split", np.array_split, (case(_X, 2, 1), case(_V, 3)), **D),
+    Sample("dstack", np.dstack, (case([_V, _V]), case([_X[0], _X[1]]), case([_X, _X])), **D),
+    Sample(
+        "split",
+        np.split,
+        (case(_V, 2), case(_X, [1, 3], -1), case(_X, (1,), 1), case(_V, [3, 1]), case(_V, [-9, 9])),
+        **D,
+    ),
+    Sample("array_split", np.array_split, (case(_X, 2, 1), case(_V, 3), case(_V, 6), case(_V, [1, 3])), **D),
+    Sample("hsplit", np.hsplit, (case(_V, 2), case(_X, [1])), **D),
+    Sample("vsplit", np.vsplit, (case(_X, 2),), **D),
+    Sample("dsplit", np.dsplit, (case(_X, 2), case(_X, [1, 2, 9])), **D),
     Sample("unstack", lambda x, num=None, axis=0: list(np.moveaxis(x, axis, 0)), (case(_X), case(_X, 4, -1)), **D),
     Sample("tile", np.tile, (case(_V, 2), case(_X, (2, 1)), case(_V, (2, 2))), **D),
-    Sample("repeat", np.repeat, (case(_V, 2), case(_X, 2, 1), case(_V, [1, 0, 2, 1], 0)), **D),
+    Sample(
+        "repeat",
+        np.repeat,
+        (case(_V, 2), case(_X, 2, 1), case(_V, [1, 0, 2, 1], 0), case(_X, [2], 1), case(_V, np.array([0, 1, 0, 3]))),
+        **D,
+    ),
     Sample("flip", np.flip, (case(_X), case(_X, 1), case(_X, (0, 2))), **D),
-    Sample("roll", np.roll, (case(_X, 2), case(_X, 1, 1), case(_X, (1, -2), (0, 2))), **D),
-    Sample("rot90", np.rot90, (case(_X), case(_X, 2), case(_X, 3, (1, 2)), case(_X, 4)), **D),
+    Sample(
+        "roll",
+        np.roll,
+        (
+            case(_X, 2),
+            case(_X, 1, 1),
+            case(_X, (1, -2), (0, 2)),
+            case(_X, (1, 2)),
+            case(_X, 1, (0, 1)),
+            case(_X, (1, 1), 2),
+            case(_EMPTY, 1, 0),
+        ),
+        **D,
+    ),
     Sample(
         "pad",
         _pad,
