@@ -74,8 +74,9 @@ def layer_normalization(
 
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
-    centred = subtract(x, mean(x, axis, True))
-    result = multiply(centred, rsqrt(add(mean(square(centred), axis, True), epsilon)))
+    wide = _wide(x)
+    centred = subtract(wide, mean(wide, axis, True))
+    result = _like(multiply(centred, rsqrt(add(mean(square(centred), axis, True), epsilon))), x)
     result = result if gamma is None else multiply(result, gamma)
     return result if beta is None else add(result, beta)
 
@@ -86,7 +87,8 @@ def rms_normalization(x: TensorLike, scale: TensorLike | None = None, axis: Axis
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    result = multiply(x, rsqrt(add(mean(square(x), axis, True), epsilon)))
+    wide = _wide(x)
+    result = _like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), epsilon))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -199,8 +201,7 @@ def dot_product_attention(
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
-    if dtype(logits).bits == 16:
-        logits = cast(logits, "float32")
+    logits = _wide(logits)
     logits = logits if bias is None else add(logits, bias)
     lowest = finfo(dtype(logits)).min * 0.5
     if mask is not None:
@@ -209,3 +210,13 @@ def dot_product_attention(
         logits = where(tri(logits.shape[-2], logits.shape[-1], dtype="bool"), logits, lowest)
     weights = cast(softmax(logits, -1), dtype(value))
     return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Returns half precision as float32, for its squares overflow; all else as it is."""
+    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+
+
+def _like(result: Tensor, x: Tensor) -> Tensor:
+    """Returns a result in half precision again if `x` is."""
+    return cast(result, dtype(x)) if dtype(x).is_floating and dtype(x).bits == 16 else result

@@ -114,8 +114,14 @@ SAMPLES = [
         floor=50,
         **D,
     ),
-    Sample("layer_normalization", _layer, (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)), floor=4, **D),
-    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **D),
+    Sample(
+        "layer_normalization",
+        _layer,
+        (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)),
+        floor=4,
+        **D | {"dtypes": FLOATS + HALVES},
+    ),
+    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **D | {"dtypes": FLOATS + HALVES}),
     Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D),
     Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D),
     Sample(
