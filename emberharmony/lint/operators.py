@@ -1,0 +1,38 @@
+"""Python's operators: how each is written, the op that does the same, and the special method behind it."""
+
+import ast
+from typing import NamedTuple
+
+
+class Operator(NamedTuple):
+    """One operator."""
+
+    symbol: str
+    op: str
+    method: str
+
+
+OPERATORS: dict[type[ast.AST], Operator] = {
+    ast.Add: Operator("+", "add", "__add__"),
+    ast.Sub: Operator("-", "subtract", "__sub__"),
+    ast.Mult: Operator("*", "multiply", "__mul__"),
+    ast.Div: Operator("/", "divide", "__truediv__"),
+    ast.FloorDiv: Operator("//", "floor_divide", "__floordiv__"),
+    ast.Mod: Operator("%", "mod", "__mod__"),
+    ast.Pow: Operator("**", "power", "__pow__"),
+    ast.MatMult: Operator("@", "matmul", "__matmul__"),
+    ast.BitAnd: Operator("&", "bitwise_and", "__and__"),
+    ast.BitOr: Operator("|", "bitwise_or", "__or__"),
+    ast.BitXor: Operator("^", "bitwise_xor", "__xor__"),
+    ast.LShift: Operator("<<", "bitwise_left_shift", "__lshift__"),
+    ast.RShift: Operator(">>", "bitwise_right_shift", "__rshift__"),
+    ast.USub: Operator("-", "negative", "__neg__"),
+    ast.UAdd: Operator("+", "positive", "__pos__"),
+    ast.Invert: Operator("~", "bitwise_not", "__invert__"),
+    ast.Eq: Operator("==", "equal", "__eq__"),
+    ast.NotEq: Operator("!=", "not_equal", "__ne__"),
+    ast.Lt: Operator("<", "less", "__lt__"),
+    ast.LtE: Operator("<=", "less_equal", "__le__"),
+    ast.Gt: Operator(">", "greater", "__gt__"),
+    ast.GtE: Operator(">=", "greater_equal", "__ge__"),
+}
