@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from emberharmony.backend.promote import normalized
 from emberharmony.backend.quantiles import digits, places
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import bfloat16, default_float, float16, float32
@@ -145,13 +146,14 @@ def _host(q: Any) -> Any:
 
 def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
     result = as_inexact(dtype_of(x))
-    x = _wide(x)
-    shape = mean(x, axis, keepdims).shape
-    rows = _rows(x, axis)
-    length = rows.shape[-1]
-    if not math.prod(rows.shape):
+    axes = normalized(axis, len(x.shape))
+    kept = [a for a in range(len(x.shape)) if a not in axes]
+    shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+    length = math.prod(x.shape[a] for a in axes)
+    if not math.prod(x.shape):
         places(q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result)
+    rows = reshape(transpose(_wide(x), [*kept, *axes]), (-1, length))
     ordered = sort(rows)
     counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
     low, high, weight = places(q.reshape(-1), counts, method)
@@ -172,16 +174,6 @@ def _wide(x: Tensor) -> Tensor:
     if dtype in (float16, bfloat16):
         return cast(x, float32)
     return x if dtype.is_floating or dtype.is_complex else cast(x, default_float())
-
-
-def _rows(x: Tensor, axis: Axis) -> Tensor:
-    """Returns a matrix whose rows are what a reduction over axes would reduce."""
-    ndim = len(x.shape)
-    axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    gone = [a % ndim for a in axes]
-    kept = [a for a in range(ndim) if a not in gone]
-    length = math.prod(x.shape[a] for a in gone)
-    return reshape(transpose(x, [*kept, *gone]), (math.prod(x.shape[a] for a in kept), length))
 
 
 @op
