@@ -120,6 +120,10 @@ class TensorBackend(Protocol):
         """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
         ...
 
+    def astype(self, x: TensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
+        """Returns `x` in another dtype, in memory of its own unless `copy` is False; else like `cast`."""
+        ...
+
     def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
         """Returns the mean over axes, each element weighted; NaN or infinite where the weights add up to 0."""
         ...
@@ -244,7 +248,7 @@ class TensorBackend(Protocol):
         """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
         ...
 
-    def convert_to_tensor(self, x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    def convert_to_tensor(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are."""
         ...
 
@@ -282,6 +286,10 @@ class TensorBackend(Protocol):
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         """Returns the vector product of vectors of three components along an axis; the other axes broadcast."""
+        ...
+
+    def ctc_loss(self, target: TensorLike, output: TensorLike, target_length: TensorLike, output_length: TensorLike, mask_index: int = 0) -> Tensor:
+        """Returns `-log p` of each target, summed over all alignments of its labels with the steps of the output."""
         ...
 
     def cummax(self, x: TensorLike, axis: int | None = None) -> Tensor:
@@ -349,7 +357,7 @@ class TensorBackend(Protocol):
         ...
 
     def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 / x2`, and 0 where `x2` is 0."""
+        """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there."""
         ...
 
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -514,6 +522,10 @@ class TensorBackend(Protocol):
 
     def fold(self, x: TensorLike, output_size: Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
         """Returns the tensor in which columns of windows are summed where they lie: the adjoint of `unfold`."""
+        ...
+
+    def from_dlpack(self, x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+        """Returns a tensor of another library, given by the DLPack protocol; the way from one backend to another."""
         ...
 
     def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -733,7 +745,7 @@ class TensorBackend(Protocol):
         ...
 
     def lcm(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the least common multiple of two integers, never negative; 0 if one of them is 0."""
+        """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow."""
         ...
 
     def ldexp(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -1208,6 +1220,10 @@ class TensorBackend(Protocol):
         """Returns `1 / sqrt(x)`; integers take the default float."""
         ...
 
+    def saturate_cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
+        """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0."""
+        ...
+
     def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
         """Returns zeros of a shape with values added at indices, which repeat where they do."""
         ...
@@ -1385,7 +1401,7 @@ class TensorBackend(Protocol):
         ...
 
     def step(self, x: TensorLike) -> Tensor:
-        """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
+        """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`."""
         ...
 
     def stft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
@@ -1546,6 +1562,10 @@ class TensorBackend(Protocol):
 
     def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
         """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero."""
+        ...
+
+    def view(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
+        """Returns the bits of `x` read as another dtype."""
         ...
 
     def view_as_complex(self, x: TensorLike) -> Tensor:

@@ -232,7 +232,6 @@ from emberharmony.ops.math import add as add
 from emberharmony.ops.math import clip as clip
 from emberharmony.ops.math import divide as divide
 from emberharmony.ops.math import divide_no_nan as divide_no_nan
-from emberharmony.ops.math import fabs as fabs
 from emberharmony.ops.math import floor_divide as floor_divide
 from emberharmony.ops.math import fmax as fmax
 from emberharmony.ops.math import fmin as fmin
@@ -339,11 +338,13 @@ from emberharmony.ops.reduction import sum as sum
 from emberharmony.ops.reduction import var as var
 from emberharmony.ops.rounding import ceil as ceil
 from emberharmony.ops.rounding import copysign as copysign
+from emberharmony.ops.rounding import fabs as fabs
 from emberharmony.ops.rounding import floor as floor
 from emberharmony.ops.rounding import ldexp as ldexp
 from emberharmony.ops.rounding import nan_to_num as nan_to_num
 from emberharmony.ops.rounding import nextafter as nextafter
 from emberharmony.ops.rounding import round as round
+from emberharmony.ops.rounding import saturate_cast as saturate_cast
 from emberharmony.ops.rounding import signbit as signbit
 from emberharmony.ops.rounding import trunc as trunc
 from emberharmony.ops.segments import multi_hot as multi_hot
@@ -351,6 +352,7 @@ from emberharmony.ops.segments import segment_max as segment_max
 from emberharmony.ops.segments import segment_min as segment_min
 from emberharmony.ops.segments import segment_prod as segment_prod
 from emberharmony.ops.segments import segment_sum as segment_sum
+from emberharmony.ops.sequences import ctc_loss as ctc_loss
 from emberharmony.ops.shape import append as append
 from emberharmony.ops.shape import array_split as array_split
 from emberharmony.ops.shape import broadcast_arrays as broadcast_arrays
@@ -448,11 +450,13 @@ from emberharmony.ops.tensor import convert_to_numpy as convert_to_numpy
 from emberharmony.ops.tensor import convert_to_tensor as convert_to_tensor
 from emberharmony.ops.tensor import copy as copy
 from emberharmony.ops.tensor import eval as eval
+from emberharmony.ops.tensor import from_dlpack as from_dlpack
 from emberharmony.ops.tensor import is_tensor as is_tensor
 from emberharmony.ops.tensor import ndim as ndim
 from emberharmony.ops.tensor import shape as shape
 from emberharmony.ops.tensor import size as size
 from emberharmony.ops.tensor import to_numpy as to_numpy
+from emberharmony.ops.tensor import view as view
 
 bool = bool_
 
