@@ -3,7 +3,7 @@
 # ruff: noqa: D102  (the declarations have the docstrings)
 
 import operator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _NUMBERS = (int, float, complex, np.generic)
 class HostMade:
     """Is the common part of the creation ops; each backend says in `_placed` how a host array becomes a tensor."""
 
-    dtypes: Any
+    dtypes: ClassVar[Any]
     convert: Any
     add: Any
     subtract: Any

@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.types import DTypeLike, HostArray, Tensor, TensorLike
+from emberharmony.core.types import DeviceLike, DTypeLike, HostArray, Tensor, TensorLike
 
 
 @op
-def convert_to_tensor(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+def convert_to_tensor(
+    x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
     """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are.
 
     Dtype: NumPy arrays keep theirs; Python numbers and lists take the default of their kind. Never narrowed silently.
 
-    Raises: DTypeError if the backend lacks the dtype; BackendMismatchError for a tensor of another backend.
+    Args:
+        device: where the tensor is wanted; by default tensors stay where they are.
+        copy: True gives memory of its own; False refuses to copy a tensor for the sake of dtype or device.
+
+    Raises: DTypeError if the backend lacks the dtype; BackendMismatchError for a tensor of another backend;
+    ArgumentError if a copy was refused and is needed.
 
     Example:
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
@@ -53,7 +60,30 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     ...
 
 
-astype = alias("astype", cast)
+@op
+def astype(x: TensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
+    """Returns `x` in another dtype, in memory of its own unless `copy` is False; else like `cast`.
+
+    Example:
+        >>> ops.astype([1.5, 0.0], "bool").tolist()
+        [True, False]
+    """
+    return convert_to_tensor(x, dtype, device, True if copy else None)
+
+
+@op
+def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Returns the bits of `x` read as another dtype.
+
+    Shape: the last axis grows or shrinks with the width of the dtypes.
+
+    Raises: ShapeError if the last axis does not divide into numbers of the new width.
+
+    Example:
+        >>> ops.view(ops.cast([1.0], "float32"), "int32").tolist()
+        [1065353216]
+    """
+    ...
 
 
 @op
@@ -70,7 +100,23 @@ def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         >>> ops.array([1, 2]).tolist()
         [1, 2]
     """
-    return copy(convert_to_tensor(x, dtype))
+    return convert_to_tensor(x, dtype, copy=True)
+
+
+@op
+def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """Returns a tensor of another library, given by the DLPack protocol; the way from one backend to another.
+
+    Memory is shared where both sides can: never on MLX, which copies. Dtype: kept.
+
+    Raises: ArgumentTypeError for what does not speak DLPack; DTypeError for a dtype that the backend or the protocol's
+    implementation lacks; ArgumentError if a copy was refused and is needed.
+
+    Example:
+        >>> ops.from_dlpack(ops.zeros(2)).tolist()
+        [0.0, 0.0]
+    """
+    ...
 
 
 @op

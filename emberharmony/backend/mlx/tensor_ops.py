@@ -5,7 +5,9 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from emberharmony.backend.exchange import check_view, exporter, refuse_copy
 from emberharmony.backend.host import bfloat16_of_numpy
+from emberharmony.backend.mlx.devices_ops import place
 from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.core.tree import tree_leaves
 
@@ -19,9 +21,33 @@ class MLXTensorOps:
     ndim = staticmethod(lambda x: x.ndim)
     size = staticmethod(lambda x: x.size)
 
+    from_numpy: Any
+
     @staticmethod
-    def convert_to_tensor(x: mx.array, dtype: mx.Dtype | None = None) -> mx.array:
-        return x if dtype is None else cast(x, dtype)
+    def convert_to_tensor(x: mx.array, dtype: Any = None, device: Any = None, copy: bool | None = None) -> mx.array:
+        if device is not None:
+            place(device)
+        result = x if dtype is None or x.dtype == dtype else cast(x, dtype)
+        if result is not x:
+            refuse_copy(copy)
+        return mx.array(x) if copy and result is x else result
+
+    @staticmethod
+    def view(x: mx.array, dtype: mx.Dtype) -> mx.array:
+        check_view(x.shape, x.itemsize, dtype.size)
+        return mx.view(x, dtype)
+
+    def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> mx.array:
+        if isinstance(x, mx.array):
+            return self.convert_to_tensor(x, None, device, copy)
+        place(device)
+        refuse_copy(copy)
+        try:
+            host = np.from_dlpack(exporter(x))
+        except RuntimeError:
+            # NumPy knows no bfloat16. MLX does, but would narrow float64.
+            return mx.from_dlpack(x)
+        return self.from_numpy(host)
 
     @staticmethod
     def to_numpy(x: mx.array) -> np.ndarray:

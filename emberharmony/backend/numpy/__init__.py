@@ -64,6 +64,8 @@ class NumpyBackend(
     wraps = True
     errors = (
         (np.exceptions.AxisError, "", errors.AxisError),
+        (RuntimeError, "Unsupported dtype in DLTensor", errors.DTypeError),
+        (BufferError, "", errors.ArgumentError),
         (IndexError, "only integers|must be of integer", errors.ArgumentTypeError),
         (IndexError, "too many indices", errors.AxisError),
         (IndexError, "boolean index did not match|could not be broadcast", errors.ShapeError),

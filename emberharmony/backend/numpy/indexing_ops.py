@@ -60,10 +60,11 @@ class NumpyIndexingOps:
     @staticmethod
     def scatter_update(x: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None) -> np.ndarray:
         result, at, values = x.copy(), columns(indices, x.shape), cast(updates, x.dtype)
-        if reduction_of(reduction, UFUNCS) is None:
+        how = reduction_of(reduction, UFUNCS)
+        if how is None:
             result[at] = values
         else:
-            UFUNCS[reduction].at(result, at, values)
+            UFUNCS[how].at(result, at, values)
         return result
 
     @staticmethod

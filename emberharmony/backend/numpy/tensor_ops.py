@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import cast
+from emberharmony.backend.exchange import check_view, exporter, refuse_copy
+from emberharmony.backend.numpy.devices_ops import place
+from emberharmony.backend.numpy.dtypes import DTYPES, cast
 
 
 class NumpyTensorOps:
@@ -17,8 +19,27 @@ class NumpyTensorOps:
     size = staticmethod(lambda x: x.size)
 
     @staticmethod
-    def convert_to_tensor(x: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
-        return x if dtype is None else cast(x, dtype)
+    def convert_to_tensor(x: np.ndarray, dtype: Any = None, device: Any = None, copy: bool | None = None) -> np.ndarray:
+        if device is not None:
+            place(device)
+        result = x if dtype is None else cast(x, dtype)
+        if copy is None or (copy is False and result is x):
+            return result
+        refuse_copy(copy)
+        # The real part of a complex array is a view of it.
+        return result.copy() if np.may_share_memory(result, x) else result
+
+    @staticmethod
+    def view(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        check_view(x.shape, x.itemsize, dtype.itemsize)
+        return (x if x.itemsize == dtype.itemsize else np.ascontiguousarray(x)).view(dtype)
+
+    @staticmethod
+    def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
+        place(device)
+        array = np.from_dlpack(exporter(x), copy=copy)
+        DTYPES.neutral[array.dtype]
+        return array
 
     @staticmethod
     def to_numpy(x: np.ndarray) -> np.ndarray:

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from emberharmony.backend.exchange import check_view, exporter, refuse_copy
 from emberharmony.backend.host import bfloat16_of_numpy
+from emberharmony.backend.torch.devices_ops import place
 from emberharmony.backend.torch.dtypes import cast
 
 
@@ -19,8 +21,33 @@ class TorchTensorOps:
     size = staticmethod(lambda x: x.numel())
 
     @staticmethod
-    def convert_to_tensor(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        return x if dtype is None else cast(x, dtype)
+    def convert_to_tensor(
+        x: torch.Tensor, dtype: Any = None, device: Any = None, copy: bool | None = None
+    ) -> torch.Tensor:
+        result = x if dtype is None else cast(x, dtype)
+        if device is not None:
+            result = result.to(place(device))
+        if copy is None or (copy is False and result is x):
+            return result
+        refuse_copy(copy)
+        return result.clone() if result is x else result
+
+    @staticmethod
+    def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        check_view(x.shape, x.itemsize, dtype.itemsize)
+        x = x.resolve_conj().resolve_neg()
+        return (x if x.itemsize == dtype.itemsize else x.contiguous()).view(dtype)
+
+    @staticmethod
+    def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> torch.Tensor:
+        if isinstance(x, torch.Tensor):
+            return TorchTensorOps.convert_to_tensor(x, None, device, copy)
+        if isinstance(x, np.ndarray) and any(stride < 0 for stride in x.strides):
+            # PyTorch ends the process over them.
+            refuse_copy(copy)
+            x = x.copy()
+        tensor = torch.from_dlpack(exporter(x))
+        return TorchTensorOps.convert_to_tensor(tensor, None, device, copy)
 
     @staticmethod
     def to_numpy(x: torch.Tensor) -> np.ndarray:

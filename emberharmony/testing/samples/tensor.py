@@ -14,6 +14,21 @@ SAMPLES = [
     Sample("convert_to_tensor", lambda x: x, (case(np.abs(_X)),), **ANY),
     Sample("to_numpy", lambda x: x, (case(np.abs(_X)),), FLOATS, result="any"),
     Sample("cast", lambda x, dtype: np.trunc(x), (case(_X, "int32"),), result="int32"),
+    Sample(
+        "astype", lambda x, dtype, copy=True: np.trunc(x), (case(_X, "int32"), case(_X, "int32", False)), result="int32"
+    ),
+    Sample(
+        "view",
+        lambda x, dtype: x.copy().view(dtype),
+        (
+            case(np.arange(8, dtype=np.uint8).reshape(2, 4), "int32"),
+            case(np.arange(8, dtype=np.uint8).reshape(4, 2).T, "int16"),
+            case(np.array([[1, -1]], np.int64), "int8"),
+            case(np.array(7, np.uint32), "int32"),
+        ),
+        **ONCE,
+    ),
+    Sample("from_dlpack", lambda x: x, (case(np.abs(_X)), case(np.abs(_X)[::-1, ::-2])), FLOATS + COMPLEX, INTEGERS),
     Sample("copy", lambda x: x, (case(np.abs(_X)),), **ANY),
     Sample("array", lambda x: x, (case(np.abs(_X)),), **ANY),
     Sample("is_tensor", lambda x: False, (case(_X),), reference="tests", **ONCE),
