@@ -11,6 +11,7 @@ from emberharmony.lint.errors import UsageError, suggestion
 from emberharmony.lint.parity import report
 from emberharmony.lint.parity.layout import Layout, find
 from emberharmony.lint.parity.matrix import Matrix, matrix
+from emberharmony.lint.parity.transaction import MigrationError
 from emberharmony.lint.project import Project
 
 
@@ -54,6 +55,28 @@ def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> 
     return found.select(categories)
 
 
+def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
+    # LibCST is imported only where something moves.
+    from emberharmony.lint.parity.migrate import plan
+
+    _, layout = open_project(path)
+    _known(backends, layout.names, "backend")
+    for backend in backends or layout.names:
+        project, layout = open_project(path)
+        found = plan(project, layout, backend, wanted)
+        if not found.changes:
+            click.echo(f"{backend}: nothing to move")
+            continue
+        for line in found.moved:
+            click.echo(f"{backend}: {'would move' if dry_run else 'moved'} {line}")
+        for line in found.notes if verbose or not dry_run else ():
+            click.echo(f"note: {line}")
+        if dry_run or verbose:
+            click.echo(found.diff(), nl=False)
+        if not dry_run:
+            found.apply()
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @click.option("--backend", "backends", multiple=True, help="Only this backend; may be repeated.")
@@ -61,7 +84,10 @@ def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> 
 @click.option("--format", "form", type=click.Choice(["text", "md", "json", "html"]), default="text")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
 @click.option("--check", is_flag=True, help="Exit with 1 if any op is missing, misplaced or has another signature.")
-@click.option("--verbose", is_flag=True, help="Show every op.")
+@click.option("--migrate", is_flag=True, help="Move implementations from ops/<backend>/ to backend/<backend>/.")
+@click.option("--operation", "operations", multiple=True, help="Move only this operation and what it needs.")
+@click.option("--dry-run", is_flag=True, help="Show what --migrate would change, and change nothing.")
+@click.option("--verbose", is_flag=True, help="Show every op; with --migrate, every change.")
 def main(
     path: Path,
     backends: tuple[str, ...],
@@ -69,14 +95,25 @@ def main(
     form: str,
     output: Path | None,
     check: bool,
+    migrate: bool,
+    operations: tuple[str, ...],
+    dry_run: bool,
     verbose: bool,
 ) -> None:
-    """Show which backend has which op of the package below PATH, from its source alone."""
+    """Show which backend has which op of the package below PATH, from its source alone; --migrate moves them."""
     try:
+        if migrate:
+            _migrate(path, backends, operations, dry_run, verbose)
+            return
+        if operations or dry_run:
+            raise UsageError("--operation and --dry-run go with --migrate")
         found = _analyze(path, backends, categories)
     except UsageError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except MigrationError as error:
+        click.echo(f"nothing was changed:\n{error}", err=True)
+        sys.exit(1)
     shown = _rendered(found, form, verbose)
     if output is None:
         click.echo(shown, nl=False)

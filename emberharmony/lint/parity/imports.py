@@ -1,0 +1,213 @@
+"""Rewrites what imports a module that moves, in every form that is written out."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+from libcst.helpers import get_absolute_module_for_import, get_full_name_for_node
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_SPACE = cst.SimpleWhitespace(" ")
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Modules that move whole, by their old names, and the names that leave a module which stays."""
+
+    modules: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what `import *` of an old module gave
+
+    def module(self, old: str) -> str | None:
+        """Return where a module is now, None where it did not move."""
+        return self.modules.get(old)
+
+    def dotted(self, old: str) -> str | None:
+        """Return where the thing of a dotted name is now: a module, or what stands in one."""
+        parts = old.split(".")
+        for end in range(len(parts), 0, -1):
+            module, rest = ".".join(parts[:end]), parts[end:]
+            new = self.modules.get(module) or (self.names.get(module, {}).get(rest[0]) if rest else None)
+            if new is not None:
+                return ".".join([new, *rest])
+        return None
+
+
+def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bool = False) -> str:
+    """Return the text with its imports following the moves; `absolute` spells out relative ones too.
+
+    What a module would import from itself is dropped: it stands there now.
+    """
+    package = module if is_package else module.rpartition(".")[0]
+    tree = cst.parse_module(text)
+    return tree.visit(_Rewriter(module, package, moves, absolute)).code
+
+
+def dotted(name: str) -> cst.Attribute | cst.Name:
+    """Return the expression of a dotted name."""
+    expression = cst.parse_expression(name)
+    assert isinstance(expression, cst.Attribute | cst.Name)
+    return expression
+
+
+class _Rewriter(cst.CSTTransformer):
+    def __init__(self, module: str, package: str, moves: Moves, absolute: bool) -> None:
+        super().__init__()
+        self.module, self.package, self.moves, self.absolute = module, package, moves, absolute
+        self.orphaned: Sequence[cst.EmptyLine] = ()  # comments and blank lines above an import that was dropped
+        self.plain: set[str] = set()  # `import a.b.c` binds a, and a.b.c is then written out
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        for alias in node.names:
+            if alias.asname is None:
+                self.plain.add(alias.evaluated_name)
+        return False
+
+    def leave_Import(self, original_node: cst.Import, updated_node: cst.Import) -> cst.Import:
+        return updated_node.with_changes(names=[self._moved(alias) for alias in updated_node.names])
+
+    def _moved(self, alias: cst.ImportAlias) -> cst.ImportAlias:
+        new = self.moves.module(alias.evaluated_name)
+        return alias if new is None else alias.with_changes(name=dotted(new))
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BaseCompoundStatement):
+            self.orphaned = ()
+        return super().on_visit(node)
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.RemovalSentinel:
+        if self.orphaned:
+            updated_node = updated_node.with_changes(leading_lines=[*self.orphaned, *updated_node.leading_lines])
+            self.orphaned = ()
+        results: list[list[cst.BaseSmallStatement]] = []
+        changed = False
+        for small in updated_node.body:
+            parts = self._split(small) if isinstance(small, cst.ImportFrom) else [small]
+            changed = changed or parts != [small]
+            results.extend([part] for part in parts)
+        if not changed:
+            return updated_node
+        if not results:
+            self.orphaned = updated_node.leading_lines
+            return cst.RemoveFromParent()
+        lines = [updated_node.with_changes(body=body) for body in results]
+        plain = cst.TrailingWhitespace()
+        lines = [
+            *(line.with_changes(trailing_whitespace=plain) for line in lines[:-1]),
+            lines[-1],
+        ]
+        return cst.FlattenSentinel([lines[0], *(line.with_changes(leading_lines=[]) for line in lines[1:])])
+
+    def _split(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
+        """One import for each module that the names are in now."""
+        base = get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
+        if base is None:
+            return [node]
+        if isinstance(node.names, cst.ImportStar):
+            return self._star(node, base)
+        places: dict[str, list[cst.ImportAlias]] = {}
+        for alias in node.names:
+            places.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
+        if set(places) == {base} and not (self.absolute and node.relative):
+            return [node]
+        kept = {place: aliases for place, aliases in places.items() if place != self.module or base == self.module}
+        return [self._from(node, place, aliases, split=len(places) > 1) for place, aliases in kept.items()]
+
+    def _place(self, base: str, name: str) -> str:
+        """The module to import a name from now."""
+        whole = self.moves.module(base)
+        if whole is not None:
+            return whole
+        submodule = self.moves.module(f"{base}.{name}")
+        if submodule is not None:
+            return submodule.rpartition(".")[0]
+        return self.moves.names.get(base, {}).get(name, base)
+
+    def _from(
+        self, node: cst.ImportFrom, place: str, aliases: list[cst.ImportAlias], split: bool
+    ) -> cst.BaseSmallStatement:
+        names = list(aliases)
+        if split:
+            names = [alias.with_changes(comma=cst.MaybeSentinel.DEFAULT) for alias in names]
+        return node.with_changes(
+            module=dotted(place),
+            relative=[],
+            names=names,
+            whitespace_after_from=_SPACE,
+            whitespace_before_import=_SPACE,
+            lpar=None if split else node.lpar,
+            rpar=None if split else node.rpar,
+        )
+
+    def _star(self, node: cst.ImportFrom, base: str) -> list[cst.BaseSmallStatement]:
+        new = self.moves.module(base)
+        if new is None:
+            return [self._with_module(node, base) if self.absolute and node.relative else node]
+        if new == self.module:
+            return []
+        if base not in self.moves.exports:
+            return [self._with_module(node, new)]
+        names = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
+        return [cst.ImportFrom(module=dotted(new), names=names)] if names else []
+
+    def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
+        changes = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
+        return node.with_changes(module=dotted(module), relative=[], **changes)
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        name = get_full_name_for_node(original_node)
+        new = None if name is None else self.moves.module(name)
+        if name is None or new is None or not any(one == name or one.startswith(f"{name}.") for one in self.plain):
+            return updated_node
+        return dotted(new)
+
+    def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
+        """A string that is a module's name and nothing else names the module."""
+        if updated_node.prefix:
+            return updated_node
+        value = updated_node.raw_value
+        new = self.moves.dotted(value) if _DOTTED.fullmatch(value) else None
+        quote = updated_node.quote
+        return updated_node if new is None else updated_node.with_changes(value=f"{quote}{new}{quote}")
+
+
+def computed(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
+    """Yield the lines where a module below the frontend is imported by a name that is put together at run time.
+
+    `package` is the package of the module that is read, against which a relative name counts.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr | ast.BinOp):
+            if (_start(node) or "").startswith(f"{frontend}."):
+                yield node.lineno
+        elif isinstance(node, ast.Call) and _imports(node.func) and node.args:
+            argument, others = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
+            if isinstance(argument, ast.Constant | ast.Name):
+                continue
+            start = _start(argument)
+            inside = package == frontend or any(frontend in ast.unparse(one) for one in others)
+            if (inside and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
+                yield node.lineno
+
+
+def _imports(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("import_module", "__import__")
+
+
+def _start(node: ast.expr) -> str | None:
+    """The text with which a string put together begins, None where that is computed too."""
+    if isinstance(node, ast.JoinedStr):
+        return _start(node.values[0]) if node.values else ""
+    if isinstance(node, ast.BinOp):
+        return _start(node.left)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # "toy.ops.{}".format(name)
+        return _start(node.func.value)
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

@@ -1,0 +1,89 @@
+"""A set of changes to files that are made together or not at all."""
+
+import ast
+import difflib
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+
+class MigrationError(Exception):
+    """The migration would break something; nothing was written."""
+
+
+def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> str:
+    """Return the unified diff of some files; None stands for a file that is not there."""
+    parts: list[str] = []
+    for path in sorted(after):
+        old, new = before[path], after[path]
+        if old == new:
+            continue
+        first, second = ("/dev/null" if text is None else path for text in (old, new))
+        lines = difflib.unified_diff((old or "").splitlines(True), (new or "").splitlines(True), first, second)
+        parts.extend(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(parts)
+
+
+def write(root: Path, after: Mapping[str, str | None]) -> None:
+    """Write, create and remove files; on any failure those already changed are put back.
+
+    Every text is parsed before the first file is touched, and each file is replaced in one step, so that a reader sees
+    the old one or the new one.
+
+    Raises: SyntaxError for a text that does not parse, OSError where a file cannot be written.
+    """
+    for path, text in after.items():
+        if text is not None:
+            ast.parse(text, path)
+    before = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
+    done: list[str] = []
+    try:
+        for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
+            done.append(path)
+            _put(root / path, None if text is None else text.encode())
+    except BaseException:
+        for path in reversed(done):
+            _put(root / path, before[path])
+        raise
+    for path, text in after.items():
+        if text is None:
+            _prune((root / path).parent, root)
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    if content is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
+        else:
+            os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _prune(folder: Path, root: Path) -> None:
+    """Remove folders in which nothing but compiled files is left."""
+    while folder != root and folder.is_dir():
+        left = [one for one in folder.iterdir() if one.name != "__pycache__"]
+        if left:
+            return
+        cache = folder / "__pycache__"
+        if cache.is_dir():
+            for file in cache.iterdir():
+                file.unlink()
+            cache.rmdir()
+        folder.rmdir()
+        folder = folder.parent

@@ -1,0 +1,150 @@
+"""A module as units that can be moved: its top-level statements, with the names each binds and uses."""
+
+import ast
+import builtins
+import symtable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__package__", "__path__", "__spec__"}
+HEAD = ("docstring", "future", "import")
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """One top-level statement, or one statement of a class body."""
+
+    node: Statement
+    kind: str  # docstring, future, import, all, definition, effect
+    binds: frozenset[str]
+    uses: frozenset[str]
+
+    @property
+    def code(self) -> str:
+        """The statement's source without the comments above it."""
+        return source(self.node)
+
+    @cached_property
+    def tree(self) -> ast.stmt:
+        """The statement as the parser of Python gives it."""
+        return ast.parse(self.code).body[0]
+
+
+def source(node: Statement) -> str:
+    """Return a statement's source without the blank lines and comments above it."""
+    return cst.Module(body=[node.with_changes(leading_lines=[])]).code
+
+
+def units(statements: Sequence[Statement], top: bool = True) -> list[Unit]:
+    """Return the units of a module's (or, if not `top`, a class's) statements."""
+    return [_unit(node, first=index == 0, top=top) for index, node in enumerate(statements)]
+
+
+def _unit(node: Statement, first: bool, top: bool) -> Unit:
+    code = source(node)
+    tree = ast.parse(code).body[0]
+    if (
+        first
+        and isinstance(tree, ast.Expr)
+        and isinstance(tree.value, ast.Constant)
+        and isinstance(tree.value.value, str)
+    ):
+        return Unit(node, "docstring", frozenset(), frozenset())
+    binds, uses = names(code)
+    return Unit(node, _kind(tree, binds) if top else "definition" if binds else "effect", binds, uses)
+
+
+def _kind(tree: ast.stmt, binds: frozenset[str]) -> str:
+    if isinstance(tree, ast.ImportFrom) and tree.module == "__future__":
+        return "future"
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        return "import"
+    if "__all__" in binds:
+        return "all"
+    if isinstance(tree, ast.If | ast.Try) and any(
+        isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(tree)
+    ):
+        return "import"  # a guarded import: copied, never taken away
+    return "definition" if binds else "effect"
+
+
+def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names that some source binds at its top, and the global names that it reads, however deep."""
+    top = symtable.symtable(code, "<unit>", "exec")
+    binds = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
+    uses = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
+    stack = list(top.get_children())
+    while stack:
+        table = stack.pop()
+        stack.extend(table.get_children())
+        uses.update(one.get_name() for one in table.get_symbols() if one.is_global())
+    uses.update(_quoted(code))
+    return frozenset(binds), frozenset(uses)
+
+
+def _quoted(code: str) -> Iterator[str]:
+    """The names in annotations that are written as strings."""
+    for node in ast.walk(ast.parse(code)):
+        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        for part in ast.walk(annotation) if isinstance(annotation, ast.expr) else ():
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                try:
+                    inner = ast.parse(part.value, mode="eval")
+                except SyntaxError:
+                    continue  # a plain string, as in Literal["mean"]
+                yield from (one.id for one in ast.walk(inner) if isinstance(one, ast.Name))
+
+
+def members(node: cst.ClassDef) -> list[Unit]:
+    """Return the statements of a class body; of `class A: pass`, none."""
+    if not isinstance(node.body, cst.IndentedBlock):
+        return []
+    return units([one for one in node.body.body if isinstance(one, Statement)], top=False)
+
+
+def member_needs(unit: Unit, owner: str) -> frozenset[str]:
+    """Return the attributes that a method reads from `self`, `cls` or its class by name."""
+    found = {
+        one.attr
+        for one in ast.walk(unit.tree)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id in ("self", "cls", owner)
+    }
+    return frozenset(found)
+
+
+def member_stores(unit: Unit) -> frozenset[str]:
+    """Return the attributes of `self` that a method assigns."""
+    found = {
+        one.attr
+        for one in ast.walk(unit.tree)
+        if isinstance(one, ast.Attribute)
+        and isinstance(one.ctx, ast.Store)
+        and isinstance(one.value, ast.Name)
+        and one.value.id in ("self", "cls")
+    }
+    return frozenset(found)
+
+
+def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
+    """Return the units of some kinds by the names they bind."""
+    table: dict[str, list[Unit]] = {}
+    for unit in found:
+        if unit.kind in kinds:
+            for name in unit.binds:
+                table.setdefault(name, []).append(unit)
+    return table
+
+
+def listed(found: Iterable[Unit]) -> list[str] | None:
+    """Return the names in a literal `__all__`, None where there is none or it is computed."""
+    for unit in found:
+        if unit.kind == "all":
+            value = getattr(unit.tree, "value", None)
+            if not isinstance(unit.tree, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.List | ast.Tuple):
+                return None
+            return [one.value for one in value.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return None
