@@ -1,6 +1,7 @@
 """Which expressions hold the name of the active backend: a small flow through names, attributes and functions."""
 
 import ast
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class BackendNames:
             return any(self._returns(one) for one in _methods(owner, node.attr) if _is_property(one))
         # `config.backend = ops.get_backend()` speaks for `config.backend` in the same file.
         written = ast.unparse(node)
-        return any(self.holds(value) for value in self._stores().get(written, ()))
+        return any(self.holds(value) for value in self._stores.get(written, ()))
 
     def _is_backend(self, node: ast.expr) -> bool:
         """Whether an expression is the active backend's object."""
@@ -114,6 +115,7 @@ class BackendNames:
         self._memo[function] = any(self.holds(value) for value in values)
         return self._memo[function]
 
+    @cached_property
     def _stores(self) -> dict[str, list[ast.expr]]:
         stores: dict[str, list[ast.expr]] = {}
         for assignment in self.file.index.nodes(ast.Assign):

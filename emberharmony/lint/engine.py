@@ -3,7 +3,6 @@
 import os
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -87,6 +86,9 @@ def _run(
     if jobs <= 1 or sum(map(len, contents.values())) < POOL_FROM:
         yield from _check_batch(pending, settings, codes)
         return
+    # Not at the top: a warm run needs no pool, and its import takes a tenth of one.
+    from concurrent.futures import ProcessPoolExecutor
+
     batches = [pending[start : start + BATCH] for start in range(0, len(pending), BATCH)]
     with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
         for done in [pool.submit(_check_batch, batch, settings, codes) for batch in batches]:

@@ -92,7 +92,7 @@ def check(ctx: click.Context, /, **given: Any) -> None:
     if asked.diff_base is not None:
         changed = changed_lines(settings.root, asked.diff_base)
         findings = [one for one in findings if is_changed(one, changed)]
-    findings = [options.at_hand(one, settings) for one in findings]
+    findings = options.at_hand(findings, settings)
     _print(findings, len(report.paths), asked)
     ctx.exit(1 if findings and not asked.exit_zero else 0)
 
@@ -123,7 +123,7 @@ def _repair(asked: Options, places: Sequence[Path], settings: Settings, codes: f
         if asked.diff:
             click.echo("".join(result.diff(options.shown(path, settings))), nl=False)
         for finding, reason in result.refused if asked.verbose else ():
-            click.echo(f"{line(options.at_hand(finding, settings))}: not repaired: {reason}", err=True)
+            click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
     return any(result.after != result.before for result in results.values())
 
 
@@ -146,11 +146,11 @@ def _accept(report: Report, settings: Settings, codes: frozenset[str], asked: Op
 def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
     quiet = asked.form != "text"
     if asked.verbose and not quiet:
-        for finding in findings:
-            click.echo("\n".join((line(finding), *details(finding))))
+        lines = [text for finding in findings for text in (line(finding), *details(finding))]
     else:
-        for text in REPORTERS[asked.form](findings):
-            click.echo(text)
+        lines = [*REPORTERS[asked.form](findings)]
+    if lines:
+        click.echo("\n".join(lines))
     if asked.statistics:
         for code, count in Counter(one.code for one in findings).most_common():
             click.echo(f"{count:6} {code} {all_rules()[code].name}", err=quiet)

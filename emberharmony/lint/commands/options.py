@@ -61,9 +61,10 @@ def shown(path: str, settings: Settings) -> str:
     return str(settings.root / path) if seen.startswith("../") else seen
 
 
-def at_hand(finding: Finding, settings: Settings) -> Finding:
-    """Return a finding with its path as seen from the current folder."""
-    return replace(finding, path=shown(finding.path, settings))
+def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
+    """Return findings with their paths as seen from the current folder."""
+    seen = {path: shown(path, settings) for path in {one.path for one in findings}}
+    return [one if seen[one.path] == one.path else replace(one, path=seen[one.path]) for one in findings]
 
 
 def read_stdin() -> str:
