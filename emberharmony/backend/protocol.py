@@ -357,7 +357,7 @@ class TensorBackend(Protocol):
         ...
 
     def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 / x2`, and 0 where `x2` is 0."""
+        """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there."""
         ...
 
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -745,7 +745,7 @@ class TensorBackend(Protocol):
         ...
 
     def lcm(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the least common multiple of two integers, never negative; 0 if one of them is 0."""
+        """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow."""
         ...
 
     def ldexp(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -1220,6 +1220,10 @@ class TensorBackend(Protocol):
         """Returns `1 / sqrt(x)`; integers take the default float."""
         ...
 
+    def saturate_cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
+        """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0."""
+        ...
+
     def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
         """Returns zeros of a shape with values added at indices, which repeat where they do."""
         ...
@@ -1397,7 +1401,7 @@ class TensorBackend(Protocol):
         ...
 
     def step(self, x: TensorLike) -> Tensor:
-        """Returns 1 where `x` is positive, else 0, in the dtype of `x`."""
+        """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`."""
         ...
 
     def stft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:

@@ -134,4 +134,4 @@ def i0(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     near = _chebyshev(xp.minimum(y, 8.0) / 2.0 - 2.0, _I0_NEAR)
     far = xp.maximum(y, 8.0)
     outer = _chebyshev(32.0 / far - 2.0, _I0_FAR) / xp.sqrt(far)
-    return (exp or xp.exp)(y) * xp.where(y <= 8.0, near, outer)
+    return xp.where(y < math.inf, (exp or xp.exp)(y) * xp.where(y <= 8.0, near, outer), y)

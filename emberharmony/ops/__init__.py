@@ -232,7 +232,6 @@ from emberharmony.ops.math import add as add
 from emberharmony.ops.math import clip as clip
 from emberharmony.ops.math import divide as divide
 from emberharmony.ops.math import divide_no_nan as divide_no_nan
-from emberharmony.ops.math import fabs as fabs
 from emberharmony.ops.math import floor_divide as floor_divide
 from emberharmony.ops.math import fmax as fmax
 from emberharmony.ops.math import fmin as fmin
@@ -339,11 +338,13 @@ from emberharmony.ops.reduction import sum as sum
 from emberharmony.ops.reduction import var as var
 from emberharmony.ops.rounding import ceil as ceil
 from emberharmony.ops.rounding import copysign as copysign
+from emberharmony.ops.rounding import fabs as fabs
 from emberharmony.ops.rounding import floor as floor
 from emberharmony.ops.rounding import ldexp as ldexp
 from emberharmony.ops.rounding import nan_to_num as nan_to_num
 from emberharmony.ops.rounding import nextafter as nextafter
 from emberharmony.ops.rounding import round as round
+from emberharmony.ops.rounding import saturate_cast as saturate_cast
 from emberharmony.ops.rounding import signbit as signbit
 from emberharmony.ops.rounding import trunc as trunc
 from emberharmony.ops.segments import multi_hot as multi_hot

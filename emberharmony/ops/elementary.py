@@ -11,8 +11,8 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, isfinite, logical_and, not_equal
 from emberharmony.ops.indexing import where
-from emberharmony.ops.math import divide, fabs, mod, multiply, negative, power, subtract
-from emberharmony.ops.rounding import copysign, round
+from emberharmony.ops.math import divide, mod, multiply, negative, power, subtract
+from emberharmony.ops.rounding import copysign, fabs, round
 
 
 @op

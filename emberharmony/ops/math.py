@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import equal, isnan
+from emberharmony.ops.comparison import greater, isnan
+from emberharmony.ops.dtypes import dtype
 from emberharmony.ops.indexing import where
-from emberharmony.ops.rounding import copysign
+from emberharmony.ops.tensor import cast
 
 
 @op
@@ -123,14 +124,13 @@ pow = alias("pow", power)
 
 @op
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 / x2`, and 0 where `x2` is 0.
+    """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there.
 
     Example:
         >>> ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
         [0.0, 0.5]
     """
-    zero = equal(x2, 0)
-    return where(zero, 0.0, divide(x1, where(zero, 1, x2)))
+    ...
 
 
 @op
@@ -162,19 +162,6 @@ def absolute(x: TensorLike) -> Tensor:
 
 
 abs = alias("abs", absolute)
-
-
-@op
-def fabs(x: TensorLike) -> Tensor:
-    """Returns the absolute value, always floating: integers take the default float.
-
-    Raises: DTypeError for complex tensors.
-
-    Example:
-        >>> ops.fabs([-3, 2]).tolist()
-        [3.0, 2.0]
-    """
-    return copysign(x, 1.0)
 
 
 @op
@@ -331,13 +318,15 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def step(x: TensorLike) -> Tensor:
-    """Returns 1 where `x` is positive, else 0, in the dtype of `x`.
+    """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`.
+
+    Raises: DTypeError for complex tensors.
 
     Example:
         >>> ops.step([-1.0, 0.0, 2.0]).tolist()
         [0.0, 0.0, 1.0]
     """
-    return maximum(sign(x), 0)
+    return cast(greater(x, 0), dtype(x))
 
 
 @op
@@ -355,7 +344,7 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def lcm(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the least common multiple of two integers, never negative; 0 if one of them is 0.
+    """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow.
 
     Raises: DTypeError for booleans, floating and complex operands.
 

@@ -1,12 +1,20 @@
 """Rounding, and the signs, neighbours and exponents of floating-point numbers.
 
-Shape: operands are broadcast. Complex tensors are refused with a `DTypeError`, except by `round` and `nan_to_num`.
+Shape: operands are broadcast. Complex tensors are refused with a `DTypeError`, except by `round`, `nan_to_num`
+and `saturate_cast`.
 """
 
 from __future__ import annotations
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.limits import FloatInfo, IntegerInfo
+from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
+from emberharmony.ops.comparison import greater_equal, isnan, less_equal, logical_or
+from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import clip
+from emberharmony.ops.tensor import cast
 
 
 @op
@@ -78,6 +86,19 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
 
 
 @op
+def fabs(x: TensorLike) -> Tensor:
+    """Returns the absolute value, always floating: integers take the default float.
+
+    Raises: DTypeError for complex tensors.
+
+    Example:
+        >>> ops.fabs([-3, 2]).tolist()
+        [3.0, 2.0]
+    """
+    return copysign(x, 1.0)
+
+
+@op
 def signbit(x: TensorLike) -> Tensor:
     """Returns whether the sign is negative, of -0.0 too.
 
@@ -114,3 +135,30 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
         [3.0, 1.5]
     """
     ...
+
+
+@op
+def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0.
+
+    Complex tensors, and casts to bool or a complex dtype, are left to `cast`.
+
+    Example:
+        >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()
+        [0, 100, 255]
+    """
+    source, target = dtype_of(x), as_dtype(dtype)
+    if source.is_complex or target.is_complex or target.kind == "bool" or source.kind == "bool":
+        return cast(x, dtype)
+    if target.is_floating:
+        largest = FloatInfo.of(target).max
+        narrower = source.is_floating and FloatInfo.of(source).max > largest
+        return cast(clip(x, -largest, largest) if narrower else x, dtype)
+    low, high = IntegerInfo.of(target).min, IntegerInfo.of(target).max
+    if source.is_integer:
+        own = IntegerInfo.of(source)
+        return cast(clip(x, low if low > own.min else None, high if high < own.max else None), dtype)
+    # The ends themselves may be no numbers of the floating dtype; the powers of two one above and at them are.
+    above, below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
+    inside = where(logical_or(logical_or(above, below), isnan(x)), 0.0, x)
+    return where(above, high, where(below, low, cast(inside, dtype)))

@@ -3,7 +3,16 @@
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.ordered import ordered
+
+
+def _close(x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> mx.array:
+    a, b = promotion.common(x1, x2)
+    if promotion.kinds[a.dtype] not in ("float", "complex"):
+        wide = mx.float64 if on_cpu() else mx.float32
+        a, b = a.astype(wide), b.astype(wide)
+    return mx.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 class MLXComparisonOps:
@@ -15,31 +24,20 @@ class MLXComparisonOps:
     less_equal = staticmethod(ordered(mx.less_equal))
     greater = staticmethod(ordered(mx.greater))
     greater_equal = staticmethod(ordered(mx.greater_equal))
-    logical_and = staticmethod(mx.logical_and)
-    logical_or = staticmethod(mx.logical_or)
+    logical_and = staticmethod(promotion.binary(mx.logical_and))
+    logical_or = staticmethod(promotion.binary(mx.logical_or))
+    logical_xor = staticmethod(promotion.binary(lambda x1, x2: (x1 != 0) != (x2 != 0), direct=False))
     logical_not = staticmethod(mx.logical_not)
     isnan = staticmethod(mx.isnan)
     isinf = staticmethod(mx.isinf)
     isfinite = staticmethod(mx.isfinite)
-
-    @staticmethod
-    def logical_xor(x1: mx.array, x2: mx.array) -> mx.array:
-        a, b = promotion.common(x1, x2)
-        return (a != 0) != (b != 0)
-
-    @staticmethod
-    def isclose(
-        x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-    ) -> mx.array:
-        a, b = promotion.common(x1, x2, inexact=True)
-        return mx.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    isclose = staticmethod(_close)
 
     @staticmethod
     def allclose(
         x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> mx.array:
-        a, b = promotion.common(x1, x2, inexact=True)
-        close = mx.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        close = _close(x1, x2, rtol, atol, equal_nan)
         # A reduction of no elements may never return.
         return mx.all(close) if close.size else mx.array(True)
 

@@ -1,6 +1,6 @@
 """Complex numbers and their parts, on MLX."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import mlx.core as mx
 
@@ -9,21 +9,25 @@ from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.core.errors import DTypeError, ShapeError
 
 
-@mx.custom_function
-def _paired(x: mx.array) -> mx.array:
-    """Returns float32 pairs read as complex64; MLX's own view has no gradient."""
+def _read(x: mx.array) -> mx.array:
+    """Returns float32 pairs read as complex64."""
     return mx.stop_gradient(x).view(mx.complex64)[..., 0]
 
 
-@_paired.vjp
-def _paired_vjp(primals: mx.array, cotangent: mx.array, output: mx.array) -> mx.array:
+# MLX's own view has no gradient.
+_paired: Any = mx.custom_function(_read)
+
+
+def _paired_vjp(primal: mx.array, cotangent: mx.array, output: mx.array) -> mx.array:
     return mx.stack([mx.real(cotangent), mx.imag(cotangent)], axis=-1)
 
 
-@_paired.jvp
-def _paired_jvp(primals: Sequence[mx.array], tangents: Sequence[mx.array]) -> mx.array:
-    (tangent,) = tangents
+def _paired_jvp(primal: mx.array, tangent: mx.array) -> mx.array:
     return _paired(tangent)
+
+
+_paired.vjp(_paired_vjp)
+_paired.jvp(_paired_jvp)
 
 
 class MLXComplexesOps:

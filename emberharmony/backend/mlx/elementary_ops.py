@@ -16,7 +16,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
 Unary = Callable[[mx.array], mx.array]
-_REAL = {"inexact": True, "kinds": ("complex",), "direct": False}
+_REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
 
 
 def on_cpu() -> bool:

@@ -60,6 +60,12 @@ def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.where(crossed, rest - x2, rest)
 
 
+def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
+    zero = x2 == 0
+    quotient = x1 / mx.where(zero, mx.array(1, x2.dtype), x2)
+    return mx.where(zero, mx.zeros_like(quotient), quotient)
+
+
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if is_complex(x1):
         zero, one = x2 == 0, mx.array(1, x2.dtype)
@@ -99,6 +105,7 @@ class MLXMathOps:
     subtract = staticmethod(promotion.binary(mx.subtract, kinds=_BOOL, guard="{0}.itemsize > 1"))
     multiply = staticmethod(promotion.binary(mx.multiply))
     divide = staticmethod(promotion.binary(mx.divide, inexact=True))
+    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
     floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
     mod = staticmethod(promotion.binary(_mod, kinds=_UNORDERED, direct=False))
     fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))

@@ -7,7 +7,13 @@ from emberharmony.core.dispatch import fast
 
 _BOOL, _COMPLEX = ("bool",), ("complex",)
 _UNORDERED = ("bool", "complex")
+_INEXACT = ("bool", "float", "complex")
 _multiply = promotion.binary(np.multiply)
+
+
+def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    zero = x2 == 0
+    return np.where(zero, 0, x1 / np.where(zero, 1, x2)).astype(x1.dtype, copy=False)
 
 
 def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
@@ -30,6 +36,7 @@ class NumpyMathOps:
     subtract = staticmethod(promotion.binary(np.subtract, kinds=_BOOL))
     multiply = staticmethod(_multiply)
     divide = staticmethod(promotion.binary(np.divide, inexact=True))
+    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
     floor_divide = staticmethod(promotion.binary(np.floor_divide, kinds=_UNORDERED, guard="{0}.dtype.kind in 'fiu'"))
     mod = staticmethod(promotion.binary(np.mod, kinds=_UNORDERED, guard="{0}.dtype.kind in 'fiu'"))
     fmod = staticmethod(promotion.binary(np.fmod, kinds=_UNORDERED, guard="{0}.dtype.kind in 'fiu'"))
@@ -40,8 +47,7 @@ class NumpyMathOps:
     fmax = staticmethod(promotion.binary(np.fmax, kinds=_COMPLEX, guard=ORDERED))
     fmin = staticmethod(promotion.binary(np.fmin, kinds=_COMPLEX, guard=ORDERED))
     heaviside = staticmethod(promotion.binary(np.heaviside, inexact=True))
-    gcd = staticmethod(promotion.binary(np.gcd))
-    lcm = staticmethod(promotion.binary(np.lcm))
+    gcd = staticmethod(promotion.binary(np.gcd, kinds=_INEXACT, direct=False))
     negative = staticmethod(np.negative)
     absolute = staticmethod(np.absolute)
     square = staticmethod(_square)

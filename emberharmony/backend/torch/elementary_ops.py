@@ -8,7 +8,7 @@ import torch
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
-_REAL = {"inexact": True, "weak": False, "kinds": ("complex",), "guard": "{0}.dtype.is_floating_point"}
+_REAL: dict[str, Any] = {"inexact": True, "weak": False, "kinds": ("complex",), "guard": "{0}.dtype.is_floating_point"}
 
 
 def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -20,6 +20,11 @@ def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         return native(x) if x.dtype.itemsize > 2 else native(x.float()).to(x.dtype)
 
     return floating
+
+
+def _i0(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch multiplies an infinite exponential with 0.
+    return torch.where(x.isinf(), x.abs(), torch.special.i0(x))
 
 
 class TorchElementaryOps:
@@ -50,4 +55,4 @@ class TorchElementaryOps:
     erf = staticmethod(_in_float32(torch.erf))
     erfc = staticmethod(promotion.unary(torch.erfc))
     erfinv = staticmethod(promotion.unary(torch.erfinv))
-    i0 = staticmethod(promotion.unary(torch.special.i0))
+    i0 = staticmethod(promotion.unary(_i0))

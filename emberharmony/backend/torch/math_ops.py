@@ -32,6 +32,11 @@ def _divided(native: Binary) -> Binary:
     return divided
 
 
+def _divide_no_nan(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    zero = x2 == 0
+    return (x1 / torch.where(zero, 1, x2)).masked_fill(zero, 0)
+
+
 def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     if x1.dtype.is_complex:
         zero = x2 == 0
@@ -47,6 +52,11 @@ def _heaviside(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return torch.where(x1.isnan(), x1, torch.heaviside(x1, x2))
 
 
+def _gcd(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    # PyTorch's is negative where the least integer is involved.
+    return torch.gcd(x1, x2).abs()
+
+
 @fast(torch.square, "{0}.dtype.is_floating_point")
 def _square(x: torch.Tensor) -> torch.Tensor:
     return _multiply(x, x)
@@ -59,6 +69,7 @@ class TorchMathOps:
     subtract = staticmethod(promotion.binary(torch.subtract, kinds=_BOOL))
     multiply = staticmethod(_multiply)
     divide = staticmethod(promotion.binary(torch.divide, inexact=True))
+    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
     floor_divide = staticmethod(
         _binary(
             wide(_divided(torch.floor_divide), unsigned.floor_divide),
@@ -83,8 +94,8 @@ class TorchMathOps:
     minimum = staticmethod(promotion.binary(torch.minimum, weak=False, ordered=True))
     fmax = staticmethod(promotion.binary(torch.fmax, weak=False, ordered=True))
     fmin = staticmethod(promotion.binary(torch.fmin, weak=False, ordered=True))
-    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, direct=False))
-    gcd = staticmethod(_binary(wide(torch.gcd, unsigned.gcd), kinds=_INEXACT, direct=False))
+    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=("complex",), direct=False))
+    gcd = staticmethod(_binary(wide(_gcd, unsigned.gcd), kinds=_INEXACT, direct=False))
     reciprocal = staticmethod(promotion.unary(torch.reciprocal))
     square = staticmethod(_square)
     sqrt = staticmethod(promotion.unary(torch.sqrt))

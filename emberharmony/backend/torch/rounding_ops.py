@@ -56,7 +56,10 @@ class TorchRoundingOps:
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
         reach = _REACH[x.dtype]
-        rest = x2.to(torch.int64).clamp(-3 * reach, 3 * reach)
+        rest = x2.to(torch.int64)
+        if x2.dtype is torch.uint64:
+            rest = torch.where(rest < 0, 3 * reach, rest)
+        rest = rest.clamp(-3 * reach, 3 * reach)
         for _ in range(3):
             step = rest.clamp(-reach, reach)
             x, rest = x * torch.exp2(step.to(x.dtype)), rest - step

@@ -51,7 +51,7 @@ def power(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns the greatest common divisor by Euclid's algorithm."""
-    a, b = torch.broadcast_tensors(a, b)
+    a = a + torch.zeros_like(b)
     while bool(b.any()):
         a, b = torch.where(b == 0, a, b), mod(a, b)
     return a

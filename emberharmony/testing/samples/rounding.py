@@ -29,6 +29,7 @@ SAMPLES = [
     ),
     Sample("nan_to_num", lambda x, *a: np.nan_to_num(x, False, *a), (case(_SPECIAL, 1.0, 2.0, -2.0),), dtypes=REAL),
     binary("copysign", np.copysign, dtypes=REAL, integers=("int32",), result="float", differentiable=True),
+    unary("fabs", np.fabs, dtypes=REAL, integers=("int32", "uint8"), result="float", differentiable=True),
     unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8"), result="bool"),
     Sample("nextafter", np.nextafter, (case(*_NEXT),), dtypes=("float64",), tolerance=0, floor=0),
     Sample(
@@ -41,5 +42,13 @@ SAMPLES = [
         floor=0,
         result="float",
         differentiable=True,
+    ),
+    Sample(
+        "saturate_cast",
+        lambda x, dtype: np.clip(np.trunc(x), 0, 255),
+        (case(grid(-900, 900), "uint8"),),
+        dtypes=REAL,
+        integers=("int32", "int64"),
+        result="uint8",
     ),
 ]

@@ -1,0 +1,78 @@
+"""Complex numbers: their parts, pairs of reals and back."""
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core.errors import DTypeError, ShapeError
+
+Z = np.array([1 + 2j, -3.5j, -2.0, 0j], np.complex64)
+
+
+def test_pairs_and_back(backend: str) -> None:
+    pairs = ops.view_as_real(Z)
+    assert pairs.tolist() == [[1.0, 2.0], [0.0, -3.5], [-2.0, 0.0], [0.0, 0.0]]
+    assert ops.dtype(pairs) == "float32"
+    assert ops.to_numpy(ops.view_as_complex(pairs)).tolist() == Z.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_narrow_pairs_make_complex64(backend: str, dtype: str) -> None:
+    made = ops.view_as_complex(ops.cast([[1, 2]], dtype))
+    assert ops.dtype(made) == "complex64"
+    assert ops.to_numpy(made).tolist() == [1 + 2j]
+
+
+def test_an_infinite_part_leaves_the_other_alone(backend: str) -> None:
+    z = ops.to_numpy(ops.view_as_complex([[1.0, np.inf], [np.nan, 2.0]]))
+    assert (z[0].real, z[0].imag, z[1].imag) == (1.0, np.inf, 2.0)
+
+
+def test_what_makes_no_pairs(backend: str) -> None:
+    for x in ([[1.0, 2.0, 3.0]], 1.0):
+        with pytest.raises(ShapeError, match="must end in 2"):
+            ops.view_as_complex(x)
+    with pytest.raises(DTypeError):
+        ops.view_as_complex(Z.reshape(2, 2))
+
+
+def test_float64_pairs(backend: str) -> None:
+    pairs = np.array([[1.0, 2.0]])
+    if backend == "mlx":
+        with pytest.raises(DTypeError, match="complex128"):
+            ops.view_as_complex(pairs)
+    else:
+        assert ops.dtype(ops.view_as_complex(pairs)) == "complex128"
+
+
+def test_polar_and_rectangular_agree(backend: str) -> None:
+    z = ops.polar(ops.absolute(Z), ops.angle(Z))
+    np.testing.assert_allclose(ops.to_numpy(z), Z, atol=1e-6)
+
+
+def test_angles(backend: str) -> None:
+    np.testing.assert_allclose(ops.to_numpy(ops.angle(Z)), np.angle(Z), rtol=1e-6)
+    np.testing.assert_allclose(ops.to_numpy(ops.angle([-2.0, 3.0])), [np.pi, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(ops.to_numpy(ops.angle([-2, 3])), [np.pi, 0.0], rtol=1e-6)
+
+
+def test_real_tensors_are_their_own_real_part(backend: str) -> None:
+    x = ops.convert_to_tensor([1.0, -2.0])
+    assert ops.real(x) is x
+    assert ops.conj(x) is x
+    assert ops.imag(x).tolist() == [0.0, 0.0]
+    assert ops.isreal(x).tolist() == [True, True]
+    assert ops.iscomplex([1, 2]).tolist() == [False, False]
+    assert ops.iscomplex(Z).tolist() == [True, True, False, False]
+
+
+def test_pairs_have_a_gradient_on_mlx() -> None:
+    mx = pytest.importorskip("mlx.core")
+    with ops.use_backend("mlx"):
+        pairs = mx.array([[3.0, 4.0], [0.0, 2.0]])
+        gradient = mx.grad(lambda x: ops.sum(ops.absolute(ops.view_as_complex(x))))
+        np.testing.assert_allclose(np.asarray(gradient(pairs)), [[0.6, 0.8], [0.0, 1.0]], rtol=1e-6)
+        mapped = mx.vmap(lambda x: ops.real(ops.view_as_complex(x)))(pairs.reshape(2, 1, 2))
+        assert mapped.tolist() == [[3.0], [0.0]]
+        _, (tangent,) = mx.jvp(lambda x: ops.imag(ops.view_as_complex(x)), [pairs], [mx.ones((2, 2))])
+        assert tangent.tolist() == [1.0, 1.0]

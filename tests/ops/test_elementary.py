@@ -1,0 +1,108 @@
+"""Elementary functions where the libraries lose digits, and at their special points."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from emberharmony import ops
+from emberharmony.core.errors import DTypeError
+
+INF, NAN, PI = math.inf, math.nan, math.pi
+
+
+def relative(got: object, wanted: np.ndarray) -> float:
+    """Returns the largest relative error in units of float64's eps."""
+    return float(np.max(np.abs(np.asarray(ops.to_numpy(got)) - wanted) / np.abs(wanted)) / 2.0**-52)
+
+
+def test_float64_keeps_its_digits(backend: str) -> None:
+    x = np.concatenate([np.linspace(-700, 700, 401), np.linspace(-1e4, 1e4, 301), [PI / 2, -3 * PI / 2, PI, 1e-300]])
+    near = x[np.abs(x) < 709]
+    assert relative(ops.exp(near), np.exp(near)) < 4
+    assert relative(ops.sin(x[x != 0]), np.sin(x[x != 0])) < 4
+    assert relative(ops.cos(x), np.cos(x)) < 4
+    assert relative(ops.logaddexp(x, -x), np.logaddexp(x, -x)) < 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol"), [("float16", 2e-3), ("bfloat16", 1.6e-2), ("float32", 5e-7), ("float64", 2e-15)]
+)
+def test_the_error_function_is_right_near_zero(backend: str, dtype: str, rtol: float) -> None:
+    x = ops.cast([1.5e-3, -3e-4, 7e-5], dtype)
+    exact = special.erf(ops.to_numpy(ops.cast(x, "float64")))
+    np.testing.assert_allclose(ops.to_numpy(ops.cast(ops.erf(x), "float64")), exact, rtol=rtol)
+
+
+def test_the_complementary_error_function_far_out(backend: str) -> None:
+    x = np.array([9.0, 5.0, -9.0, INF, -INF, NAN], np.float32)
+    np.testing.assert_allclose(ops.to_numpy(ops.erfc(x)), special.erfc(x.astype(np.float64)), rtol=5e-6)
+
+
+POINTS: dict[str, list[tuple[float, float]]] = {
+    "exp": [(-INF, 0.0), (INF, INF), (0.0, 1.0)],
+    "expm1": [(-INF, -1.0), (INF, INF), (0.0, 0.0)],
+    "exp2": [(-INF, 0.0), (INF, INF), (10.0, 1024.0), (-1.0, 0.5)],
+    "log": [(0.0, -INF), (INF, INF), (-1.0, NAN), (1.0, 0.0)],
+    "log1p": [(-1.0, -INF), (INF, INF), (-2.0, NAN), (0.0, 0.0)],
+    "log2": [(0.0, -INF), (8.0, 3.0), (-1.0, NAN)],
+    "log10": [(0.0, -INF), (INF, INF), (-1.0, NAN)],
+    "sin": [(INF, NAN), (0.0, 0.0)],
+    "cos": [(INF, NAN), (0.0, 1.0)],
+    "arcsin": [(2.0, NAN), (0.0, 0.0)],
+    "arccosh": [(1.0, 0.0), (0.5, NAN), (INF, INF)],
+    "arctanh": [(1.0, INF), (-1.0, -INF), (2.0, NAN)],
+    "tanh": [(INF, 1.0), (-INF, -1.0)],
+    "sinh": [(-INF, -INF), (0.0, 0.0)],
+    "cosh": [(-INF, INF), (0.0, 1.0)],
+    "arcsinh": [(-INF, -INF), (0.0, 0.0)],
+    "cbrt": [(-8.0, -2.0), (INF, INF), (-INF, -INF), (0.0, 0.0)],
+    "erf": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0)],
+    "erfc": [(INF, 0.0), (-INF, 2.0), (0.0, 1.0)],
+    "erfinv": [(1.0, INF), (-1.0, -INF), (2.0, NAN), (0.0, 0.0)],
+    "sinc": [(0.0, 1.0), (1.0, 0.0), (-7.0, 0.0)],
+    "i0": [(INF, INF), (-INF, INF)],
+}
+
+
+@pytest.mark.parametrize("op", sorted(POINTS))
+def test_special_points(op: str, backend: str) -> None:
+    for dtype in ("float32", "float64"):
+        x, wanted = np.array([*POINTS[op], (NAN, NAN)], dtype).T
+        got = ops.to_numpy(getattr(ops, op)(x))
+        np.testing.assert_allclose(got, wanted, rtol=4 * np.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize(("op", "base"), [("logaddexp", math.e), ("logaddexp2", 2.0)])
+def test_sums_of_logarithms(op: str, base: float, backend: str) -> None:
+    function = getattr(ops, op)
+    for dtype in ("float32", "float64"):
+        a = np.array([1000.0, -1000.0, -INF, INF, INF, -INF, 0.0], dtype)
+        b = np.array([1000.0, -2000.0, -INF, -INF, INF, 3.0, NAN], dtype)
+        doubled = 1000.0 + math.log(2, base)
+        np.testing.assert_allclose(ops.to_numpy(function(a, b)), [doubled, -1000.0, -INF, INF, INF, 3.0, NAN])
+    assert ops.dtype(function([1, 2], 3)) == ops.default_float()
+
+
+def test_quadrants(backend: str) -> None:
+    y, x = np.array([0.0, 1.0, 0.0, -1.0, 1.0, -0.0]), np.array([1.0, 0.0, -1.0, 0.0, -1.0, -1.0])
+    np.testing.assert_allclose(ops.to_numpy(ops.arctan2(y, x)), [0, PI / 2, PI, -PI / 2, 3 * PI / 4, -PI], rtol=1e-15)
+
+
+@pytest.mark.parametrize("op", ["exp", "expm1", "log", "sin", "cos", "tan", "tanh", "sqrt", "arcsinh"])
+def test_complex_arguments(op: str, backend: str) -> None:
+    z = np.array([0.3 + 0.4j, -0.5 + 1.1j, 1e-5 - 2e-5j], np.complex64)
+    np.testing.assert_allclose(ops.to_numpy(getattr(ops, op)(z)), getattr(np, op)(z.astype(np.complex128)), rtol=2e-6)
+
+
+@pytest.mark.parametrize("op", ["erf", "erfc", "erfinv", "i0", "cbrt"])
+def test_functions_of_real_numbers_refuse_complex_ones(op: str, backend: str) -> None:
+    with pytest.raises(DTypeError):
+        getattr(ops, op)([1j])
+
+
+@pytest.mark.parametrize("op", ["arctan2", "logaddexp", "logaddexp2"])
+def test_functions_of_two_real_numbers_refuse_complex_ones(op: str, backend: str) -> None:
+    with pytest.raises(DTypeError):
+        getattr(ops, op)([1j], [2.0])

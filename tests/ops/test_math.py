@@ -1,0 +1,185 @@
+"""Arithmetic where the three libraries part: division by zero and -1, unsigned integers, powers, weak numbers."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core.errors import DTypeError, RangeError
+
+WIDTHS = {"int8": 8, "int32": 32, "int64": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
+law = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def wrapped(value: int, dtype: str) -> int:
+    """Returns an integer modulo the dtype's width, as the processor leaves it."""
+    bits = WIDTHS[dtype]
+    value %= 1 << bits
+    return value if dtype[0] == "u" or value < 1 << (bits - 1) else value - (1 << bits)
+
+
+def truncated(a: int, b: int) -> int:
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+DIVISIONS: dict[str, Callable[[int, int], int]] = {
+    "floor_divide": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "fmod": lambda a, b: truncated(a, b) if b else 0,
+}
+
+
+@st.composite
+def integers(draw: st.DrawFn) -> tuple[str, list[int], list[int]]:
+    dtype = draw(st.sampled_from(sorted(WIDTHS)))
+    low, high = (
+        (0, (1 << WIDTHS[dtype]) - 1) if dtype[0] == "u" else (-(1 << WIDTHS[dtype] - 1), (1 << WIDTHS[dtype] - 1) - 1)
+    )
+    edges = [n for n in (low, low + 1, -1, 0, 1, 2, 3, high // 2 + 1, high - 1, high) if n >= low]
+    number = st.sampled_from(edges) | st.integers(low, high)
+    return dtype, draw(st.lists(number, min_size=5, max_size=5)), draw(st.lists(number, min_size=5, max_size=5))
+
+
+@law
+@given(integers())
+def test_integer_division(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+    dtype, a, b = drawn
+    for op, exact in DIVISIONS.items():
+        got = getattr(ops, op)(np.array(a, dtype), np.array(b, dtype))
+        assert ops.dtype(got) == dtype
+        assert got.tolist() == [wrapped(exact(x, y), dtype) for x, y in zip(a, b, strict=True)], op
+
+
+@law
+@given(integers())
+def test_greatest_common_divisor(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+    dtype, a, b = drawn
+    got = ops.gcd(np.array(a, dtype), np.array(b, dtype)).tolist()
+    assert got == [wrapped(math.gcd(x, y), dtype) for x, y in zip(a, b, strict=True)]
+
+
+@law
+@given(integers())
+def test_integer_powers_wrap(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+    dtype, a, exponents = drawn
+    b = [abs(n) % 200 for n in exponents]
+    if dtype == "int8":
+        b = [n % 100 for n in b]
+    got = ops.power(np.array(a, dtype), np.array(b, dtype)).tolist()
+    assert got == [wrapped(x**y, dtype) for x, y in zip(a, b, strict=True)]
+
+
+def test_unsigned_powers_beyond_int64(backend: str) -> None:
+    got = ops.power(np.array([3, 2, 1], np.uint64), np.array([2**64 - 1, 2**63, 2**63], np.uint64)).tolist()
+    assert got == [pow(3, 2**64 - 1, 2**64), 0, 1]
+
+
+def test_negative_powers_of_integers_are_truncated(backend: str) -> None:
+    assert ops.power([2, 1, -1, -1, 0, -3], [-1, -2, -3, -4, -1, -1]).tolist() == [0, 1, -1, 1, 0, 0]
+    assert ops.power([2, 1], -1).tolist() == [0, 1]
+
+
+def test_division_of_floats_keeps_the_rules_of_python(backend: str) -> None:
+    a = np.array([1.0, 7.5, -7.5, -1.0, 5.0, np.inf, np.nan], np.float32)
+    b = np.array([0.1, 2.0, 2.0, np.inf, -np.inf, 2.0, 1.0], np.float32)
+    np.testing.assert_array_equal(ops.to_numpy(ops.floor_divide(a, b)), [9, 3, -4, -1, -1, np.nan, np.nan])
+    np.testing.assert_allclose(ops.to_numpy(ops.mod(a, b))[:3], [np.float32(1) % np.float32(0.1), 1.5, 0.5])
+    np.testing.assert_array_equal(ops.to_numpy(ops.fmod(a, b))[1:5], [1.5, -1.5, -1.0, 5.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_remainders_lose_nothing(backend: str, dtype: str) -> None:
+    tiny = np.array([1e-8, -1e-8], dtype)
+    assert ops.to_numpy(ops.fmod(tiny, np.array([-3.0, 3.0], dtype))).tolist() == tiny.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("number", [2, 2.5], ids=repr)
+def test_numbers_are_weak_on_both_sides(backend: str, dtype: str, number: complex) -> None:
+    x = ops.cast([3, 1], dtype)
+    for op in ("add", "subtract", "multiply", "maximum", "fmin", "floor_divide", "mod", "fmod", "power"):
+        function = getattr(ops, op)
+        assert ops.dtype(function(x, number)) == ops.dtype(function(number, x)) == ops.result_type(x, number), op
+    inexact = ops.dtype(x) if "float" in dtype else ops.default_float()
+    for op in ("divide", "divide_no_nan", "hypot", "heaviside"):
+        function = getattr(ops, op)
+        assert ops.dtype(function(x, number)) == ops.dtype(function(number, x)) == inexact, op
+
+
+@pytest.mark.parametrize("op", ["add", "maximum", "floor_divide", "gcd"])
+def test_integers_that_do_not_fit(backend: str, op: str) -> None:
+    for x, number in ((np.int8([1]), 128), (np.uint8([1]), -1), (np.uint16([1]), 2**16), (np.int64([1]), 2**63)):
+        with pytest.raises(RangeError, match=rf"{op}\(\) on backend '{backend}'.*{number}"):
+            getattr(ops, op)(x, number)
+
+
+@pytest.mark.parametrize("op", ["subtract", "floor_divide", "mod", "fmod", "power", "gcd", "lcm"])
+def test_booleans_are_refused(backend: str, op: str) -> None:
+    with pytest.raises(DTypeError, match="bool"):
+        getattr(ops, op)([True, False], [True, True])
+
+
+@pytest.mark.parametrize(
+    "op", ["maximum", "minimum", "fmax", "fmin", "floor_divide", "mod", "hypot", "heaviside", "gcd"]
+)
+def test_complex_numbers_have_no_order(backend: str, op: str) -> None:
+    for pair in (([1j], [2.0]), ([2.0], [1j]), (np.complex64([1j]), np.complex64([1]))):
+        with pytest.raises(DTypeError):
+            getattr(ops, op)(*pair)
+
+
+def test_booleans_where_arithmetic_has_a_meaning(backend: str) -> None:
+    both = [True, True, False], [True, False, False]
+    results: dict[str, Any] = {name: getattr(ops, name)(*both) for name in ("add", "multiply", "maximum")}
+    assert {name: r.tolist() for name, r in results.items()} == {
+        "add": [True, True, False],
+        "multiply": [True, False, False],
+        "maximum": [True, True, False],
+    }
+    assert ops.square([True, False]).tolist() == [True, False]
+    assert ops.divide([True], [True]).tolist() == [1.0]
+
+
+def test_nan_goes_through_maximum_and_is_passed_over_by_fmax(backend: str) -> None:
+    a, b = [np.nan, 1.0, np.nan], [2.0, np.nan, np.nan]
+    assert np.isnan(ops.to_numpy(ops.maximum(a, b))).all()
+    assert np.isnan(ops.to_numpy(ops.minimum(a, b))).all()
+    np.testing.assert_array_equal(ops.to_numpy(ops.fmax(a, b)), [2.0, 1.0, np.nan])
+    np.testing.assert_array_equal(ops.to_numpy(ops.fmin(a, b)), [2.0, 1.0, np.nan])
+
+
+def test_clip_knows_both_names_of_its_bounds(backend: str) -> None:
+    x = [-2, 1, 5]
+    assert ops.clip(x, min=0).tolist() == ops.clip(x, x_min=0).tolist() == [0, 1, 5]
+    assert ops.clip(x, max=3).tolist() == ops.clip(x, None, 3).tolist() == [-2, 1, 3]
+    assert ops.clip(x, [0, 2, 0], [1, 3, 4]).tolist() == [0, 2, 4]
+    assert ops.clip(x).tolist() == x
+    assert ops.clip(x, 3, 1).tolist() == [1, 1, 1]
+
+
+def test_zero_divisors_give_zero(backend: str) -> None:
+    x = np.array([1.0, np.nan, np.inf, -2.0], np.float16)
+    assert ops.to_numpy(ops.divide_no_nan(x, 0)).tolist() == [0.0] * 4
+    assert ops.to_numpy(ops.divide_no_nan(x, [0.0, 0.0, 0.0, 4.0])).tolist() == [0.0, 0.0, 0.0, -0.5]
+
+
+def test_steps_at_their_edges(backend: str) -> None:
+    x = np.array([np.nan, -0.0, 0.0, -np.inf, np.inf], np.float32)
+    np.testing.assert_array_equal(ops.to_numpy(ops.heaviside(x, 0.5)), [np.nan, 0.5, 0.5, 0.0, 1.0])
+    assert ops.step(x).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert np.isnan(ops.to_numpy(ops.sign(x))[0])
+
+
+def test_hypot_neither_overflows_nor_underflows(backend: str) -> None:
+    big, small = np.float32([3e37, 3e-38, np.inf, 0.0]), np.float32([4e37, 4e-38, np.nan, 0.0])
+    np.testing.assert_allclose(ops.to_numpy(ops.hypot(big, small)), [5e37, 5e-38, np.inf, 0.0], rtol=1e-6)
+
+
+def test_least_common_multiple_of_wide_numbers(backend: str) -> None:
+    assert ops.lcm(np.uint64([2**63, 2**40]), np.uint64([2**62, 3])).tolist() == [2**63, 3 * 2**40]
+    assert ops.lcm([-4, 0], 6).tolist() == [12, 0]

@@ -1,0 +1,112 @@
+"""Rounding and the bits of floating-point numbers at their edges."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core.errors import DTypeError
+
+law = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+FLOATS = ("float16", "float32", "float64")
+EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 65504.0, 6e-8)
+number = st.sampled_from(EDGES) | st.floats(width=16)
+numbers = st.lists(number, min_size=6, max_size=6)
+
+
+def same(got: object, wanted: np.ndarray) -> None:
+    """Checks equality to the bit, but for the bits of a NaN."""
+    host = np.asarray(ops.to_numpy(got))
+    assert host.dtype == wanted.dtype
+    np.testing.assert_array_equal(host, wanted)
+    numbers = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(host[numbers]), np.signbit(wanted[numbers]))
+
+
+@law
+@given(st.sampled_from(FLOATS), numbers, numbers)
+def test_neighbours(backend: str, dtype: str, a: list[float], b: list[float]) -> None:
+    x, y = np.array(a, dtype), np.array(b, dtype)
+    np.testing.assert_array_equal(ops.to_numpy(ops.nextafter(x, y)), np.nextafter(x, y))
+
+
+def test_neighbours_in_bfloat16(backend: str) -> None:
+    x = ops.nextafter(ops.cast([1.0, 1.0, 0.0], "bfloat16"), ops.cast([2.0, 0.0, -1.0], "bfloat16"))
+    assert ops.cast(x, "float64").tolist() == [1.0 + 2.0**-7, 1.0 - 2.0**-8, -(2.0**-133)]
+
+
+@law
+@given(st.sampled_from(FLOATS), numbers, numbers)
+def test_signs(backend: str, dtype: str, a: list[float], b: list[float]) -> None:
+    x, y = np.array(a, dtype), np.array(b, dtype)
+    same(ops.copysign(x, y), np.copysign(x, y))
+    assert ops.signbit(x).tolist() == np.signbit(x).tolist()
+
+
+def test_signs_of_integers(backend: str) -> None:
+    assert ops.signbit([-3, 0, 3]).tolist() == [True, False, False]
+    assert ops.signbit(np.uint16([0, 65535])).tolist() == [False, False]
+    assert ops.copysign([1, 2], -1).tolist() == [-1.0, -2.0]
+
+
+@law
+@given(st.sampled_from(FLOATS), numbers, st.lists(st.integers(-3000, 3000), min_size=6, max_size=6))
+def test_scaling_by_powers_of_two(backend: str, dtype: str, a: list[float], exponents: list[int]) -> None:
+    x, n = np.array(a, dtype), np.array(exponents, np.int32)
+    wanted = np.ldexp(x, n)
+    # Below the normal numbers three steps may round more than once.
+    ulp = float(np.finfo(dtype).smallest_subnormal)
+    np.testing.assert_allclose(ops.to_numpy(ops.ldexp(x, n)), wanted, rtol=0, atol=2 * ulp)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int64", "uint8", "uint64"])
+def test_exponents_of_every_integer_dtype(backend: str, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    exponents = np.array([3, 100, info.max], dtype)
+    wanted = np.ldexp(np.float32([1, 1, 1]), [min(n, 2000) for n in exponents.tolist()])
+    assert ops.ldexp(np.float32([1, 1, 1]), exponents).tolist() == wanted.tolist()
+    with pytest.raises(DTypeError):
+        ops.ldexp([1.0], [2.0])
+
+
+def test_halves_go_to_the_even_neighbour(backend: str) -> None:
+    assert ops.round([0.5, 1.5, -2.5, 2.675]).tolist() == [0.0, 2.0, -2.0, 3.0]
+    assert ops.round(np.float64([2.3456, -1e5 / 3]), 2).tolist() == pytest.approx([2.35, -33333.33], abs=1e-12)
+    assert ops.round([1234, -1250], -2).tolist() == [1200, -1200]
+    assert ops.to_numpy(ops.round([1.5 - 2.5j])).tolist() == [2 - 2j]
+
+
+@pytest.mark.parametrize("op", ["floor", "ceil", "trunc", "signbit"])
+def test_complex_numbers_are_refused(backend: str, op: str) -> None:
+    with pytest.raises(DTypeError):
+        getattr(ops, op)([1.5 + 2j])
+
+
+def test_truncation_keeps_the_sign_of_zero(backend: str) -> None:
+    same(ops.trunc(np.float32([-0.5, 0.5, -0.0, np.nan, -np.inf])), np.float32([-0.0, 0.0, -0.0, np.nan, -np.inf]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_infinities_become_the_largest_numbers(backend: str, dtype: str) -> None:
+    largest = ops.finfo(dtype).max
+    x = ops.cast([np.inf, -np.inf, np.nan, 1.0], dtype)
+    assert ops.cast(ops.nan_to_num(x), "float64").tolist() == [largest, -largest, 0.0, 1.0]
+    assert ops.cast(ops.nan_to_num(x, posinf=2.0, neginf=-2.0, nan=3.0), "float64").tolist() == [2.0, -2.0, 3.0, 1.0]
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64", "int8", "int64", "uint64"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "int64", "uint32", "uint64"])
+def test_saturation(backend: str, source: str, target: str) -> None:
+    own, limits = (np.finfo if "float" in source else np.iinfo)(source), np.iinfo(target)
+    x = np.array([n for n in (0, 1, 100, -1, -100, int(own.max), int(own.min)) if own.min <= n <= own.max], source)
+    got = ops.saturate_cast(x, target)
+    assert ops.dtype(got) == target
+    assert got.tolist() == [min(max(int(n), limits.min), limits.max) for n in x.tolist()]
+
+
+def test_saturation_of_what_is_no_number(backend: str) -> None:
+    assert ops.saturate_cast([np.nan, np.inf, -np.inf, 2.9], "int32").tolist() == [0, 2**31 - 1, -(2**31), 2]
+    assert ops.saturate_cast([1e6, -np.inf], "float16").tolist() == [65504.0, -65504.0]
+    assert np.isnan(ops.to_numpy(ops.saturate_cast([np.nan], "float16"))).all()
+    assert ops.saturate_cast([0.0, 0.5], "bool").tolist() == [False, True]
