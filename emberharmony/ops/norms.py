@@ -11,7 +11,7 @@ from emberharmony.core.constants import inf
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import Axis, Tensor, TensorLike
-from emberharmony.ops.comparison import greater, less, logical_and
+from emberharmony.ops.comparison import equal, greater, less, logical_and
 from emberharmony.ops.dtypes import dtype
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import absolute, divide, maximum, multiply, power, sqrt, square, subtract
@@ -147,5 +147,8 @@ def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tenso
     scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
     scaled = divide(sizes, scale)
     total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
-    root = sqrt(total) if ord == 2 else power(total, 1.0 / ord)
+    # The root of zero has an infinite slope, which would make the gradient NaN.
+    none = logical_and(equal(total, 0), ord > 0)
+    safe = where(none, 1.0, total)
+    root = where(none, 0.0, sqrt(safe) if ord == 2 else power(safe, 1.0 / ord))
     return multiply(root, scale if keepdims else reshape(scale, root.shape))

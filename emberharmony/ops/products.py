@@ -12,12 +12,15 @@ from math import prod
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.promotion import promote
 from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.complexes import conj
+from emberharmony.ops.dtypes import dtype
 from emberharmony.ops.indexing import diagonal
 from emberharmony.ops.math import multiply, subtract
 from emberharmony.ops.reduction import sum
-from emberharmony.ops.shape import expand_dims, moveaxis, reshape, stack, transpose, unstack
+from emberharmony.ops.shape import moveaxis, reshape, stack, transpose, unstack
+from emberharmony.ops.tensor import cast
 
 
 @op
@@ -102,8 +105,13 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    row, column = expand_dims(moveaxis(x1, axis, -1), -2), expand_dims(moveaxis(x2, axis, -1), -1)
-    return matmul(conj(row), column)[..., 0, 0]
+    lengths = [x.shape[normalized(axis, len(x.shape))[0]] for x in (x1, x2)]
+    if lengths[0] != lengths[1]:
+        raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
+    kind = promote(dtype(x1), dtype(x2))
+    wide = "float32" if kind.is_floating and kind.bits == 16 else kind
+    x1, x2 = (moveaxis(cast(x, wide), axis, -1) for x in (x1, x2))
+    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide), kind)
 
 
 @op
@@ -118,7 +126,9 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """
     if len(x1.shape) == 0 or len(x2.shape) == 0:
         return multiply(x1, x2)
-    return tensordot(x1, x2, [[-1], [-1]])
+    if len(x2.shape) == 1:
+        return matmul(x1, x2)
+    return matmul(x2, x1) if len(x1.shape) == 1 else tensordot(x1, x2, [[-1], [-1]])
 
 
 @op
@@ -198,13 +208,12 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
 def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Returns the sum of a diagonal of two axes.
 
-    Dtype: as `sum`. Raises: AxisError.
+    Dtype: as `sum`. Raises: ShapeError for fewer than two axes; AxisError.
 
     Example:
         >>> ops.trace([[1, 2], [3, 4]]).tolist()
         5
     """
-    normalized((axis1, axis2), len(x.shape))
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 

@@ -78,6 +78,8 @@ class TorchSolverOps:
     @inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
         factor = torch.linalg.cholesky(square(x))
+        if _any(~factor.detach().isfinite()):
+            raise LinAlgError("the matrix is not finite")
         return factor.mH if upper else factor
 
     @staticmethod

@@ -1,0 +1,110 @@
+"""What the rows of samples cannot say of Fourier transforms: errors, dtypes and inverses."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+X = np.ones((2, 4), np.float32)
+Z = X.astype(np.complex64)
+F = ops.fft
+ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
+    *((lambda f=f: f(X, 0), errors.ArgumentError) for f in (F.fft, F.ifft, F.rfft, F.irfft, F.hfft, F.ihfft)),
+    *((lambda f=f: f(X, -3), errors.ArgumentError) for f in (F.fft, F.ifft, F.rfft, F.irfft, F.hfft, F.ihfft)),
+    *((lambda f=f: f(X, axis=2), errors.AxisError) for f in (F.fft, F.ifft, F.rfft, F.irfft, F.hfft, F.ihfft)),
+    *((lambda f=f: f(X, norm="x"), errors.ArgumentError) for f in (F.fft, F.ifft, F.rfft, F.irfft, F.hfft, F.ihfft)),
+    *((lambda f=f: f(X[:, :0]), errors.ArgumentError) for f in (F.fft, F.ifft, F.rfft, F.irfft, F.fftn, F.irfftn)),
+    *((lambda f=f: f(X[0, 0]), errors.AxisError) for f in (F.fft, F.rfft, F.irfft, F.fft2)),
+    *((lambda f=f: f(X, (2, 2), (1,)), errors.ArgumentError) for f in (F.fftn, F.ifftn, F.rfftn, F.irfftn, F.fft2)),
+    *((lambda f=f: f(X, None, (1, 1)), errors.AxisError) for f in (F.fftn, F.ifftn, F.rfftn, F.irfftn, F.fft2)),
+    *((lambda f=f: f(X, None, ()), errors.ArgumentError) for f in (F.fftn, F.ifftn, F.rfftn, F.irfftn)),
+    (lambda: F.fftn(X, (0, 2)), errors.ArgumentError),
+    *((lambda f=f: f(Z), errors.DTypeError) for f in (F.rfft, F.ihfft, F.rfftn)),
+    (lambda: F.fftfreq(0), errors.ArgumentError),
+    (lambda: F.rfftfreq(-1), errors.ArgumentError),
+    (lambda: F.fftshift(X, 2), errors.AxisError),
+    (lambda: F.ifftshift(X, (0, 0)), errors.AxisError),
+    (lambda: F.stft(X, 5, 1, 4, center=False), errors.ArgumentError),
+    (lambda: F.stft(X, 2, 0, 4, center=False), errors.ArgumentError),
+    (lambda: F.stft(X, 4, 1, 4, "boxcar"), errors.ArgumentError),
+    (lambda: F.stft(X, 4, 1, 4, [1.0, 2.0]), errors.ShapeError),
+    (lambda: F.stft(X, 8, 1, 8, center=False), errors.ShapeError),
+    (lambda: F.stft(Z, 2, 1, 2), errors.DTypeError),
+    (lambda: F.istft(Z, 4, 1, 4), errors.ShapeError),
+]
+
+
+@pytest.mark.parametrize("call, typed", ERRORS)
+def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+    with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
+        call()
+
+
+def test_double_precision_where_there_is_one(backend: str) -> None:
+    x = np.linspace(0.0, 1.0, 6)
+    wide = backend != "mlx"
+    assert ops.dtype(F.fft(x)) == ("complex128" if wide else "complex64")
+    assert ops.dtype(F.irfft(x)) == ("float64" if wide else "float32")
+    tolerance = 1e-14 if wide else 1e-6
+    assert np.allclose(ops.to_numpy(F.fft(x)), np.fft.fft(x), atol=tolerance)
+    assert np.allclose(ops.to_numpy(F.rfft(x)), np.fft.rfft(x), atol=tolerance)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**31),
+    shape=st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    norm=st.sampled_from(["backward", "ortho", "forward"]),
+)
+def test_inverses(backend: str, seed: int, shape: list[int], norm: Any) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(np.float32)
+    z = (x + 1j * rng.standard_normal(shape)).astype(np.complex64)
+    last = shape[-1]
+    pairs = [
+        (F.ifft(F.fft(z, norm=norm), norm=norm), z),
+        (F.irfft(F.rfft(x, norm=norm), last, norm=norm), x),
+        (F.hfft(F.ihfft(x, norm=norm), last, norm=norm), x),
+        (F.ifftn(F.fftn(z, norm=norm), norm=norm), z),
+        (F.irfftn(F.rfftn(x, norm=norm), shape, norm=norm), x),
+        (F.ifftshift(F.fftshift(x)), x),
+    ]
+    for found, wanted in pairs:
+        assert np.allclose(ops.to_numpy(found), wanted, atol=1e-5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**31),
+    length=st.integers(20, 40),
+    stride=st.integers(1, 4),
+    size=st.integers(8, 11),
+    window=st.sampled_from(["hann", "hamming", None]),
+)
+def test_istft_is_the_inverse_of_stft(
+    backend: str, seed: int, length: int, stride: int, size: int, window: str | None
+) -> None:
+    x = np.random.default_rng(seed).standard_normal((2, length)).astype(np.float32)
+    spectra = F.stft(x, 8, stride, size, window)
+    back = ops.to_numpy(F.istft(spectra, 8, stride, size, length, window))
+    assert back.shape == x.shape
+    # The last stride of samples is covered by a last frame only if it fits.
+    inside = slice(0, length - size)
+    assert np.allclose(back[:, inside], x[:, inside], atol=1e-4)
+
+
+def test_istft_fills_up_with_zeros(backend: str) -> None:
+    spectra = F.stft(np.ones(16, np.float32), 4, 2, 4)
+    assert ops.to_numpy(F.istft(spectra, 4, 2, 4, 20))[-2:].tolist() == [0.0, 0.0]
+
+
+def test_fft_in_the_flat_namespace_is_the_namespace() -> None:
+    assert ops.fft.ifft is ops.ifft
+    assert ops.fft.fft(X).shape == X.shape
+    assert not callable(ops.fft)

@@ -1,0 +1,72 @@
+"""What the rows of samples cannot say of norms: errors, range and gradients at zero."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+X = np.ones((2, 3, 4), np.float32)
+ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
+    (lambda: ops.norm(X, axis=4), errors.AxisError),
+    (lambda: ops.norm(X, 1, (0, 0)), errors.AxisError),
+    (lambda: ops.norm(X, 1), errors.ArgumentError),
+    (lambda: ops.norm(X[0], "fronk"), errors.ArgumentError),
+    (lambda: ops.norm(X[0, 0], "fro"), errors.ArgumentError),
+    (lambda: ops.matrix_norm(X, 3), errors.ArgumentError),
+    (lambda: ops.matrix_norm(X[0, 0]), errors.AxisError),
+    (lambda: ops.vector_norm(X[:0], None, False, -np.inf), errors.ShapeError),
+    (lambda: ops.normalize(X, 3), errors.AxisError),
+    (lambda: ops.cdist(X, X[..., :2]), errors.ShapeError),
+    (lambda: ops.cond(np.ones((2, 2)), 1), errors.LinAlgError),
+]
+
+
+@pytest.mark.parametrize("call, typed", ERRORS)
+def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+    with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
+        call()
+
+
+def test_squares_neither_overflow_nor_vanish(backend: str) -> None:
+    for size in (1e30, 1e-30):
+        assert float(ops.norm(np.float32([3 * size, 4 * size]))) == pytest.approx(5 * size, rel=1e-6)
+    many = ops.cast(np.full(70_000, 2.0), "float16")
+    assert float(ops.norm(many)) == pytest.approx(2 * 70_000**0.5, rel=1e-3)
+
+
+def test_long_norms_keep_their_digits(backend: str) -> None:
+    x = np.random.default_rng(0).random(1_000_000, np.float32)
+    assert float(ops.norm(x)) == pytest.approx(float(np.linalg.norm(x.astype(np.float64))), rel=1e-6)
+
+
+def test_no_axes_leave_the_magnitudes(backend: str) -> None:
+    assert ops.vector_norm([-1.0, 2.0], ()).tolist() == [1.0, 2.0]
+
+
+def test_a_singular_matrix_has_no_finite_condition(backend: str) -> None:
+    assert float(ops.cond(np.zeros((2, 2), np.float32) + np.diag([1.0, 0.0]).astype(np.float32))) == np.inf
+
+
+def test_the_rank_of_axes_does_not_matter(backend: str) -> None:
+    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    kept = ops.norm(x, 1, (2, 0), True)
+    assert tuple(kept.shape) == (1, 3, 1)
+    assert np.array_equal(ops.to_numpy(kept).ravel(), ops.to_numpy(ops.norm(x, 1, (2, 0))))
+
+
+def test_the_gradient_at_zero_is_zero_on_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(2, requires_grad=True)
+    with ops.use_backend("torch"):
+        ops.norm(x).backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_the_gradient_at_zero_is_zero_on_mlx(order: float) -> None:
+    mx = pytest.importorskip("mlx.core")
+    with ops.use_backend("mlx"):
+        assert mx.grad(lambda x: ops.vector_norm(x, ord=order))(mx.zeros(2)).tolist() == [0.0, 0.0]

@@ -1,0 +1,135 @@
+"""What the rows of samples cannot say of products: errors, exactness, digits and the order of chains."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+from emberharmony.ops import products
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+
+
+def ones(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, np.float32)
+
+
+ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
+    (lambda: ops.matmul(ones(), ones(3)), errors.ShapeError),
+    (lambda: ops.matmul(ones(2, 3), ones(2, 3)), errors.ShapeError),
+    (lambda: ops.matmul(ones(2, 2, 3), ones(3, 3, 4)), errors.ShapeError),
+    (lambda: ops.dot(ones(2), ones(3)), errors.ShapeError),
+    (lambda: ops.dot(ones(1), ones(3)), errors.ShapeError),
+    (lambda: ops.vdot(ones(1), ones(3)), errors.ShapeError),
+    (lambda: ops.vecdot(ones(2, 1), ones(2, 3)), errors.ShapeError),
+    (lambda: ops.vecdot(ones(3), ones(3), 1), errors.AxisError),
+    (lambda: ops.inner(ones(2, 3), ones(3, 2)), errors.ShapeError),
+    (lambda: ops.tensordot(ones(2, 3), ones(3, 2), [[0, 1], [0, 1]]), errors.ShapeError),
+    (lambda: ops.tensordot(ones(2, 3), ones(3, 2), [[0, 1], [1]]), errors.ShapeError),
+    (lambda: ops.tensordot(ones(2, 3), ones(3, 2), [[4], [0]]), errors.AxisError),
+    (lambda: ops.tensordot(ones(2, 3), ones(3, 2), 3), errors.AxisError),
+    (lambda: ops.trace(ones(3)), errors.ShapeError),
+    (lambda: ops.trace(ones(3, 3), 0, 1, 1), errors.AxisError),
+    (lambda: ops.cross(ones(2), ones(2)), errors.ShapeError),
+    (lambda: ops.cross(ones(3), ones(3), 1), errors.AxisError),
+    (lambda: ops.einsum("ij,jk", ones(2, 3), ones(2, 3)), errors.ShapeError),
+    (lambda: ops.einsum("ij", ones(3)), errors.ShapeError),
+    (lambda: ops.einsum("i,i", ones(3)), errors.ArgumentError),
+    (lambda: ops.einsum("i->j", ones(3)), errors.ArgumentError),
+    (lambda: ops.einsum("i->ii", ones(3)), errors.ArgumentError),
+    (lambda: ops.einsum("i..j->ij", ones(3, 3)), errors.ArgumentError),
+    (lambda: ops.multi_dot([ones(2, 2)]), errors.ArgumentError),
+    (lambda: ops.multi_dot([ones(2, 2), ones(2), ones(2, 2)]), errors.ShapeError),
+    (lambda: ops.multi_dot([ones(2, 3), ones(2, 3)]), errors.ShapeError),
+]
+
+
+@pytest.mark.parametrize("call, typed", ERRORS)
+def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+    with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
+        call()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
+@given(seed=st.integers(0, 2**31), length=st.sampled_from([1, 2, 40, 700]))
+def test_integers_are_exact_modulo_their_range(dtype: str, backend: str, seed: int, length: int) -> None:
+    limits, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    a = rng.integers(limits.min, limits.max, (2, length), dtype, endpoint=True)
+    b = rng.integers(limits.min, limits.max, (length, 3), dtype, endpoint=True)
+    exact = (a.astype(object) @ b.astype(object)) % (1 << limits.bits)
+    wanted = exact.astype(np.uint64).astype(dtype)
+    for result in (ops.matmul(a, b), ops.einsum("ij,jk->ik", a, b), ops.tensordot(a, b, 1)):
+        assert ops.dtype(result) == dtype
+        assert np.array_equal(ops.to_numpy(result), wanted)
+    total = (a.astype(object) ** 3).sum(1) % (1 << limits.bits)
+    assert np.array_equal(ops.to_numpy(ops.einsum("ij,ij,ij->i", a, a, a)), total.astype(np.uint64).astype(dtype))
+
+
+def test_booleans_are_combined_by_and_and_or(backend: str) -> None:
+    a = np.array([[True, True], [False, True]])
+    assert ops.matmul(a, a).tolist() == [[True, True], [False, True]]
+    assert ops.dtype(ops.einsum("ij->i", a)) == "bool"
+
+
+@pytest.mark.parametrize("op", ["dot", "vdot", "vecdot", "matmul", "inner"])
+def test_long_sums_keep_their_digits(op: str, backend: str) -> None:
+    x = np.random.default_rng(0).random(100_000, np.float32)
+    wanted = float(x.astype(np.float64) @ x.astype(np.float64))
+    assert float(getattr(ops, op)(x, x)) == pytest.approx(wanted, rel=2e-6)
+    assert float(ops.einsum("i,i->", x, x)) == pytest.approx(wanted, rel=2e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_accumulated_wide(dtype: str, backend: str) -> None:
+    x = ops.cast(np.full(4096, 0.5), dtype)
+    for result in (ops.dot(x, x), ops.vdot(x, x), ops.vecdot(x, x), ops.einsum("i,i", x, x)):
+        assert ops.dtype(result) == dtype
+        assert float(ops.cast(result, "float32")) == 1024.0
+
+
+def test_mixed_dtypes_are_promoted(backend: str) -> None:
+    integers, floats = np.ones((2, 2), np.int64), np.ones((2, 2), np.float32)
+    for op in (ops.matmul, ops.dot, ops.inner, ops.outer, ops.kron, ops.vdot):
+        assert ops.dtype(op(integers, floats)) == "float32"
+    assert ops.dtype(ops.einsum("ij,jk", np.ones((2, 2), np.int8), integers)) == "int64"
+
+
+def test_the_first_operand_is_conjugated(backend: str) -> None:
+    x = np.array([1 + 2j, 3j], np.complex64)
+    assert complex(ops.vdot(x, x)) == 14
+    assert complex(ops.vecdot(x, x)) == 14
+    assert complex(ops.dot(x, x)) == complex(x @ x)
+
+
+def test_chains_are_multiplied_in_the_cheapest_order(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    shapes = []
+
+    def recorded(a: Any, b: Any) -> Any:
+        shapes.append((tuple(a.shape), tuple(b.shape)))
+        return ops.matmul(a, b)
+
+    monkeypatch.setattr(products, "matmul", recorded)
+    chain = [ones(10, 2), ones(2, 10), ones(10, 3)]
+    assert tuple(ops.multi_dot(chain).shape) == (10, 3)
+    assert shapes == [((2, 10), (10, 3)), ((10, 2), (2, 3))]
+    shapes.clear()
+    assert tuple(ops.multi_dot([ones(4), ones(4, 5), ones(5, 6)]).shape) == (6,)
+    assert shapes == [((4,), (4, 5)), ((5,), (5, 6))]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_tensordot_is_numpys(backend: str, data: st.DataObject) -> None:
+    shape = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    pairs = data.draw(st.permutations(range(len(shape)))) if shape else []
+    first = list(pairs[: data.draw(st.integers(0, len(pairs)))])
+    other = [shape[a] for a in first] + data.draw(st.lists(st.integers(1, 3), max_size=2))
+    a, b = np.arange(np.prod(shape)).reshape(shape), np.arange(np.prod(other, dtype=int)).reshape(other)
+    axes = (first, list(range(len(first))))
+    assert np.array_equal(ops.to_numpy(ops.tensordot(a, b, axes)), np.tensordot(a, b, axes))

@@ -1,0 +1,254 @@
+"""What the rows of samples cannot say of linear algebra: errors, factors that are not unique, conventions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+Array = np.ndarray[Any, Any]
+RECT = np.ones((2, 3), np.float32)
+SINGULAR = np.ones((3, 3), np.float32)
+NAN = np.full((3, 3), np.nan, np.float32)
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]], np.float32)
+SQUARE_ONLY = (
+    *("det", "slogdet", "logdet", "inv", "cholesky", "cholesky_inverse", "eigh", "eigvalsh", "eig", "eigvals"),
+)
+ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
+    (lambda: ops.inv(SINGULAR), errors.LinAlgError),
+    (lambda: ops.inv(np.stack([np.eye(3, dtype=np.float32), SINGULAR])), errors.LinAlgError),
+    (lambda: ops.solve(SINGULAR, SINGULAR[0]), errors.LinAlgError),
+    (lambda: ops.solve(np.eye(2), np.ones(3)), errors.ShapeError),
+    (lambda: ops.solve(np.eye(2), np.float64(1)), errors.ShapeError),
+    (lambda: ops.solve(np.ones((2, 2, 2)), np.ones((3, 2, 1))), errors.ShapeError),
+    (lambda: ops.solve(RECT, RECT[0]), errors.ShapeError),
+    (lambda: ops.solve_triangular(np.tril(SINGULAR, -1), SINGULAR), errors.LinAlgError),
+    (lambda: ops.solve_triangular(np.eye(2), np.ones(3)), errors.ShapeError),
+    (lambda: ops.cholesky(INDEFINITE), errors.LinAlgError),
+    (lambda: ops.cholesky(np.stack([np.eye(2, dtype=np.float32), INDEFINITE])), errors.LinAlgError),
+    (lambda: ops.cholesky(NAN), errors.LinAlgError),
+    (lambda: ops.cholesky(np.diag([np.inf, 1.0])), errors.LinAlgError),
+    (lambda: ops.logdet(INDEFINITE), errors.LinAlgError),
+    (lambda: ops.cholesky_inverse(np.zeros((2, 2))), errors.LinAlgError),
+    (lambda: ops.svd(NAN), errors.LinAlgError),
+    (lambda: ops.svdvals(NAN), errors.LinAlgError),
+    (lambda: ops.pinv(NAN), errors.LinAlgError),
+    (lambda: ops.eigh(NAN), errors.LinAlgError),
+    (lambda: ops.eig(NAN), errors.LinAlgError),
+    (lambda: ops.eigvals(NAN), errors.LinAlgError),
+    (lambda: ops.eigvals(np.diag([np.inf, 1.0])), errors.LinAlgError),
+    (lambda: ops.qr(RECT, "raw"), errors.ArgumentError),
+    (lambda: ops.qr(RECT[0]), errors.ShapeError),
+    (lambda: ops.svd(RECT[0]), errors.ShapeError),
+    (lambda: ops.lu_factor(RECT[0]), errors.ShapeError),
+    (lambda: ops.matrix_rank(RECT[0]), errors.ShapeError),
+    (lambda: ops.lstsq(RECT, np.ones(3)), errors.ShapeError),
+    (lambda: ops.matrix_power(RECT, 2), errors.ShapeError),
+    (lambda: ops.matrix_power(SINGULAR, -1), errors.LinAlgError),
+    (lambda: ops.matrix_power(SINGULAR, 0.5), errors.ArgumentTypeError),
+]
+
+
+@pytest.mark.parametrize("call, typed", ERRORS)
+def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+    with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
+        call()
+
+
+@pytest.mark.parametrize("op", SQUARE_ONLY)
+def test_square_matrices_are_wanted(op: str, backend: str) -> None:
+    for shape in ((2, 3), (3,), (4, 0, 2)):
+        with pytest.raises(errors.ShapeError):
+            getattr(ops, op)(np.ones(shape, np.float32))
+
+
+def host(value: Any) -> Array:
+    return np.asarray(ops.to_numpy(value))
+
+
+def matrices(rows: int | None = None) -> st.SearchStrategy[Array]:
+    """Returns batches of well-conditioned matrices, real or complex, square or of so many rows."""
+
+    def build(seed: int, n: int, kind: str) -> Array:
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((2, rows or n, n)) + 1j * rng.standard_normal((2, rows or n, n))
+        return (x if kind == "complex64" else x.real).astype(kind)
+
+    kinds = st.sampled_from(["float32", "float64", "complex64"])
+    return st.builds(build, st.integers(0, 2**31), st.integers(1, 5), kinds)
+
+
+def eps(x: Array) -> float:
+    return float(np.finfo(x.dtype).eps)
+
+
+every_backend = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+
+
+def adjoint(x: Array) -> Array:
+    return np.conj(x.swapaxes(-1, -2))
+
+
+def is_real_and_positive(x: Array, tolerance: float) -> bool:
+    return bool(np.all(x.real > 0) and np.all(np.abs(x.imag) <= tolerance))
+
+
+def decisive(columns: Array) -> Array:
+    """Returns of each column the first component that is not clearly smaller than another."""
+    sizes = np.abs(columns)
+    first = (sizes >= 0.999 * sizes.max(-2, keepdims=True)).argmax(-2, keepdims=True)
+    return np.take_along_axis(columns, first, -2)
+
+
+@every_backend
+@given(x=matrices(rows=4), mode=st.sampled_from(["reduced", "complete"]))
+def test_qr_multiplies_back(backend: str, x: Array, mode: str) -> None:
+    result = ops.qr(x, mode)
+    q, r = host(result.Q), host(result.R)
+    k = 4 if mode == "complete" else min(x.shape[-2:])
+    assert q.shape == (2, 4, k)
+    assert r.shape == (2, k, x.shape[-1])
+    assert q.dtype == r.dtype == x.dtype
+    assert np.allclose(q @ r, x, atol=50 * eps(x))
+    assert np.allclose(adjoint(q) @ q, np.eye(k), atol=50 * eps(x))
+    assert not np.tril(r, -1).any()
+    assert is_real_and_positive(np.diagonal(r, 0, -2, -1), 50 * eps(x))
+
+
+@every_backend
+@given(x=matrices(rows=3), full=st.booleans())
+def test_svd_multiplies_back(backend: str, x: Array, full: bool) -> None:
+    u, s, vh = (host(part) for part in ops.svd(x, full))
+    k = min(x.shape[-2:])
+    assert u.shape[-1] == (3 if full else k)
+    assert vh.shape[-2] == (x.shape[-1] if full else k)
+    assert np.allclose((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, atol=100 * eps(x))
+    assert np.allclose(adjoint(u) @ u, np.eye(u.shape[-1]), atol=100 * eps(x))
+    assert np.all(s[..., :-1] >= s[..., 1:])
+    assert is_real_and_positive(decisive(u[..., :k]), 50 * eps(x))
+    assert np.allclose(host(ops.svdvals(x)), s, rtol=100 * eps(x), atol=100 * eps(x))
+
+
+@every_backend
+@given(x=matrices())
+def test_eigh_multiplies_back(backend: str, x: Array) -> None:
+    hermitian = x + adjoint(x)
+    result = ops.eigh(hermitian)
+    values, vectors = host(result.eigenvalues), host(result.eigenvectors)
+    assert np.allclose(hermitian @ vectors, vectors * values[..., None, :], atol=200 * eps(x))
+    assert np.all(values[..., :-1] <= values[..., 1:])
+    assert is_real_and_positive(decisive(vectors), 50 * eps(x))
+    assert np.allclose(host(ops.eigvalsh(hermitian)), values, atol=200 * eps(x))
+
+
+@every_backend
+@given(x=matrices())
+def test_eig_multiplies_back_and_is_complex(backend: str, x: Array) -> None:
+    result = ops.eig(x)
+    values, vectors = host(result.eigenvalues), host(result.eigenvectors)
+    narrow = backend == "mlx" or x.dtype.itemsize == 4 or x.dtype.kind == "c"
+    assert values.dtype == vectors.dtype == host(ops.eigvals(x)).dtype == ("complex64" if narrow else "complex128")
+    tolerance = 2e-4 if narrow else 1e-11
+    assert np.allclose(x @ vectors, vectors * values[..., None, :], atol=tolerance)
+    assert np.allclose(np.linalg.norm(vectors, axis=-2), 1, atol=tolerance)
+    assert np.allclose(values.sum(-1), np.trace(x, 0, -2, -1), atol=tolerance)
+    assert np.allclose(host(ops.eigvals(x)).sum(-1), np.trace(x, 0, -2, -1), atol=tolerance)
+
+
+@every_backend
+@given(x=matrices(rows=4))
+def test_lu_factor_multiplies_back(backend: str, x: Array) -> None:
+    result = ops.lu_factor(x)
+    lu, pivots = host(result.LU), host(result.pivots)
+    k = min(x.shape[-2:])
+    assert pivots.dtype == np.int64
+    assert pivots.shape == (2, k)
+    lower = np.tril(lu[..., :, :k], -1) + np.eye(4, k)
+    for one, left, upper, swaps in zip(x, lower, np.triu(lu[..., :k, :]), pivots, strict=True):
+        rows = one.copy()
+        for i, j in enumerate(swaps):
+            rows[[i, j]] = rows[[j, i]]
+        assert np.allclose(left @ upper, rows, atol=50 * eps(x))
+    assert np.all(np.abs(lower) <= 1 + eps(x))
+
+
+def test_lu_factor_of_a_singular_matrix_has_a_zero(backend: str) -> None:
+    assert host(ops.lu_factor(SINGULAR).LU).tolist() == [[1, 1, 1], [1, 0, 0], [1, 0, 0]]
+
+
+def test_signs_agree_where_components_are_equally_large(backend: str) -> None:
+    half = 0.5**0.5
+    vectors = host(ops.eigh([[2.0, 1.0], [1.0, 2.0]]).eigenvectors)
+    assert np.allclose(vectors, [[half, half], [-half, half]], atol=1e-6)
+    u, s, vh = (host(part) for part in ops.svd([[2.0, 1.0], [2.0, -1.0]]))
+    assert np.allclose(u, [[half, half], [half, -half]], atol=1e-6)
+    assert np.allclose(u * s @ vh, [[2.0, 1.0], [2.0, -1.0]], atol=1e-6)
+
+
+def test_one_half_is_read(backend: str) -> None:
+    x = np.array([[4.0, 99.0], [2.0, 5.0]], np.float32)
+    symmetric = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)
+    assert np.array_equal(host(ops.cholesky(x)), host(ops.cholesky(symmetric)))
+    assert np.array_equal(host(ops.cholesky(x, True)), host(ops.cholesky(symmetric, True)))
+    assert np.array_equal(host(ops.eigvalsh(x)), host(ops.eigvalsh(symmetric)))
+    assert host(ops.solve_triangular(x, [4.0, 12.0], lower=True)).tolist() == [1.0, 2.0]
+
+
+def test_a_matrix_of_right_hand_sides_is_never_a_batch_of_vectors(backend: str) -> None:
+    a = np.stack([np.eye(2) * 2, np.eye(2) * 4]).astype(np.float32)
+    b = np.array([[2.0, 4.0], [6.0, 8.0]], np.float32)
+    for solved in (ops.solve(a, b), ops.solve_triangular(a, b)):
+        assert host(solved).tolist() == [[[1, 2], [3, 4]], [[0.5, 1], [1.5, 2]]]
+    assert host(ops.solve(a, b[0])).tolist() == [[1, 2], [0.5, 1]]
+
+
+def test_nan_passes_where_there_is_an_answer(backend: str) -> None:
+    for result in (ops.inv(NAN), ops.det(NAN), ops.solve(NAN, NAN[0]), *ops.slogdet(NAN)):
+        assert np.isnan(host(result)).all()
+
+
+def test_a_singular_matrix_has_a_determinant(backend: str) -> None:
+    assert abs(float(ops.det([[1.0, 2.0], [2.0, 4.0]]))) < 1e-6
+    sign, logarithm = ops.slogdet(np.zeros((2, 2), np.float32))
+    assert (float(sign), float(logarithm)) == (0.0, -np.inf)
+
+
+def test_integers_take_the_default_float_and_powers_of_them_stay_exact(backend: str) -> None:
+    x = np.array([[1, 1], [1, 0]])
+    assert ops.dtype(ops.inv(x)) == "float32"
+    assert ops.matrix_power(x, 90).tolist()[0][1] == 2880067194370816120
+    assert ops.dtype(ops.matrix_power(x, -1)) == "float32"
+    assert ops.matrix_power(np.full((2, 2), np.nan), 0).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_half_precision_keeps_its_dtype(backend: str) -> None:
+    for dtype in ("float16", "bfloat16"):
+        x = ops.cast([[4.0, 1.0], [1.0, 2.0]], dtype)
+        for result in (ops.inv(x), ops.cholesky(x), ops.pinv(x), ops.svd(x).U, ops.eigh(x).eigenvalues, ops.det(x)):
+            assert ops.dtype(result) == dtype
+        assert int(ops.matrix_rank(ops.cast([[1.0, 2.0], [2.0, 4.0]], dtype))) == 1
+
+
+@pytest.mark.parametrize("op", ["inv", "cholesky", "svdvals", "eigvalsh"])
+def test_mlx_gives_no_silent_gradient(op: str) -> None:
+    mx = pytest.importorskip("mlx.core")
+    with ops.use_backend("mlx"), pytest.raises(errors.UnsupportedOpError, match="differentiate"):
+        mx.grad(lambda x: mx.sum(getattr(ops, op)(x)))(mx.eye(2) * 4)
+
+
+@pytest.mark.parametrize(
+    "op", ["inv", "cholesky", "cholesky_inverse", "qr", "svdvals", "pinv", "slogdet", "matrix_norm", "norm", "logdet"]
+)
+def test_torch_differentiates(op: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    with ops.use_backend("torch"):
+        assert torch.autograd.gradcheck(lambda x: getattr(ops, op)((x + x.mT) / 2), x)
+        assert torch.autograd.gradcheck(lambda x: ops.solve(x, x.mT), x)
+        # A product of the factors does not depend on their signs.
+        assert torch.autograd.gradcheck(lambda x: ops.svd(x, False).U @ ops.svd(x, False).Vh, x)
