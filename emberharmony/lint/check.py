@@ -7,6 +7,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from emberharmony.lint.imports import imports
+from emberharmony.lint.inference import infer
 from emberharmony.lint.model import AnyRule, Finding, Rule, SourceFile
 from emberharmony.lint.registry import all_rules, resolve
 from emberharmony.lint.results import FileResult
@@ -19,7 +20,7 @@ def source_file(path: str, text: str, settings: Settings) -> SourceFile:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        return SourceFile(path, text, settings, ast.parse(text))
+        return SourceFile(path, text, settings, ast.parse(text), infer)
 
 
 def check_text(path: str, text: str, settings: Settings, codes: frozenset[str]) -> FileResult:
