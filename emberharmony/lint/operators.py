@@ -3,6 +3,10 @@
 import ast
 from typing import NamedTuple
 
+from emberharmony.lint.model import SourceFile
+
+_SHOWN = 100
+
 
 class Operator(NamedTuple):
     """One operator."""
@@ -36,3 +40,14 @@ OPERATORS: dict[type[ast.AST], Operator] = {
     ast.Gt: Operator(">", "greater", "__gt__"),
     ast.GtE: Operator(">=", "greater_equal", "__ge__"),
 }
+
+
+def is_builtin(file: SourceFile, name: ast.Name) -> bool:
+    """Return whether a name means the builtin: nothing in the file binds it."""
+    return not file.names.bindings(name)
+
+
+def shown(file: SourceFile, op: str, operands: list[ast.expr]) -> str:
+    """Return the call of an op, where it is short enough to show."""
+    text = f"ops.{op}({', '.join(file.segment(one) for one in operands)})"
+    return text if len(text) <= _SHOWN and "\n" not in text else ""

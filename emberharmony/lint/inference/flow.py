@@ -152,7 +152,7 @@ class Flow(Narrowing):
             element = element_of(value)
             self.grow(before, lambda: before.add(element))
             after = before
-        self.values[node] = after
+        self.values[target] = after
         if not isinstance(before, Tensor) or not isinstance(target, ast.Subscript):
             self.bind(target, after, env)
 
