@@ -40,7 +40,7 @@ class _Target:
 
 def merged(source: SourceModule, text: str | None) -> tuple[str, list[str], list[Clash]]:
     """Return the receiving file with what moves into it, the names added, and the clashes that forbid it."""
-    tree = cst.parse_module("" if text is None else text)
+    tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
     before, after = _statements(target)
     imports, future = _imports(target)
@@ -51,7 +51,11 @@ def merged(source: SourceModule, text: str | None) -> tuple[str, list[str], list
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
     split = _header_end(body)
     final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
-    return tree.with_changes(body=_spaced(final)).code, target.added, target.clashes
+    return (
+        tree.with_changes(body=_spaced(final, [unit.node for unit in target.units]), has_trailing_newline=True).code,
+        target.added,
+        target.clashes,
+    )
 
 
 def _start(source: SourceModule, is_new: bool) -> list[Statement]:
@@ -299,17 +303,23 @@ def _all_statement(names: Iterable[str]) -> Statement:
     return cst.parse_module(line).body[0]
 
 
-def _spaced(body: Sequence[Statement]) -> list[Statement]:
-    """The statements with two blank lines around functions and classes, one between imports and what follows."""
+def _spaced(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
+    """The statements, with blank lines where something new stands beside something else.
+
+    Two around functions and classes, one between imports and what follows.
+    """
+    known = {id(one) for one in old}
     spaced: list[Statement] = []
     for index, one in enumerate(body):
         wanted = 0
         if index:
             before = body[index - 1]
             tall = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(before, cst.FunctionDef | cst.ClassDef)
-            wanted = 2 if tall else 0 if _is_import(one) == _is_import(before) else 1
+            wanted = 2 if tall else 0 if _is_import(one) == _is_import(before) and not _is_future(before) else 1
         blanks = sum(1 for line in one.leading_lines if line.comment is None)
-        if index == 0:
+        if index and id(one) in known and id(body[index - 1]) in known:
+            spaced.append(one)
+        elif index == 0:
             lines = list(one.leading_lines)
             while lines and lines[0].comment is None:
                 del lines[0]
@@ -323,6 +333,10 @@ def _spaced(body: Sequence[Statement]) -> list[Statement]:
 
 def _is_import(node: Statement) -> bool:
     return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Import | cst.ImportFrom)
+
+
+def _is_future(node: Statement) -> bool:
+    return units([node])[0].kind == "future"
 
 
 def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLine]:

@@ -12,13 +12,10 @@ from emberharmony.lint.parity.imports import Moves, computed, rewrite
 from emberharmony.lint.parity.layout import Layout
 from emberharmony.lint.parity.merge import Clash, merged, unresolved
 from emberharmony.lint.parity.remains import remains, shim
-from emberharmony.lint.parity.selection import SourceModule, select
+from emberharmony.lint.parity.selection import SourceModule, movable, select
+from emberharmony.lint.parity.transaction import MigrationError
 from emberharmony.lint.parity.units import bound, listed
 from emberharmony.lint.project import Project
-
-
-class MigrationError(Exception):
-    """The migration would break something; nothing was written."""
 
 
 @dataclass
@@ -56,7 +53,11 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     if not found:
         return result
     modules = {one.module: one for one in found}
-    select(modules, operations)
+    there = definitions(project, layout, layout.backend_files(project, backend))
+    wanted = [name for name in operations if name not in there or name in movable(modules)]
+    if operations and not wanted:
+        return result
+    select(modules, wanted)
     moving = [one for one in found if _moves(one, bool(operations))]
     for one in found:
         result.before[one.path] = project.text(one.path)
@@ -214,6 +215,8 @@ def _left(one: SourceModule, found: Sequence[SourceModule], references: Sequence
     if text is not None or not references:
         return text
     result.kept.add(one.path)
+    if one.is_shim:
+        return result.before[one.path]
     result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
     below = [other.module for other in found if other.module.rpartition(".")[0] == one.module]
     return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])

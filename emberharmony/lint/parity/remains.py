@@ -81,4 +81,6 @@ def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     if names:
         lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]
     lines += [f"from {source.target} import {name} as {name}" for name in submodules]
+    if any(True for _ in source.stars()):
+        lines.append(f"from {source.target} import *")
     return "\n".join(lines) + "\n"

@@ -81,6 +81,12 @@ class SourceModule:
         """Whether nothing is left of the module but imports."""
         return all(unit.kind in ("docstring", "future", "import", "all") for unit in self.rest)
 
+    @property
+    def is_shim(self) -> bool:
+        """Whether this is what an earlier migration left: imports from where the module is now."""
+        found = [unit.tree for unit in self.units if unit.kind != "docstring"]
+        return bool(found) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in found)
+
 
 def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
     """Mark what moves: everything, or the operations named and what they need, across the modules of the folder."""
@@ -94,7 +100,7 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
     closure.finish()
 
 
-def operations(modules: Mapping[str, SourceModule]) -> list[str]:
+def movable(modules: Mapping[str, SourceModule]) -> list[str]:
     """Return the public names that the modules and their classes define."""
     found: dict[str, None] = {}
     for one in modules.values():
@@ -129,7 +135,7 @@ class _Closure:
                     found = True
                     self.unit(one, unit)
         if not found:
-            known = operations(self.modules)
+            known = movable(self.modules)
             raise UsageError(f"no operation {name!r} to move{suggestion(name, known)}; there are: {', '.join(known)}")
 
     def unit(self, one: SourceModule, unit: Unit) -> None:
