@@ -157,7 +157,7 @@ class Backend:
         A typed error raised below gets the op's and the backend's name in front, unless it has them already.
         """
         if isinstance(error, EmberError):
-            if "() " not in str(error):
+            if re.search(r"\w\(\) ", str(error)) is None:
                 error.args = (f"{op}() on backend {self.name!r}: {error}",)
             return error
         if isinstance(error, MemoryError):

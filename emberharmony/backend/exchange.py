@@ -31,4 +31,6 @@ def check_view(shape: Sequence[int], width: int, wanted: int) -> None:
     Raises: ShapeError.
     """
     if width != wanted and (not shape or shape[-1] * width % wanted):
-        raise ShapeError(f"a tensor of shape {tuple(shape)} of {width} bytes each has no view of {wanted} bytes each")
+        raise ShapeError(
+            f"the last axis of shape {tuple(shape)}, {width} bytes each, has no view of {wanted} bytes each"
+        )

@@ -13,6 +13,10 @@ from emberharmony.core.promotion import check_fits
 _NUMBERS = (int, float, complex, np.generic)
 
 
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, _NUMBERS) for value in values)
+
+
 class HostMade:
     """Is the common part of the creation ops; each backend says in `_placed` how a host array becomes a tensor."""
 
@@ -51,8 +55,8 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        if isinstance(start, _NUMBERS) and isinstance(stop, _NUMBERS):
-            array, step = np.linspace(start, stop, num, endpoint, True)
+        if _are_numbers(start, stop):
+            array, step = np.linspace(start, stop, num, endpoint, True)  # type: ignore[call-overload]
             samples = self._placed(self._whole(array, dtype), dtype, device)
             return (samples, self._placed(np.asarray(step), None, device)) if retstep else samples
         first, last = self.convert(start), self.convert(stop)
@@ -77,7 +81,7 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        if all(isinstance(x, _NUMBERS) for x in (start, stop, base)):
+        if _are_numbers(start, stop, base):
             array = np.logspace(start, stop, num, endpoint, base)
             return self._placed(self._whole(array, dtype), dtype, device)
         samples = self.power(base, self.linspace(start, stop, num, endpoint, axis=axis, device=device))

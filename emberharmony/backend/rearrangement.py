@@ -8,6 +8,7 @@ from typing import NamedTuple
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 _ELLIPSIS = "..."
+_JOINED = ""  # marks an ellipsis in parentheses, which becomes one axis and not several
 _SIDE = re.compile(r"(\s|\([^()]*\)|[A-Za-z_]\w*|1\b|\.\.\.)*")
 _ITEM = re.compile(r"\([^()]*\)|[^\s()]+")
 _NAMES = re.compile(r"\s*((?:[A-Za-z_]\w*|1|\.\.\.)(\s+|$))*")
@@ -31,6 +32,8 @@ def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]
     if len(sides) != 2:
         raise ArgumentError(f"pattern {pattern!r} must have one '->'")
     source, target = (_groups(side, pattern) for side in sides)
+    if any(_JOINED in group for group in source):
+        raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
     bare = [_ELLIPSIS]
     count = len(shape) - len(source) + 1 if bare in source else 0
     hidden = [f".{i}" for i in range(count)]
@@ -58,9 +61,8 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
         inner = item.strip("()")
         if _NAMES.fullmatch(inner) is None:
             raise ArgumentError(f"pattern {pattern!r} is malformed at {item!r}")
-        # An ellipsis in parentheses is marked, for it becomes one axis and not several.
         names = [name for name in inner.split() if name != "1"]
-        groups.append([*names, ""] if item != inner and _ELLIPSIS in names else names)
+        groups.append([*names, _JOINED] if item != inner and _ELLIPSIS in names else names)
     if sum(group.count(_ELLIPSIS) for group in groups) > 1:
         raise ArgumentError(f"pattern {pattern!r} has more than one ellipsis on a side")
     return groups
@@ -73,7 +75,7 @@ def _unfolded(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
         if group == [_ELLIPSIS]:
             unfolded += [[name] for name in hidden]
         else:
-            unfolded.append([n for name in group if name for n in (hidden if name == _ELLIPSIS else [name])])
+            unfolded.append([n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])])
     return unfolded
 
 

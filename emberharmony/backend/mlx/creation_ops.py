@@ -61,7 +61,8 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.eye(*as_shape((N, N if M is None else M)), k, _float(dtype), stream=place(device))
+        rows, columns = as_shape((N, N if M is None else M))
+        return mx.eye(rows, columns, k, _float(dtype), stream=place(device))
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:

@@ -1,5 +1,6 @@
 """Changing the shape, on MLX."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,12 +26,12 @@ from emberharmony.core.errors import AxisError, ShapeError
 
 
 def _inferred(size: int, shape: Any) -> tuple[int, ...]:
-    """Returns a shape with its -1 replaced, which MLX refuses for empty tensors."""
+    """Returns a shape with its -1 replaced; MLX refuses one for empty tensors and takes other negative lengths."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if shape.count(-1) != 1:
+    if min(shape, default=0) >= 0:
         return shape
-    rest = int(np.prod([n for n in shape if n != -1]))
-    if rest == 0 or size % rest:
+    rest = math.prod(n for n in shape if n >= 0)
+    if sum(n < 0 for n in shape) > 1 or -1 not in shape or rest == 0 or size % rest:
         raise ShapeError(f"{size} elements do not fill shape {shape}")
     return tuple(size // rest if n == -1 else n for n in shape)
 
@@ -85,6 +86,8 @@ class MLXShapeOps:
         tensors = joinable(xs, promotion)
         if axis is None:
             return mx.concatenate([x.reshape(-1) for x in tensors])
+        if tensors[0].ndim == 0:
+            raise ShapeError("tensors without axes cannot be joined; stack them (ops.stack)")
         return mx.concatenate(tensors, axis)
 
     @staticmethod
@@ -129,7 +132,8 @@ class MLXShapeOps:
         if axis is None:
             return mx.roll(x, sum(shifts_of(shift, (0,))[0]))
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
-        return mx.roll(x, *shifts_of(shift, axes))
+        shifts, axes = shifts_of(shift, axes)
+        return mx.roll(x, shifts, axes)  # type: ignore[arg-type]  # its stub takes tuples of one
 
     @staticmethod
     def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:

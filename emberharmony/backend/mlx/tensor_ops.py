@@ -15,7 +15,6 @@ from emberharmony.core.tree import tree_leaves
 class MLXTensorOps:
     """Holds the ops of `ops/tensor.py`."""
 
-    cast = staticmethod(cast)
     copy = staticmethod(mx.array)
     shape = staticmethod(lambda x: x.shape)
     ndim = staticmethod(lambda x: x.ndim)
@@ -24,10 +23,14 @@ class MLXTensorOps:
     from_numpy: Any
 
     @staticmethod
+    def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
+        return x if x.dtype == dtype else cast(x, dtype)
+
+    @staticmethod
     def convert_to_tensor(x: mx.array, dtype: Any = None, device: Any = None, copy: bool | None = None) -> mx.array:
         if device is not None:
             place(device)
-        result = x if dtype is None or x.dtype == dtype else cast(x, dtype)
+        result = x if dtype is None else MLXTensorOps.cast(x, dtype)
         if result is not x:
             refuse_copy(copy)
         return mx.array(x) if copy and result is x else result

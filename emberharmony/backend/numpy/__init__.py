@@ -81,6 +81,11 @@ class NumpyBackend(
             "dimensions.*must match|same (shape|size|number of dimensions)|zero-size|empty",
             errors.ShapeError,
         ),
+        (
+            ValueError,
+            "(negative|unknown) dimension|more dimensions than|zero-dimensional|(not|cannot be) broadcast|squeeze",
+            errors.ShapeError,
+        ),
         (ValueError, "repeated|duplicate value in .axis|cannot be the same|axes don't match", errors.AxisError),
         (
             TypeError,

@@ -96,6 +96,8 @@ class NumpyShapeOps:
     def pad(x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> np.ndarray:
         check_pad(mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
+        if not pairs:
+            return x
         if mode == "constant":
             return np.pad(
                 x, pairs, constant_values=promotion.filling(0 if constant_values is None else constant_values, x.dtype)

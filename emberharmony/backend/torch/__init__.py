@@ -103,6 +103,9 @@ class TorchBackend(
         self.dtypes[array.dtype.name]
         if not array.flags.writeable or any(stride < 0 for stride in array.strides):
             array = array.copy()
+        if array.dtype.char in "qQ":
+            # NumPy has two names for 64 bits, PyTorch knows one.
+            array = array.view(array.dtype.name)
         if array.dtype.name == "bfloat16":
             tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
         else:

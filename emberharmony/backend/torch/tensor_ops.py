@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from emberharmony.backend.exchange import check_view, exporter, refuse_copy
 from emberharmony.backend.host import bfloat16_of_numpy
@@ -30,7 +31,8 @@ class TorchTensorOps:
         if copy is None or (copy is False and result is x):
             return result
         refuse_copy(copy)
-        return result.clone() if result is x else result
+        # The real part of a complex tensor is a view of it.
+        return result.clone() if result is x or x.is_complex() else result
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -46,7 +48,7 @@ class TorchTensorOps:
             # PyTorch ends the process over them.
             refuse_copy(copy)
             x = x.copy()
-        tensor = torch.from_dlpack(exporter(x))
+        tensor = from_dlpack(exporter(x))
         return TorchTensorOps.convert_to_tensor(tensor, None, device, copy)
 
     @staticmethod

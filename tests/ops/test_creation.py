@@ -1,0 +1,148 @@
+"""Making tensors: default dtypes, ranges that do not fit, ends of ranges, bad lengths."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+DTYPES = ["bool", "int8", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float64", "complex64"]
+
+
+def test_default_dtypes(backend: str) -> None:
+    assert ops.dtype(ops.zeros(2)) == "float32"
+    assert ops.dtype(ops.arange(3)) == ops.dtype(ops.full(2, 3)) == "int64"
+    assert ops.dtype(ops.arange(3.0)) == ops.dtype(ops.full(2, 3.0)) == ops.dtype(ops.linspace(0, 1, 2)) == "float32"
+    assert ops.dtype(ops.full(2, True)) == "bool"
+    assert ops.dtype(ops.full(2, 1j)) == "complex64"
+    assert ops.dtype(ops.full(2, np.float64(1))) == "float64"
+    assert ops.dtype(ops.hanning(4)) == "float32"
+
+
+def test_the_default_float_is_followed(backend: str) -> None:
+    ops.set_default_float("float64")
+    try:
+        for made in (ops.zeros(2), ops.eye(2), ops.linspace(0, 1, 3), ops.full(2, 0.5), ops.kaiser(3, 1.0)):
+            assert ops.dtype(made) == "float64"
+        assert float(ops.to_numpy(ops.linspace(0, 1, 11))[1]) == 0.1
+    finally:
+        ops.set_default_float("float32")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_is_made(backend: str, dtype: str) -> None:
+    like = ops.zeros((2, 2), dtype)
+    made = [
+        *(ops.ones(2, dtype), ops.full(2, 1, dtype), ops.empty(2, dtype), ops.eye(2, 3, 1, dtype)),
+        *(
+            ops.tri(2, dtype=dtype),
+            ops.identity(2, dtype),
+            ops.arange(2, dtype=dtype),
+            ops.linspace(0, 1, 2, dtype=dtype),
+        ),
+        *(ops.full_like(like, 1), ops.ones_like(like), ops.zeros_like(ops.zeros(2), dtype)),
+    ]
+    for tensor in made:
+        assert ops.dtype(tensor) == dtype
+
+
+def test_full_of_the_greatest_integers(backend: str) -> None:
+    assert ops.full((1,), 2**64 - 1, "uint64").tolist() == [2**64 - 1]
+    assert ops.full((1,), -(2**63), "int64").tolist() == [-(2**63)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.full(2, 300, "uint8"),
+        lambda: ops.full_like(ops.zeros(2, "uint8"), -1),
+        lambda: ops.arange(300, dtype="uint8"),
+        lambda: ops.arange(-3, dtype="uint8", step=-1),
+        lambda: ops.full(2, float("inf"), "int32"),
+    ],
+)
+def test_numbers_that_do_not_fit(backend: str, call: Callable[[], object]) -> None:
+    with pytest.raises(errors.RangeError, match=f"on backend '{backend}'"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: ops.zeros((2, -1)), errors.ShapeError),
+        (lambda: ops.eye(-1), errors.ShapeError),
+        (lambda: ops.ones(2.5), errors.ArgumentTypeError),
+        (lambda: ops.zeros("ab"), errors.ArgumentTypeError),
+        (lambda: ops.linspace(0, 1, -1), errors.ArgumentError),
+        (lambda: ops.geomspace(0, 1, 3), errors.ArgumentError),
+        (lambda: ops.hanning(2.5), errors.ArgumentTypeError),
+        (lambda: ops.arange(0, 3, 0), errors.ArgumentError),
+        (lambda: ops.zeros(2, "float33"), errors.DTypeError),
+        (lambda: ops.zeros(2, device="moon"), errors.DeviceError),
+        (lambda: ops.kaiser(3, 1.0, device="moon"), errors.DeviceError),
+        (lambda: ops.tril([1, 2]), errors.ShapeError),
+        (lambda: ops.diag(ops.zeros((1, 1, 1))), errors.ShapeError),
+        (lambda: ops.vander([[1, 2]]), errors.ShapeError),
+        (lambda: ops.full((2, 2), [1, 2, 3]), errors.ShapeError),
+        (lambda: ops.meshgrid([1], [2], indexing="ji"), errors.ArgumentError),
+    ],
+)
+def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"\w+\(\) on backend '{backend}'"):
+        call()
+
+
+@given(
+    start=st.integers(-50, 50),
+    stop=st.integers(-50, 50),
+    step=st.integers(-7, 7).filter(bool),
+    dtype=st.sampled_from(["int32", "int64", "float32", "float64"]),
+)
+def test_arange_is_a_range(start: int, stop: int, step: int, dtype: str) -> None:
+    for name in ("numpy", "torch", "mlx"):
+        with ops.use_backend(name):
+            assert ops.arange(start, stop, step, dtype).tolist() == list(range(start, stop, step))
+
+
+def test_linspace_ends_where_it_was_told(backend: str) -> None:
+    low, high = np.float32([0.1, -3.0]), np.float32([0.7, 1e-3])
+    samples = ops.to_numpy(ops.linspace(ops.convert_to_tensor(low), ops.convert_to_tensor(high), 7))
+    assert samples.dtype == np.float32
+    assert (samples[0] == low).all()
+    assert (samples[-1] == high).all()
+    double = ops.to_numpy(ops.linspace(np.float64([0.0]), np.float64([1.0]), 11))
+    assert double[:, 0].tolist() == pytest.approx(np.linspace(0, 1, 11).tolist(), rel=1e-15)
+
+
+def test_linspace_tells_its_step(backend: str) -> None:
+    samples, step = ops.linspace(0, 3, 4, retstep=True)
+    assert samples.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert float(step) == 1.0
+    _, steps = ops.linspace(ops.zeros(2), 3.0, 3, endpoint=False, retstep=True)
+    assert steps.tolist() == [1.0, 1.0]
+
+
+def test_integer_ranges_round_down(backend: str) -> None:
+    assert ops.linspace(-1, 1, 4, dtype="int32").tolist() == [-1, -1, 0, 1]
+
+
+def test_meshgrid_keeps_each_dtype(backend: str) -> None:
+    first, second = ops.meshgrid(np.float32([1, 2]), np.int32([3, 4, 5]))
+    assert (ops.dtype(first), ops.dtype(second)) == ("float32", "int32")
+    assert ops.shape(first) == ops.shape(second) == (3, 2)
+
+
+def test_vander_of_integers_is_exact(backend: str) -> None:
+    powers = ops.vander(np.int32([-3, 0, 7]), 20, increasing=True)
+    assert ops.dtype(powers) == "int64"
+    assert powers.tolist() == [[n**k for k in range(20)] for n in (-3, 0, 7)]
+
+
+def test_likes_do_not_alias(backend: str) -> None:
+    x = ops.convert_to_tensor(np.ones((2, 3), np.float32))
+    for made in (ops.zeros_like(x), ops.full_like(x, 2.0), ops.ones_like(x)):
+        assert not np.shares_memory(ops.to_numpy(made), ops.to_numpy(x))

@@ -1,0 +1,90 @@
+"""Patterns of `rearrange`: what they mean and which are refused."""
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+X = np.arange(24).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "wanted"),
+    [
+        ("a b c -> a b c", {}, X),
+        ("a b c->c b a", {}, X.T),
+        ("a b c -> (a b c)", {}, X.ravel()),
+        ("a b (c d) -> d a b c", {"c": 2}, X.reshape(2, 3, 2, 2).transpose(3, 0, 1, 2)),
+        ("... -> (...)", {}, X.ravel()),
+        ("a ... b -> b ... a", {}, X.T),
+        ("... a b -> ... b a", {}, X.swapaxes(1, 2)),
+        ("a b ... c -> c a b ...", {}, X.transpose(2, 0, 1)),
+        ("a b c -> a 1 (b c) ()", {}, X.reshape(2, 1, 12, 1)),
+        ("(a one) b c -> one a c b", {"one": 1}, X.reshape(1, 2, 3, 4).swapaxes(2, 3)),
+        ("(a b) c d -> a b c d", {"a": 2, "b": 1}, X.reshape(2, 1, 3, 4)),
+    ],
+)
+def test_patterns(backend: str, pattern: str, lengths: dict[str, int], wanted: np.ndarray) -> None:
+    got = ops.to_numpy(ops.rearrange(X, pattern, lengths))
+    assert got.shape == wanted.shape
+    assert got.tolist() == wanted.tolist()
+
+
+def test_axes_of_length_one_appear_and_vanish(backend: str) -> None:
+    assert ops.rearrange([[[1, 2]]], "1 () a -> a").tolist() == [1, 2]
+    assert ops.rearrange(ops.full((), 3), " -> 1").tolist() == [3]
+    assert ops.rearrange([3], "1 -> ").tolist() == 3
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths", "error"),
+    [
+        ("a b c", {}, errors.ArgumentError),
+        ("a b c -> a -> b", {}, errors.ArgumentError),
+        ("a b c -> a b", {}, errors.ArgumentError),
+        ("a b c -> a b c d", {}, errors.ArgumentError),
+        ("a a b -> a b", {}, errors.ArgumentError),
+        ("a b c -> a b b c", {}, errors.ArgumentError),
+        ("a b (c -> a b c", {}, errors.ArgumentError),
+        ("a b ((c)) -> a b c", {}, errors.ArgumentError),
+        ("a b c? -> a b c", {}, errors.ArgumentError),
+        ("... ... -> ...", {}, errors.ArgumentError),
+        ("a (... b) -> a b", {}, errors.ArgumentError),
+        ("a b (c d) -> a b c d", {}, errors.ArgumentError),
+        ("a b c -> a b c", {"d": 2}, errors.ArgumentError),
+        ("a b -> b a", {}, errors.ShapeError),
+        ("a b c d ... -> ... a b c d", {}, errors.ShapeError),
+        ("a b (c d) -> a b c d", {"c": 3}, errors.ShapeError),
+        ("a b c -> b a c", {"a": 5}, errors.ShapeError),
+        ("1 b c -> b c", {}, errors.ShapeError),
+    ],
+)
+def test_refused_patterns(backend: str, pattern: str, lengths: dict[str, int], error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"rearrange\(\) on backend '{backend}'"):
+        ops.rearrange(X, pattern, lengths)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_depth_and_space_undo_each_other(backend: str, data_format: str) -> None:
+    x = np.arange(2 * 6 * 6 * 6).reshape(2, 6, 6, 6)
+    deep = ops.space_to_depth(x, 3, data_format)
+    assert ops.shape(deep) == ((2, 2, 2, 54) if data_format == "channels_last" else (2, 54, 2, 2))
+    assert ops.to_numpy(ops.depth_to_space(deep, 3, data_format)).tolist() == x.tolist()
+
+
+def test_images_that_do_not_divide(backend: str) -> None:
+    with pytest.raises(errors.ShapeError):
+        ops.space_to_depth(ops.zeros((1, 5, 4, 1)), 2)
+    with pytest.raises(errors.ShapeError):
+        ops.depth_to_space(ops.zeros((1, 2, 2, 6)), 2)
+    with pytest.raises(errors.ArgumentError, match="data_format"):
+        ops.space_to_depth(ops.zeros((1, 4, 4, 1)), 2, "last")
+
+
+def test_four_quarter_turns_are_none(backend: str) -> None:
+    turned = X
+    for _ in range(4):
+        turned = ops.rot90(turned, axes=(2, 0))
+    assert ops.to_numpy(turned).tolist() == X.tolist()
+    assert ops.to_numpy(ops.rot90(X, -1)).tolist() == np.rot90(X, -1).tolist()

@@ -1,0 +1,213 @@
+"""Changing the shape: the laws of NumPy, empty tensors, typed errors for axes and shapes, dtypes of joined tensors."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import errors
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+V = np.arange(4, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.transpose(X, (0, 0, 1)),
+        lambda: ops.transpose(X, (0, 1)),
+        lambda: ops.transpose(X, (0, 1, 3)),
+        lambda: ops.swapaxes(X, 0, 3),
+        lambda: ops.moveaxis(X, 0, 3),
+        lambda: ops.moveaxis(X, (0, 0), (1, 2)),
+        lambda: ops.moveaxis(X, (0, 1), (2, 2)),
+        lambda: ops.expand_dims(X, 4),
+        lambda: ops.expand_dims(X, (0, 0)),
+        lambda: ops.expand_dims(X, -5),
+        lambda: ops.squeeze(X, 3),
+        lambda: ops.squeeze(X[:1], (0, 0)),
+        lambda: ops.concatenate([X, X], 3),
+        lambda: ops.stack([X, X], 4),
+        lambda: ops.stack([X, X], -5),
+        lambda: ops.split(X, 2, 3),
+        lambda: ops.array_split(X, 2, -4),
+        lambda: ops.hsplit(np.float32(1), 1),
+        lambda: ops.dsplit(X[0], 2),
+        lambda: ops.unstack(X, axis=3),
+        lambda: ops.repeat(X, 2, 3),
+        lambda: ops.flip(X, 3),
+        lambda: ops.flip(X, (0, 0)),
+        lambda: ops.fliplr(V),
+        lambda: ops.flipud(np.float32(1)),
+        lambda: ops.roll(X, 1, 3),
+        lambda: ops.rot90(X, axes=(0, 3)),
+        lambda: ops.rot90(X, axes=(1, 1)),
+        lambda: ops.rot90(X, axes=(0, 1, 2)),
+        lambda: ops.rot90(X, 4, axes=(0, 0)),
+    ],
+)
+def test_bad_axes(backend: str, call: Callable[[], object]) -> None:
+    with pytest.raises(errors.AxisError, match=rf"\w+\(\) on backend '{backend}'"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.reshape(X, (5, 5)),
+        lambda: ops.reshape(X, (5, -1)),
+        lambda: ops.reshape(X, (-1, -1)),
+        lambda: ops.reshape(X, (-2, -12)),
+        lambda: ops.reshape(X[:0], (0, -1)),
+        lambda: ops.squeeze(X, 0),
+        lambda: ops.squeeze(X[:1], (0, 1)),
+        lambda: ops.broadcast_to(X, (2, 3, 5)),
+        lambda: ops.broadcast_to(X, (4,)),
+        lambda: ops.broadcast_to(V, (-1, 4)),
+        lambda: ops.broadcast_arrays(X, V[:3]),
+        lambda: ops.broadcast_shapes((2, 3), (4,)),
+        lambda: ops.concatenate([X, X[:, :2]]),
+        lambda: ops.concatenate([X, V]),
+        lambda: ops.concatenate([X, V[:0]]),
+        lambda: ops.concatenate([np.float32(1), np.float32(2)]),
+        lambda: ops.concatenate([]),
+        lambda: ops.stack([]),
+        lambda: ops.hstack([]),
+        lambda: ops.dstack([]),
+        lambda: ops.stack([X, X[0]]),
+        lambda: ops.split(V, 3),
+        lambda: ops.split(V, 0),
+        lambda: ops.array_split(V, 0),
+        lambda: ops.vsplit(V, 2),
+        lambda: ops.unstack(V, 3),
+        lambda: ops.tile(V, (-1,)),
+        lambda: ops.repeat(V, [1, 2]),
+        lambda: ops.roll(X, (1, 2, 3), (0, 1)),
+        lambda: ops.pad(X, ((1, 1), (1, 1))),
+        lambda: ops.pad(X, -1),
+        lambda: ops.pad(X[:, :0], 1, "edge"),
+        lambda: ops.matrix_transpose(V),
+    ],
+)
+def test_shapes_that_do_not_fit(backend: str, call: Callable[[], object]) -> None:
+    with pytest.raises(errors.ShapeError, match=rf"\w+\(\) on backend '{backend}'"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: ops.repeat(V, -1), errors.ArgumentError),
+        (lambda: ops.repeat(V, [1, -1, 1, 1]), errors.ArgumentError),
+        (lambda: ops.repeat(V, 1.5), errors.ArgumentTypeError),
+        (lambda: ops.pad(V, 1, "edge", 3), errors.ArgumentError),
+        (lambda: ops.pad(V, 1, constant_values=2**70), errors.RangeError),
+        (lambda: ops.broadcast_to(V, 2.5), errors.ArgumentTypeError),
+    ],
+)
+def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"\w+\(\) on backend '{backend}'"):
+        call()
+
+
+def test_empty_tensors(backend: str) -> None:
+    empty = ops.zeros((0, 3))
+    assert ops.shape(ops.reshape(empty, (3, -1))) == (3, 0)
+    assert ops.shape(ops.reshape(empty, -1)) == (0,)
+    assert ops.shape(ops.flip(empty)) == ops.shape(ops.roll(empty, 1)) == (0, 3)
+    assert ops.shape(ops.tile(empty, (2, 1))) == (0, 3)
+    assert ops.shape(ops.repeat(empty, 2, 0)) == (0, 3)
+    assert ops.shape(ops.pad(empty, 1)) == (2, 5)
+    assert ops.unstack(empty) == []
+    assert [ops.shape(part) for part in ops.split(empty, 3, 1)] == [(0, 1)] * 3
+    assert ops.broadcast_arrays() == []
+    assert ops.broadcast_shapes() == ()
+
+
+def test_tensors_without_axes(backend: str) -> None:
+    point = ops.full((), 5)
+    assert ops.reshape(point, (1, 1)).tolist() == [[5]]
+    assert ops.shape(ops.squeeze(ops.zeros((1, 1)))) == ()
+    assert ops.flip(point).tolist() == 5
+    assert ops.stack([point, 6]).tolist() == ops.hstack([point, [6]]).tolist() == [5, 6]
+    assert ops.tile(point, 2).tolist() == ops.repeat(point, 2).tolist() == [5, 5]
+    assert ops.pad(point, 3).tolist() == 5
+
+
+def test_joined_tensors_are_promoted(backend: str) -> None:
+    assert ops.dtype(ops.concatenate([V, X[0, 0]])) == "float32"
+    assert ops.dtype(ops.stack([V.astype("int8"), V.astype("uint8")])) == "int16"
+    assert ops.dtype(ops.append(V.astype("uint32"), V.astype("int32"))) == "int64"
+    assert ops.dtype(ops.concatenate([X.astype("float16"), V.reshape(1, 1, 4) + X.astype("int64")])) == "float16"
+
+
+def test_one_axis_may_be_given_as_a_list(backend: str) -> None:
+    x = ops.zeros((1, 2, 1))
+    assert ops.shape(ops.squeeze(x, [0, 2])) == (2,)
+    assert ops.shape(ops.expand_dims(x, [0])) == (1, 1, 2, 1)
+    assert ops.shape(ops.transpose(x, [1, 0, 2])) == (2, 1, 1)
+    assert ops.shape(ops.reshape(x, [2])) == ops.shape(ops.reshape(x, 2)) == (2,)
+    assert ops.shape(ops.flip(x, np.int64(1))) == (1, 2, 1)
+
+
+def test_reshape_copies_as_told(backend: str) -> None:
+    x = ops.convert_to_tensor(X)
+    assert ops.shape(ops.reshape(x, (4, 6), copy=False)) == ops.shape(ops.reshape(x, (4, 6), copy=True)) == (4, 6)
+    if backend != "mlx":  # whose tensors are immutable
+        assert not np.shares_memory(ops.to_numpy(ops.reshape(x, 24, copy=True)), ops.to_numpy(x))
+        with pytest.raises(errors.ArgumentError, match="cop"):
+            ops.reshape(ops.transpose(x), 24, copy=False)
+
+
+def test_pad_of_complex_values(backend: str) -> None:
+    assert ops.pad(np.complex64([1j]), 1, constant_values=2 + 3j).tolist() == [2 + 3j, 1j, 2 + 3j]
+
+
+def test_repeat_by_a_tensor(backend: str) -> None:
+    assert ops.repeat(V, ops.convert_to_tensor(V)).tolist() == [1, 2, 2, 3, 3, 3]
+
+
+SHAPES = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(data=st.data())
+def test_laws_of_axes(name: str, data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    x = np.arange(int(np.prod(shape))).reshape(shape)
+    order = data.draw(st.permutations(range(len(shape))))
+    axis, other = data.draw(st.integers(-len(shape), len(shape) - 1)), data.draw(st.integers(0, len(shape) - 1))
+    shift, cuts = data.draw(st.integers(-9, 9)), data.draw(st.lists(st.integers(-5, 5), max_size=3))
+    with ops.use_backend(name):
+        pairs = [
+            (ops.transpose(x, order), x.transpose(order)),
+            (ops.moveaxis(x, axis, other), np.moveaxis(x, axis, other)),
+            (ops.swapaxes(x, axis, other), x.swapaxes(axis, other)),
+            (ops.expand_dims(x, axis), np.expand_dims(x, axis)),
+            (ops.flip(x, axis), np.flip(x, axis)),
+            (ops.roll(x, shift, axis), np.roll(x, shift, axis)),
+            (ops.repeat(x, abs(shift), axis), np.repeat(x, abs(shift), axis)),
+            (ops.concatenate([x, x], axis), np.concatenate([x, x], axis)),
+            *zip(ops.split(x, cuts, axis), np.split(x, cuts, axis), strict=True),
+            *zip(ops.array_split(x, 3, axis), np.array_split(x, 3, axis), strict=True),
+        ]
+        for got, wanted in pairs:
+            assert ops.to_numpy(got).shape == wanted.shape
+            assert ops.to_numpy(got).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(
+    n=st.integers(1, 4),
+    widths=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    mode=st.sampled_from(["constant", "reflect", "symmetric", "edge", "wrap"]),
+)
+def test_pad_repeats_as_numpy_does(name: str, n: int, widths: tuple[int, int], mode: str) -> None:
+    x = np.arange(1, n + 1)
+    with ops.use_backend(name):
+        assert ops.pad(x, widths, mode).tolist() == np.pad(x, widths, mode).tolist()  # type: ignore[call-overload]

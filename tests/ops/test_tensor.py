@@ -1,0 +1,103 @@
+"""Conversion in and out: copies, refusals, exchange with other libraries, evaluation."""
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.discovery import is_installed
+from emberharmony.core import errors
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_tensors_of_the_dtype_are_returned_as_they_are(backend: str) -> None:
+    x = ops.convert_to_tensor(X)
+    assert ops.convert_to_tensor(x) is x
+    assert ops.convert_to_tensor(x, "float32") is x
+    assert ops.cast(x, "float32") is x
+    assert ops.asarray(x, copy=False) is x
+    assert ops.asarray(x, device="cpu", dtype=ops.float32) is not None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_copies_share_no_memory(backend: str, dtype: str) -> None:
+    source = X.astype(dtype)
+    x = ops.convert_to_tensor(source)
+    copies = [ops.array(x), ops.copy(x), ops.asarray(x, copy=True), ops.astype(x, dtype), ops.astype(x, "float32")]
+    for copied in copies:
+        assert copied is not x
+        assert not np.shares_memory(ops.to_numpy(copied), ops.to_numpy(x))
+
+
+def test_a_refused_copy_is_an_error(backend: str) -> None:
+    x = ops.convert_to_tensor(X)
+    with pytest.raises(errors.ArgumentError, match="copy=False"):
+        ops.asarray(x, dtype="float64", copy=False)
+
+
+def test_astype_without_copy_returns_the_tensor(backend: str) -> None:
+    x = ops.convert_to_tensor(X)
+    assert ops.astype(x, "float32", copy=False) is x
+
+
+def test_float64_and_bfloat16_arrive_whole(backend: str) -> None:
+    assert float(ops.to_numpy(ops.convert_to_tensor(np.float64(1 / 3)))) == 1 / 3
+    halves = ops.cast(ops.convert_to_tensor(X), "bfloat16")
+    assert ops.to_numpy(halves).dtype.name == "bfloat16"
+    assert ops.dtype(ops.convert_to_tensor(ops.to_numpy(halves))) == "bfloat16"
+
+
+def test_strides_of_host_arrays_do_not_matter(backend: str) -> None:
+    for array in (X.T, X[::-1, ::-2], np.broadcast_to(X[0], (2, 3)), X.astype(">f4")):
+        assert ops.to_numpy(ops.convert_to_tensor(array)).tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("source", ["numpy", "torch", "mlx"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8", "bool", "complex64"])
+def test_from_dlpack_keeps_values_and_dtype(backend: str, source: str, dtype: str) -> None:
+    if not is_installed(source):
+        pytest.skip(f"{source} is not installed")
+    with ops.use_backend(source):
+        foreign = ops.cast(ops.convert_to_tensor(X), dtype)
+    if dtype == "bfloat16" and "numpy" in (source, backend):
+        with pytest.raises(errors.EmberError, match=r"from_dlpack\(\) on backend"):
+            ops.from_dlpack(foreign)
+        return
+    taken = ops.from_dlpack(foreign)
+    assert ops.is_tensor(taken)
+    assert ops.dtype(taken) == dtype
+    assert ops.to_numpy(ops.cast(taken, "float32")).tolist() == X.astype(bool if dtype == "bool" else "f4").tolist()
+
+
+def test_from_dlpack_of_reversed_arrays(backend: str) -> None:
+    assert ops.to_numpy(ops.from_dlpack(X[::-1, ::-1])).tolist() == X[::-1, ::-1].tolist()
+
+
+def test_from_dlpack_refuses_what_does_not_speak_it(backend: str) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="does not speak DLPack"):
+        ops.from_dlpack([1.0])
+
+
+@pytest.mark.parametrize(("shape", "dtype", "wanted"), [((3,), "int16", "int32"), ((), "float32", "int16")])
+def test_view_that_does_not_divide(backend: str, shape: tuple[int, ...], dtype: str, wanted: str) -> None:
+    with pytest.raises(errors.ShapeError, match=r"view\(\) on backend"):
+        ops.view(ops.zeros(shape, dtype), wanted)
+
+
+def test_view_there_and_back(backend: str) -> None:
+    x = ops.convert_to_tensor(X)
+    assert ops.to_numpy(ops.view(ops.view(x, "uint8"), "float32")).tolist() == X.tolist()
+    assert ops.shape(ops.view(ops.transpose(x), "uint8")) == (3, 8)
+
+
+def test_eval_returns_none_for_any_tree(backend: str) -> None:
+    x = ops.zeros(3)
+    assert ops.eval() is None
+    assert ops.eval(x, {"a": [x, 1, None]}, "text") is None
+
+
+def test_is_tensor_knows_only_its_own(backend: str) -> None:
+    assert ops.is_tensor(ops.zeros(()))
+    assert not ops.is_tensor(1.0)
+    assert not ops.is_tensor([1.0])
+    assert ops.is_tensor(X) == (backend == "numpy")
