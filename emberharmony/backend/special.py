@@ -66,6 +66,15 @@ def _ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -
     return (above + upper[-1]) / (below + lower[-1])
 
 
+def _at_most(xp: Any, y: Any, bound: float) -> Any:
+    """Returns the minimum, but with the gradient of `y` at the bound, where pieces meet."""
+    return xp.where(y <= bound, y, bound)
+
+
+def _at_least(xp: Any, y: Any, bound: float) -> Any:
+    return xp.where(y >= bound, y, bound)
+
+
 def _gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `exp(-y * y)` without losing digits to the rounding of the square."""
     head = xp.floor(y * 16.0) / 16.0
@@ -78,9 +87,9 @@ def _central(x: Any) -> Any:
 
 def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
-    y = xp.minimum(y, 30.0)
-    middle = _ratio(xp.minimum(y, _LARGE), _C_TOP, _C, _D)
-    far = xp.maximum(y, _LARGE)
+    y = _at_most(xp, y, 30.0)
+    middle = _ratio(_at_most(xp, y, _LARGE), _C_TOP, _C, _D)
+    far = _at_least(xp, y, _LARGE)
     inverse = 1.0 / (far * far)
     outer = (1.0 / math.sqrt(math.pi) - inverse * _ratio(inverse, _P_TOP, _P, _Q)) / far
     return xp.where(y <= _LARGE, middle, outer) * _gauss(xp, y, exp)
@@ -89,7 +98,7 @@ def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the error function of a float64 tensor."""
     y = xp.abs(x)
-    outside = 1.0 - _tail(xp, xp.maximum(y, _SMALL), exp or xp.exp)
+    outside = 1.0 - _tail(xp, _at_least(xp, y, _SMALL), exp or xp.exp)
     inner = _central(xp.where(y <= _SMALL, x, 0.0))
     return xp.where(xp.isnan(x), x, xp.where(y <= _SMALL, inner, xp.where(x < 0, -outside, outside)))
 
@@ -97,7 +106,7 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the complementary error function of a float64 tensor."""
     y = xp.abs(x)
-    tail = _tail(xp, xp.maximum(y, _SMALL), exp or xp.exp)
+    tail = _tail(xp, _at_least(xp, y, _SMALL), exp or xp.exp)
     inner = 1.0 - _central(xp.where(y <= _SMALL, x, 0.0))
     return xp.where(xp.isnan(x), x, xp.where(y <= _SMALL, inner, xp.where(x < 0, 2.0 - tail, tail)))
 
@@ -131,7 +140,7 @@ def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 def i0(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the modified Bessel function of order 0 of a float64 tensor."""
     y = xp.abs(x)
-    near = _chebyshev(xp.minimum(y, 8.0) / 2.0 - 2.0, _I0_NEAR)
-    far = xp.maximum(y, 8.0)
+    near = _chebyshev(_at_most(xp, y, 8.0) / 2.0 - 2.0, _I0_NEAR)
+    far = _at_least(xp, y, 8.0)
     outer = _chebyshev(32.0 / far - 2.0, _I0_FAR) / xp.sqrt(far)
     return xp.where(y < math.inf, (exp or xp.exp)(y) * xp.where(y <= 8.0, near, outer), y)

@@ -1,6 +1,7 @@
 """Comparisons and logic, element by element; the results are booleans.
 
-Shape: operands are broadcast. Dtype: operands are promoted before they are compared; Python numbers are weak.
+Shape: operands are broadcast. Dtype: operands are promoted before they are compared; Python numbers are weak, and an
+integer out of range raises `RangeError`. Complex operands have no order: `less` and its kin raise `DTypeError`.
 """
 
 from __future__ import annotations
@@ -154,13 +155,23 @@ def isfinite(x: TensorLike) -> Tensor:
 
 @op
 def isposinf(x: TensorLike) -> Tensor:
-    """Returns where elements are positive infinity."""
+    """Returns where elements are positive infinity.
+
+    Example:
+        >>> ops.isposinf([1.0, float('inf')]).tolist()
+        [False, True]
+    """
     return equal(x, float("inf"))
 
 
 @op
 def isneginf(x: TensorLike) -> Tensor:
-    """Returns where elements are negative infinity."""
+    """Returns where elements are negative infinity.
+
+    Example:
+        >>> ops.isneginf([1.0, float('-inf')]).tolist()
+        [False, True]
+    """
     return equal(x, float("-inf"))
 
 

@@ -31,7 +31,12 @@ def exp(x: TensorLike) -> Tensor:
 
 @op
 def expm1(x: TensorLike) -> Tensor:
-    """Returns `exp(x) - 1`, exact near zero."""
+    """Returns `exp(x) - 1`, exact near zero.
+
+    Example:
+        >>> ops.expm1([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -59,7 +64,12 @@ def log(x: TensorLike) -> Tensor:
 
 @op
 def log1p(x: TensorLike) -> Tensor:
-    """Returns `log(1 + x)`, exact near zero."""
+    """Returns `log(1 + x)`, exact near zero.
+
+    Example:
+        >>> ops.log1p([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -135,13 +145,23 @@ def cos(x: TensorLike) -> Tensor:
 
 @op
 def tan(x: TensorLike) -> Tensor:
-    """Returns the tangent."""
+    """Returns the tangent.
+
+    Example:
+        >>> ops.tan([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
 @op
 def arcsin(x: TensorLike) -> Tensor:
-    """Returns the inverse sine, from -pi/2 to pi/2."""
+    """Returns the inverse sine, from -pi/2 to pi/2.
+
+    Example:
+        >>> ops.arcsin([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -150,7 +170,12 @@ asin = alias("asin", arcsin)
 
 @op
 def arccos(x: TensorLike) -> Tensor:
-    """Returns the inverse cosine, from 0 to pi."""
+    """Returns the inverse cosine, from 0 to pi.
+
+    Example:
+        >>> ops.arccos([1.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -159,7 +184,12 @@ acos = alias("acos", arccos)
 
 @op
 def arctan(x: TensorLike) -> Tensor:
-    """Returns the inverse tangent, from -pi/2 to pi/2."""
+    """Returns the inverse tangent, from -pi/2 to pi/2.
+
+    Example:
+        >>> ops.arctan([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -182,25 +212,45 @@ atan2 = alias("atan2", arctan2)
 
 @op
 def sinh(x: TensorLike) -> Tensor:
-    """Returns the hyperbolic sine."""
+    """Returns the hyperbolic sine.
+
+    Example:
+        >>> ops.sinh([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
 @op
 def cosh(x: TensorLike) -> Tensor:
-    """Returns the hyperbolic cosine."""
+    """Returns the hyperbolic cosine.
+
+    Example:
+        >>> ops.cosh([0.0]).tolist()
+        [1.0]
+    """
     ...
 
 
 @op
 def tanh(x: TensorLike) -> Tensor:
-    """Returns the hyperbolic tangent."""
+    """Returns the hyperbolic tangent.
+
+    Example:
+        >>> ops.tanh([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
 @op
 def arcsinh(x: TensorLike) -> Tensor:
-    """Returns the inverse hyperbolic sine."""
+    """Returns the inverse hyperbolic sine.
+
+    Example:
+        >>> ops.arcsinh([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -209,7 +259,12 @@ asinh = alias("asinh", arcsinh)
 
 @op
 def arccosh(x: TensorLike) -> Tensor:
-    """Returns the inverse hyperbolic cosine; NaN below 1."""
+    """Returns the inverse hyperbolic cosine; NaN below 1.
+
+    Example:
+        >>> ops.arccosh([1.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -218,7 +273,12 @@ acosh = alias("acosh", arccosh)
 
 @op
 def arctanh(x: TensorLike) -> Tensor:
-    """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1."""
+    """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1.
+
+    Example:
+        >>> ops.arctanh([0.0]).tolist()
+        [0.0]
+    """
     ...
 
 
@@ -251,7 +311,11 @@ def rad2deg(x: TensorLike) -> Tensor:
 def cbrt(x: TensorLike) -> Tensor:
     """Returns the real cube root, of negative numbers too.
 
-    Dtype: integers take the default float.
+    Raises: DTypeError for complex tensors.
+
+    Example:
+        >>> ops.cbrt([0.0]).tolist()
+        [0.0]
     """
     root = copysign(power(fabs(x), 1.0 / 3.0), x)
     # One step of Newton: a third is not exact in binary.

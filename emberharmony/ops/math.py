@@ -146,7 +146,12 @@ def negative(x: TensorLike) -> Tensor:
 
 @op
 def positive(x: TensorLike) -> Tensor:
-    """Returns `x`."""
+    """Returns `x`.
+
+    Example:
+        >>> ops.positive([1, -2]).tolist()
+        [1, -2]
+    """
     ...
 
 

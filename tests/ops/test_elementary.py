@@ -1,6 +1,8 @@
 """Elementary functions where the libraries lose digits, and at their special points."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,3 +108,38 @@ def test_functions_of_real_numbers_refuse_complex_ones(op: str, backend: str) ->
 def test_functions_of_two_real_numbers_refuse_complex_ones(op: str, backend: str) -> None:
     with pytest.raises(DTypeError):
         getattr(ops, op)([1j], [2.0])
+
+
+DERIVATIVES: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "sin": np.cos,
+    "cos": lambda x: -np.sin(x),
+    "tan": lambda x: 1 + np.tan(x) ** 2,
+    "log2": lambda x: 1 / (x * math.log(2)),
+    "log10": lambda x: 1 / (x * math.log(10)),
+    "erf": lambda x: 2 / math.sqrt(PI) * np.exp(-x * x),
+    "erfc": lambda x: -2 / math.sqrt(PI) * np.exp(-x * x),
+    "erfinv": lambda x: math.sqrt(PI) / 2 * np.exp(special.erfinv(x) ** 2),
+    "i0": special.i1,
+}
+
+
+@pytest.mark.parametrize("op", sorted(DERIVATIVES))
+def test_mlx_keeps_the_digits_of_gradients_in_float64(op: str) -> None:
+    mx = pytest.importorskip("mlx.core")
+    x = np.array([0.46875, 0.9, 0.3]) if op == "erfinv" else np.array([0.46875, 4.0, 8.0, 0.3])
+    if not op.startswith("log"):
+        x = np.append(x, [0.0, -0.5])
+    with ops.use_backend("mlx"):
+        ones = mx.ones(len(x), dtype=mx.float64)
+
+        def slope(p: Any) -> Any:
+            return mx.vjp(getattr(ops, op), [p], [ones])[1][0]
+
+        point = mx.array(x, dtype=mx.float64)
+        np.testing.assert_allclose(np.asarray(slope(point)), DERIVATIVES[op](x), rtol=1e-13, atol=1e-300)
+        if op in ("sin", "tan", "log2"):
+            (second,) = mx.vjp(slope, [point], [ones])[1]
+            step = 1e-6
+            wanted = (DERIVATIVES[op](x + step) - DERIVATIVES[op](x - step)) / (2 * step)
+            np.testing.assert_allclose(np.asarray(second), wanted, rtol=1e-6, atol=1e-8)

@@ -36,8 +36,10 @@ def _or_in_double(native: Unary, double: Unary) -> Any:
 
 def exp_double(x: mx.array) -> mx.array:
     """Returns the exponential of a float64 tensor."""
-    size = mx.expm1(mx.abs(x)) + 1
-    return mx.where(x < 0, 1 / size, size)
+    below = x < 0
+    # Not `abs`, whose gradient at 0 is 0.
+    size = mx.expm1(mx.where(below, -x, x)) + 1
+    return mx.where(below, 1 / size, size)
 
 
 def _sin_double(x: mx.array) -> mx.array:
@@ -53,8 +55,12 @@ def _cos_double(x: mx.array) -> mx.array:
     return mx.where(negative, -size, size)
 
 
-def _trigonometric(native: Unary, double: Unary) -> Any:
-    return _or_in_double(native, lambda x: native(x) if promotion.kinds[x.dtype] == "complex" else double(x))
+def _derived(forward: Unary, derivative: Unary) -> Unary:
+    """Returns `forward` with a derivative of its own, where the one that MLX would take has too few digits."""
+    function: Any = mx.custom_function(lambda x: forward(mx.stop_gradient(x)))
+    function.vjp(lambda x, cotangent, output: cotangent * derivative(x))
+    function.jvp(lambda x, tangent: tangent * derivative(x))
+    return function
 
 
 _XP = types.SimpleNamespace(
@@ -68,6 +74,15 @@ _XP = types.SimpleNamespace(
     minimum=mx.minimum,
     sqrt=mx.sqrt,
     where=mx.where,
+)
+
+_sin64: Unary = _derived(_sin_double, lambda x: _cos64(x))
+_cos64: Unary = _derived(_cos_double, lambda x: -_sin64(x))
+_tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
+_log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
+_log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
+_erfinv64: Unary = _derived(
+    lambda x: special.erfinv(_XP, x), lambda x: (math.sqrt(math.pi) / 2) * exp_double(mx.square(_erfinv64(x)))
 )
 
 
@@ -114,17 +129,17 @@ def _expm1(x: mx.array) -> mx.array:
 class MLXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
-    exp = staticmethod(_trigonometric(mx.exp, exp_double))
-    sin = staticmethod(_trigonometric(mx.sin, _sin_double))
-    cos = staticmethod(_trigonometric(mx.cos, _cos_double))
+    exp = staticmethod(_or_in_double(mx.exp, exp_double))
+    sin = staticmethod(_or_in_double(mx.sin, _sin64))
+    cos = staticmethod(_or_in_double(mx.cos, _cos64))
     expm1 = staticmethod(fast(mx.expm1, promotion.inexact)(_expm1))
     log = staticmethod(promotion.unary(mx.log))
     log1p = staticmethod(promotion.unary(mx.log1p))
-    log2 = staticmethod(promotion.unary(mx.log2))
-    log10 = staticmethod(promotion.unary(mx.log10))
+    log2 = staticmethod(_or_in_double(mx.log2, _log2_64))
+    log10 = staticmethod(_or_in_double(mx.log10, _log10_64))
     logaddexp = staticmethod(promotion.binary(_logaddexp, **_REAL))
     logaddexp2 = staticmethod(promotion.binary(_logaddexp2, **_REAL))
-    tan = staticmethod(promotion.unary(mx.tan))
+    tan = staticmethod(_or_in_double(mx.tan, _tan64))
     arcsin = staticmethod(promotion.unary(mx.arcsin))
     arccos = staticmethod(promotion.unary(mx.arccos))
     arctan = staticmethod(promotion.unary(mx.arctan))
@@ -137,7 +152,7 @@ class MLXElementaryOps:
     arctanh = staticmethod(promotion.unary(mx.arctanh))
     erf = staticmethod(_special(special.erf))
     erfc = staticmethod(_special(special.erfc))
-    erfinv = staticmethod(_special(special.erfinv))
+    erfinv = staticmethod(_or_in_double(mx.erfinv, _erfinv64))
     i0 = staticmethod(_special(special.i0))
 
     @staticmethod

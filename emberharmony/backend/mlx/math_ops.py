@@ -51,8 +51,9 @@ def _mod(x1: mx.array, x2: mx.array) -> mx.array:
 
 def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
     if is_float(x1):
-        rest = mx.remainder(mx.abs(x1), mx.abs(x2))
-        return mx.where(x1 < 0, -rest, rest)
+        below = x1 < 0
+        rest = mx.remainder(mx.where(below, -x1, x1), mx.abs(x2))
+        return mx.where(below, -rest, rest)
     rest = _mod(x1, x2)
     if mx.issubdtype(x1.dtype, mx.unsignedinteger):
         return rest

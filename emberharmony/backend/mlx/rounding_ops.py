@@ -26,11 +26,13 @@ def _kept(native: Native) -> Native:
 
 def _signbit(x: mx.array) -> mx.array:
     promotion.refuse(x, _COMPLEX)
-    return (x.view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
+    # MLX's view has no gradient.
+    return (mx.stop_gradient(x).view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
 
 
 def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
-    return mx.where(_signbit(x1) == _signbit(x2), x1, -x1)
+    size = mx.abs(x1)
+    return mx.where(_signbit(x2), -size, size)
 
 
 def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
