@@ -38,8 +38,8 @@ class _Target:
     added: list[str] = field(default_factory=list)
 
 
-def merged(source: SourceModule, text: str | None) -> tuple[str, list[str], list[Clash]]:
-    """Return the receiving file with what moves into it, the names added, and the clashes that forbid it."""
+def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
+    """Return the receiving file with what moves into it, and the clashes that forbid it."""
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
     before, after = _statements(target)
@@ -51,11 +51,8 @@ def merged(source: SourceModule, text: str | None) -> tuple[str, list[str], list
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
     split = _header_end(body)
     final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
-    return (
-        tree.with_changes(body=_spaced(final, [unit.node for unit in target.units]), has_trailing_newline=True).code,
-        target.added,
-        target.clashes,
-    )
+    spaced = _spaced(final, [unit.node for unit in target.units])
+    return tree.with_changes(body=spaced, has_trailing_newline=True).code, target.clashes
 
 
 def _start(source: SourceModule, is_new: bool) -> list[Statement]:

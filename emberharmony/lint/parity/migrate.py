@@ -157,7 +157,7 @@ def _received(project: Project, one: SourceModule, result: Plan) -> str:
     result.before[one.target_path] = there
     if there is None and one.is_emptied:
         return one.text
-    text, _, clashes = merged(one, there)
+    text, clashes = merged(one, there)
     _stop(clashes)
     return text
 

@@ -1,0 +1,18 @@
+"""The matrix that the parity rules share: three rules look at one project, and it is read once."""
+
+from emberharmony.lint.parity.layout import find
+from emberharmony.lint.parity.matrix import Matrix, matrix
+from emberharmony.lint.project import Project
+
+_latest: list[tuple[Project, Matrix | None]] = []
+
+
+def current(project: Project) -> Matrix | None:
+    """Return the matrix of a project; None unless its settings name both its frontend and its backends."""
+    given = project.settings.parity
+    if not (given.frontend and given.backend):
+        return None
+    if not _latest or _latest[0][0] is not project:
+        layout = find(project)
+        _latest[:] = [(project, None if layout is None else matrix(project, layout))]
+    return _latest[0][1]
