@@ -1,12 +1,14 @@
 """Einstein's notation, checked alike on every backend."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
-def check_subscripts(subscripts: str, shapes: Sequence[Sequence[int]]) -> int:
+@lru_cache(maxsize=1024)
+def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
     """Checks an index expression against the operands' shapes; returns how many products each result is the sum of.
 
     Raises: ArgumentError for a bad expression; ShapeError for a wrong number of axes or lengths that differ.

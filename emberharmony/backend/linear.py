@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.promote import Promotion
+from emberharmony.backend.promote import Promotion, normalized
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 Function = Callable[..., Any]
@@ -53,6 +53,16 @@ def check_sides(a: Any, b: Any) -> None:
     rows = b.shape[0 if b.ndim == 1 else -2] if b.ndim else None
     if square(a).shape[-1] != rows:
         raise ShapeError(f"matrices and right-hand sides do not fit, of shapes {tuple(a.shape)} and {tuple(b.shape)}")
+
+
+def check_paired(x1: Any, x2: Any, axis: int) -> None:
+    """Checks that two tensors have an axis of one length, which is not broadcast.
+
+    Raises: AxisError, ShapeError.
+    """
+    lengths = [x.shape[normalized(axis, x.ndim)[0]] for x in (x1, x2)]
+    if lengths[0] != lengths[1]:
+        raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
 
 
 def check_qr_mode(mode: str) -> None:

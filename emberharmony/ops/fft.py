@@ -27,7 +27,7 @@ from emberharmony.ops.math import add, divide, multiply, square
 from emberharmony.ops.shape import broadcast_to, expand_dims, moveaxis, pad, reshape, roll
 from emberharmony.ops.tensor import cast, convert_to_tensor
 
-_OPPOSITE = {"backward": "forward", "forward": "backward"}
+_OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
 
 @op

@@ -58,5 +58,5 @@ class MLXProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: mx.array) -> mx.array:
-        length = check_subscripts(subscripts, [x.shape for x in operands])
+        length = check_subscripts(subscripts, *(x.shape for x in operands))
         return _product(lambda *tensors: mx.einsum(subscripts, *tensors), promotion.common(*operands), length)

@@ -17,11 +17,11 @@ class NumpyNormsOps:
         axes = normalized(axis, x.ndim)
         if ord == -np.inf:
             nonempty(x.shape, axis)
-        sizes = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False))
+        sizes = np.abs(x).astype(np.float64, copy=False) if x.dtype.kind != "c" else np.abs(x.astype(np.complex128))
         if ord == 2:
-            result = np.sqrt(np.add.reduce(sizes * sizes, axes, None, None, keepdims))
+            result = np.sqrt((sizes * sizes).sum(axes, keepdims=keepdims))
         elif ord == np.inf:
-            result = np.maximum.reduce(sizes, axes, None, None, keepdims, 0.0)
+            result = sizes.max(axes, keepdims=keepdims, initial=0.0)
         else:
             result = np.linalg.vector_norm(sizes, axis=axes, keepdims=keepdims, ord=ord)
         return result.astype(x.real.dtype)

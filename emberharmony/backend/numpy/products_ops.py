@@ -3,6 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.einsum import check_subscripts
+from emberharmony.backend.linear import check_paired
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
@@ -28,8 +29,16 @@ class NumpyProductsOps:
     matmul = staticmethod(_matmul)
 
     @staticmethod
+    def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:
+        check_paired(x1, x2, axis)
+        a, b = promotion.common(x1, x2)
+        wide = _computed(a.dtype)
+        result = np.vecdot(a.astype(wide, copy=False), b.astype(wide, copy=False), axis=axis)  # type: ignore[call-overload]
+        return np.asarray(result).astype(a.dtype, copy=False)
+
+    @staticmethod
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
-        length = check_subscripts(subscripts, [x.shape for x in operands])
+        length = check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
         # Finding a path takes 50 µs, and pays through BLAS.

@@ -3,6 +3,7 @@
 import torch
 
 from emberharmony.backend.einsum import check_subscripts
+from emberharmony.backend.linear import check_paired
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
@@ -27,8 +28,18 @@ class TorchProductsOps:
     matmul = staticmethod(_matmul)
 
     @staticmethod
+    def vecdot(x1: torch.Tensor, x2: torch.Tensor, axis: int = -1) -> torch.Tensor:
+        check_paired(x1, x2, axis)
+        a, b = (x.movedim(axis, -1) for x in promotion.common(x1, x2))
+        # Products are summed in their own dtype: halves would overflow.
+        wide = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _computed(a.dtype)
+        if a.is_floating_point() or a.is_complex():
+            return torch.linalg.vecdot(a.to(wide), b.to(wide)).to(a.dtype)
+        return (a.to(wide) * b.to(wide)).sum(-1).to(a.dtype)
+
+    @staticmethod
     def einsum(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
-        check_subscripts(subscripts, [tuple(x.shape) for x in operands])
+        check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
         return torch.einsum(subscripts, *(x.to(wide) for x in tensors)).to(tensors[0].dtype)

@@ -98,6 +98,8 @@ class TorchSolverOps:
         u, s, vh = torch.linalg.svd(matrices(x), full_matrices=full_matrices)
         k = s.shape[-1]
         phases = _phases(u[..., :k])
+        if k == u.shape[-1] == vh.shape[-2]:
+            return SVDResult(u * phases, s, vh * phases.mH)
         u = torch.cat([u[..., :k] * phases, u[..., k:]], -1)
         return SVDResult(u, s, torch.cat([vh[..., :k, :] * phases.mH, vh[..., k:, :]], -2))
 
