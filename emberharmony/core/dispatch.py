@@ -337,7 +337,7 @@ def _converted(
             else:
                 positional.append(converted)
         taken += width
-    alone = operands[:1] == [0] and not any(parameter.role == "TensorLike" for parameter in parameters)
+    alone = operands[:1] == [0] and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters)
     if alone and all(isinstance(positional[i], _NUMBERS) for i in operands):
         positional[operands[0]] = backend.convert(positional[operands[0]])
     return positional, keywords

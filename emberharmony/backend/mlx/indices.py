@@ -10,11 +10,27 @@ from emberharmony.backend.indices import checked, host_indices
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.core.errors import ArgumentTypeError
 
-ON_ROWS: dict[str, Callable[..., mx.array]] = {
+
+def _greatest(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    return _with_nan(rows.at[at].maximum(updates), rows, at, updates)
+
+
+def _least(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    return _with_nan(rows.at[at].minimum(updates), rows, at, updates)
+
+
+def _with_nan(extremes: mx.array, rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+    """Returns extremes with NaN wherever one took part: MLX passes over them here, unlike elsewhere."""
+    if not mx.issubdtype(rows.dtype, mx.floating):
+        return extremes
+    return mx.where(mx.isnan(rows).at[at].maximum(mx.isnan(updates)), mx.array(math.nan, rows.dtype), extremes)
+
+
+ON_ROWS: dict[str, Callable[[mx.array, mx.array, mx.array], mx.array]] = {
     "add": lambda rows, at, updates: rows.at[at].add(updates),
     "mul": lambda rows, at, updates: rows.at[at].multiply(updates),
-    "max": lambda rows, at, updates: rows.at[at].maximum(updates),
-    "min": lambda rows, at, updates: rows.at[at].minimum(updates),
+    "max": _greatest,
+    "min": _least,
 }
 
 

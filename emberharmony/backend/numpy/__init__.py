@@ -72,7 +72,7 @@ class NumpyBackend(
         (IndexError, "ellipsis", errors.ArgumentError),
         (
             ValueError,
-            "could not be broadcast|not aligned|mismatch in its core dimension|enough dimensions|cannot reshape"
+            "could not( be)? broadcast|not aligned|mismatch in its core dimension|enough dimensions|cannot reshape"
             "|negative dimension|squeeze",
             errors.ShapeError,
         ),

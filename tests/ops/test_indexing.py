@@ -1,0 +1,268 @@
+"""Reading and writing by index: keys as NumPy reads them, bounds, masks, indices of every integer dtype."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import errors
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+V = np.array([10.0, 20.0, 30.0], np.float32)
+FAR = 10**12
+
+
+@pytest.mark.parametrize("far", [3, -4, FAR, -FAR])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda i: ops.take(V, i),
+        lambda i: ops.take(V, [0, i], 0),
+        lambda i: ops.take(V, np.array([[i]])),
+        lambda i: ops.take_along_axis(V, [i]),
+        lambda i: ops.take_along_axis(V, np.array([i]), None),
+        lambda i: ops.get_item(V, i),
+        lambda i: ops.get_item(V, np.int64(i)),
+        lambda i: ops.get_item(V, [0, i]),
+        lambda i: ops.get_item(X, (slice(None), np.array([i, 0]))),
+        lambda i: ops.get_item(X, (0, i, Ellipsis)),
+        lambda i: ops.scatter_update(V, [[i]], [1.0]),
+        lambda i: ops.scatter_update(V, np.array([[i]]), [1.0], "max"),
+        lambda i: ops.scatter_update(X, [[0, i]], X[0, :1]),
+        lambda i: ops.scatter([[i]], [1.0], (3,)),
+        lambda i: ops.slice(V, [abs(i)], [1]),
+        lambda i: ops.slice_update(V, [abs(i)], [1.0]),
+        lambda i: ops.unravel_index(abs(i), (3,)),
+    ],
+)
+def test_indices_known_to_the_host_are_checked(backend: str, read: Callable[[int], object], far: int) -> None:
+    with pytest.raises(errors.IndexOutOfBoundsError, match=rf"\w+\(\) on backend '{backend}'"):
+        read(far)
+
+
+@pytest.mark.parametrize("far", [3, -4])
+def test_tensors_of_indices_are_checked_but_on_mlx(backend: str, far: int) -> None:
+    at = ops.convert_to_tensor(np.array([[0], [far]]))
+    writes: list[Callable[[], object]] = [
+        lambda: ops.scatter_update(V, at, [1.0, 2.0]),
+        *(lambda how=how: ops.scatter_update(V, at, [1.0, 2.0], how) for how in ("add", "mul", "max", "min")),
+        lambda: ops.scatter(at, [1.0, 2.0], (3,)),
+    ]
+    if backend == "mlx":
+        # What is written outside is dropped, and nothing else is touched.
+        assert ops.scatter_update(V, at, [1.0, 2.0]).tolist() == [1.0, 20.0, 30.0]
+        assert ops.scatter_update(V, at, [1.0, 2.0], "add").tolist() == [11.0, 20.0, 30.0]
+        assert ops.scatter(at, [1.0, 2.0], (3,)).tolist() == [1.0, 0.0, 0.0]
+        return
+    for call in (*writes, lambda: ops.take(V, at), lambda: ops.get_item(V, at), lambda: ops.unravel_index(at, (3,))):
+        with pytest.raises(errors.IndexOutOfBoundsError, match=rf"\w+\(\) on backend '{backend}'"):
+            call()
+
+
+def test_unread_indices_of_several_axes_do_not_alias(backend: str) -> None:
+    # (0, 4) of a (2, 3) tensor must not become (1, 1).
+    at = ops.convert_to_tensor(np.array([[0, 4], [1, -1]]))
+    if backend == "mlx":
+        assert ops.scatter(at, [1.0, 2.0], (2, 3)).tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 2.0]]
+    else:
+        with pytest.raises(errors.IndexOutOfBoundsError):
+            ops.scatter(at, [1.0, 2.0], (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        ((0, 0, 0, 0), errors.AxisError),
+        ((np.array([0]), 0, 0, 0), errors.AxisError),
+        ((slice(None, None, 0),), errors.ArgumentError),
+        ((Ellipsis, Ellipsis), errors.ArgumentError),
+        (0.5, errors.ArgumentTypeError),
+        ("a", errors.ArgumentTypeError),
+        (np.array([0.5]), errors.ArgumentTypeError),
+        ([0.5], errors.ArgumentTypeError),
+        (np.array([True, False, True]), errors.ShapeError),
+        (np.ones((2, 2), bool), errors.ShapeError),
+        (np.ones((2, 3, 4, 1), bool), errors.AxisError),
+        ((np.array([0, 1]), np.array([0, 1, 2])), errors.ShapeError),
+    ],
+)
+def test_keys_that_are_refused(backend: str, key: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match=rf"get_item\(\) on backend '{backend}'"):
+        ops.get_item(X, key)
+
+
+def test_a_tensor_of_numbers_is_no_index(backend: str) -> None:
+    for indices in (ops.convert_to_tensor([0.0]), ops.convert_to_tensor([True])):
+        for call in (ops.take, ops.take_along_axis):
+            with pytest.raises(errors.EmberError) as caught:
+                call(V, indices)
+            assert isinstance(caught.value, TypeError)
+
+
+def test_indices_of_another_backend_are_refused(backend: str) -> None:
+    other = next((name for name in INSTALLED if name not in (backend, "numpy")), None)
+    if other is None:
+        pytest.skip("one backend alone")
+    with ops.use_backend(other):
+        indices = ops.convert_to_tensor(np.array([0, 1]))
+    with pytest.raises(errors.BackendMismatchError):
+        ops.take(V, indices)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_indices_of_every_integer_dtype(backend: str, dtype: str) -> None:
+    at = ops.convert_to_tensor(np.array([2, 0, 2], dtype))
+    assert ops.take(V, at).tolist() == [30.0, 10.0, 30.0]
+    assert ops.get_item(V, at).tolist() == [30.0, 10.0, 30.0]
+    assert ops.take_along_axis(V, at).tolist() == [30.0, 10.0, 30.0]
+    assert ops.scatter(ops.expand_dims(at, -1), [1, 2, 3], (3,)).tolist() == [2, 0, 4]
+    assert ops.one_hot(at, 3, dtype="int32").tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+
+
+def test_negative_indices_count_from_the_end(backend: str) -> None:
+    at = ops.convert_to_tensor(np.array([-1, -3]))
+    assert ops.take(V, at).tolist() == ops.take(V, [-1, -3]).tolist() == [30.0, 10.0]
+    assert ops.take(X, at[:1], 1).tolist() == X[:, [-1]].tolist()
+    assert ops.take_along_axis(V, at).tolist() == [30.0, 10.0]
+    assert ops.scatter_update(V, ops.expand_dims(at, -1), [1.0, 2.0]).tolist() == [2.0, 20.0, 1.0]
+
+
+def test_masks(backend: str) -> None:
+    mask = X > 10
+    assert ops.get_item(X, ops.convert_to_tensor(mask)).tolist() == X[mask].tolist()
+    assert ops.get_item(X, mask.tolist()).tolist() == X[mask].tolist()
+    assert ops.get_item(X, (slice(None), ops.convert_to_tensor(mask[0]))).tolist() == X[:, mask[0]].tolist()
+    assert ops.shape(ops.get_item(X, np.zeros((2, 3), bool))) == (0, 4)
+    assert ops.shape(ops.get_item(X, True)) == (1, 2, 3, 4)
+    assert ops.shape(ops.get_item(X, (0, False, Ellipsis))) == (0, 3, 4)
+
+
+def test_where_takes_numbers_for_conditions_and_branches(backend: str) -> None:
+    assert ops.where(np.float32([0.0, -2.0, np.nan]), 1, 0).tolist() == [0, 1, 1]
+    assert ops.dtype(ops.where([True, False], V[:2], 0)) == "float32"
+    assert ops.dtype(ops.where([True, False], 1.5, np.int32(2))) == "float32"
+    assert ops.dtype(ops.where([True], np.int8([1]), np.uint8([1]))) == "int16"
+    assert ops.where(True, 1, 2).tolist() == 1
+    with pytest.raises(errors.RangeError):
+        ops.where([True], np.uint8([1]), 300)
+    with pytest.raises(errors.ShapeError):
+        ops.where([True, False], V, 0)
+
+
+def test_select_takes_the_first_that_holds(backend: str) -> None:
+    x = ops.arange(5)
+    assert ops.select([x < 1, x < 3], [x + 10, x + 20], -1).tolist() == [10, 21, 22, -1, -1]
+    assert ops.dtype(ops.select([x < 1], [np.int8([1])], 0.5)) == "float32"
+    for conditions, choices in (([], []), ([x < 1], [x, x])):
+        with pytest.raises(errors.ArgumentError, match=r"select\(\) on backend"):
+            ops.select(conditions, choices)
+
+
+def test_nonzero_of_every_kind(backend: str) -> None:
+    for dtype in ("bool", "uint64", "float16", "complex64"):
+        found = ops.nonzero(ops.cast([[0, 1], [2, 0]], dtype))
+        assert [axis.tolist() for axis in found] == [[0, 1], [1, 0]]
+        assert {ops.dtype(axis).name for axis in found} == {"int64"}
+    with pytest.raises(errors.ShapeError):
+        ops.nonzero(3)
+
+
+def test_of_equal_indices_the_last_is_written(backend: str) -> None:
+    assert ops.scatter_update(V, [[0], [1], [0]], [1.0, 2.0, 3.0]).tolist() == [3.0, 2.0, 30.0]
+
+
+@pytest.mark.parametrize("reduction", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float32"])
+def test_extremes_are_written(backend: str, reduction: str, dtype: str) -> None:
+    x = np.array([0, 1, 1]).astype(dtype)
+    at, updates = np.array([[0], [1], [0], [-1]]), np.array([1, 0, 0, 1]).astype(dtype)
+    wanted = x.copy()
+    getattr(np, f"{reduction}imum").at(wanted, at[:, 0], updates)
+    got = ops.scatter_update(x, ops.convert_to_tensor(at), updates, reduction)
+    assert ops.dtype(got) == dtype
+    assert got.tolist() == wanted.tolist()
+
+
+def test_writes_that_do_not_fit(backend: str) -> None:
+    with pytest.raises(errors.ArgumentError, match="mean"):
+        ops.scatter_update(V, [[0]], [1.0], "mean")  # type: ignore[arg-type]
+    for indices, updates in (([[0, 0]], [1.0]), ([[0], [1]], [1.0, 2.0, 3.0]), (0, 1.0)):
+        with pytest.raises(errors.ShapeError, match=rf"scatter_update\(\) on backend '{backend}'"):
+            ops.scatter_update(V, indices, updates)  # type: ignore[arg-type]
+    with pytest.raises(errors.ShapeError):
+        ops.slice_update(X, [0, 0], [1.0])
+
+
+def test_writes_leave_their_tensor_alone(backend: str) -> None:
+    x = ops.convert_to_tensor(V.copy())
+    ops.scatter_update(x, [[0]], [1.0])
+    ops.slice_update(x, [0], [1.0])
+    assert x.tolist() == V.tolist()
+
+
+def test_diagonals(backend: str) -> None:
+    assert ops.diagonal(X, 1, 1, 2).tolist() == X.diagonal(1, 1, 2).tolist()
+    assert ops.shape(ops.diagonal(X, 9)) == (4, 0)
+    with pytest.raises(errors.AxisError):
+        ops.diagonal(X, 0, 1, 1)
+    with pytest.raises(errors.AxisError):
+        ops.diagonal(X, 0, 0, 3)
+    with pytest.raises(errors.ShapeError):
+        ops.diagonal(V)
+
+
+def test_classes_outside_are_passed_over(backend: str) -> None:
+    assert ops.one_hot([-1, 3, 1], 3).tolist() == [[0.0] * 3, [0.0] * 3, [0.0, 1.0, 0.0]]
+    assert ops.shape(ops.one_hot(1, 4)) == (4,)
+    assert ops.shape(ops.one_hot([[1, 2]], 4, axis=0)) == (4, 1, 2)
+    with pytest.raises(errors.AxisError):
+        ops.one_hot([1], 3, axis=2)
+
+
+def _keys(shape: tuple[int, ...]) -> st.SearchStrategy[object]:
+    """Returns keys as NumPy takes them: with slices, integers, new axes, and integer arrays that broadcast."""
+    arrays = hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(min_dims=1, max_dims=2, max_side=3))
+    masks = hnp.arrays(bool, shape[:2])
+    return st.one_of(hnp.basic_indices(shape, allow_newaxis=True), arrays, masks, st.tuples(masks, st.just(Ellipsis)))
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(data=st.data())
+def test_keys_read_as_numpy_reads_them(name: str, data: st.DataObject) -> None:
+    shape = data.draw(st.sampled_from([(3,), (2, 3), (4, 1, 3), (2, 3, 2, 2), (0, 2)]))
+    key = data.draw(_keys(shape) if shape[0] else hnp.basic_indices(shape))
+    x = np.arange(int(np.prod(shape))).reshape(shape)
+    with ops.use_backend(name):
+        for given_key in (key, _as_tensors(key)):
+            got = ops.to_numpy(ops.get_item(x, given_key))
+            assert got.shape == x[key].shape
+            assert got.tolist() == x[key].tolist()
+
+
+def _as_tensors(key: object) -> object:
+    if isinstance(key, tuple):
+        return tuple(_as_tensors(part) for part in key)
+    return ops.convert_to_tensor(key) if isinstance(key, np.ndarray) else key
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(data=st.data())
+def test_scattered_sums(name: str, data: st.DataObject) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, max_side=4))
+    axes = data.draw(st.integers(1, len(shape)))
+    count = data.draw(st.integers(0, 6))
+    at = np.array([[data.draw(st.integers(-n, n - 1)) for n in shape[:axes]] for _ in range(count)], np.int64).reshape(
+        count, axes
+    )
+    values = np.arange(count * int(np.prod(shape[axes:]))).reshape(count, *shape[axes:])
+    wanted = np.zeros(shape, np.int64)
+    np.add.at(wanted, tuple(at.T), values)
+    with ops.use_backend(name):
+        for indices in (at, ops.convert_to_tensor(at)):
+            assert ops.scatter(indices, values, shape).tolist() == wanted.tolist()

@@ -1,0 +1,92 @@
+"""Segments and classes: empty segments, ids outside, NaN, half precision."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import errors
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+REDUCTIONS = ["segment_sum", "segment_prod", "segment_max", "segment_min"]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("ids", [[0, 3], [-1, 0], np.array([0, 10**12])])
+def test_ids_outside(backend: str, name: str, ids: object) -> None:
+    with pytest.raises(errors.IndexOutOfBoundsError, match=rf"{name}\(\) on backend '{backend}'"):
+        getattr(ops, name)([1.0, 2.0], ids, 3)
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_unread_ids_outside(backend: str, name: str) -> None:
+    ids = ops.convert_to_tensor(np.array([0, -1, 5, 1]))
+    call: Callable[[], object] = lambda: getattr(ops, name)([1.0, 2.0, 3.0, 4.0], ids, 2)
+    if backend == "mlx":
+        assert getattr(ops, name)([1.0, 2.0, 3.0, 4.0], ids, 2).tolist() == [1.0, 4.0]
+    else:
+        with pytest.raises(errors.IndexOutOfBoundsError):
+            call()
+
+
+@pytest.mark.parametrize(("data", "ids"), [([1.0, 2.0], [0]), ([1.0], [[0]]), (1.0, [0]), ([[1.0, 2.0]], [0, 1])])
+def test_ids_that_do_not_fit(backend: str, data: object, ids: object) -> None:
+    with pytest.raises(errors.ShapeError, match=r"segment_sum\(\) on backend"):
+        ops.segment_sum(data, ids)
+
+
+def test_empty_segments(backend: str) -> None:
+    ids = [1]
+    assert ops.segment_sum([5], ids, 3).tolist() == [0, 5, 0]
+    assert ops.segment_prod([5], ids, 3).tolist() == [1, 5, 1]
+    assert ops.segment_max([5.0], ids, 3).tolist() == [-np.inf, 5.0, -np.inf]
+    assert ops.segment_min([5.0], ids, 2).tolist() == [np.inf, 5.0]
+    for dtype in ("int8", "uint64", "int64"):
+        info = np.iinfo(dtype)
+        assert ops.segment_max(np.array([5], dtype), ids, 2).tolist() == [info.min, 5]
+        assert ops.segment_min(np.array([5], dtype), ids, 2).tolist() == [info.max, 5]
+    assert ops.segment_max([True], ids, 2).tolist() == [False, True]
+    assert ops.segment_min([False], ids, 2).tolist() == [True, False]
+
+
+def test_dtypes_are_kept_and_halves_summed_in_single(backend: str) -> None:
+    for dtype in ("float16", "bfloat16"):
+        total = ops.segment_sum(ops.full((4096,), 1.0, dtype), np.zeros(4096, np.int64))
+        assert ops.dtype(total) == dtype
+        assert ops.cast(total, "float32").tolist() == [4096.0]
+    assert ops.dtype(ops.segment_sum(np.uint16([1, 2]), [0, 0])) == "uint16"
+
+
+def test_nan_is_passed_on(backend: str) -> None:
+    data, ids = np.float32([np.nan, 1.0, 2.0]), [0, 0, 1]
+    for name in REDUCTIONS:
+        got = ops.to_numpy(getattr(ops, name)(data, ids))
+        assert np.isnan(got[0])
+        assert got[1] == 2.0
+
+
+def test_complex_numbers_have_no_extremes(backend: str) -> None:
+    assert ops.segment_prod(np.complex64([1j, 1j]), [0, 0]).tolist() == [-1 + 0j]
+    with pytest.raises(errors.DTypeError, match="no order"):
+        ops.segment_max(np.complex64([1j]), [0])
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(ids=st.lists(st.integers(0, 5), max_size=8), wide=st.integers(1, 3), dtype=st.sampled_from(["int64", "uint32"]))
+def test_sums_are_those_of_the_segments(name: str, ids: list[int], wide: int, dtype: str) -> None:
+    data = np.arange(len(ids) * wide).reshape(len(ids), wide).astype(dtype)
+    wanted = [data[np.asarray(ids) == i].sum(axis=0).tolist() if ids else [0] * wide for i in range(6)]
+    with ops.use_backend(name):
+        for given_ids in (np.array(ids, np.int64), ops.convert_to_tensor(np.array(ids, np.int32))):
+            assert ops.segment_sum(data, given_ids, 6).tolist() == wanted
+
+
+def test_multi_hot(backend: str) -> None:
+    assert ops.multi_hot([0, 2, 2, 9], 3).tolist() == [1.0, 0.0, 1.0]
+    assert ops.multi_hot([[0], [1]], 2, dtype="int32").tolist() == [[1, 0], [0, 1]]
+    assert ops.dtype(ops.multi_hot([0], 2)) == "float32"
+    assert ops.shape(ops.multi_hot(ops.zeros((2, 0), "int64"), 3)) == (2, 3)
