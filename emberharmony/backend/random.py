@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import random
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -111,7 +111,7 @@ def _native(dtype: DType) -> Any:
 
 def fresh_seed() -> int:
     """Returns a seed from the system."""
-    return random.SystemRandom().getrandbits(128)
+    return int.from_bytes(os.urandom(16))
 
 
 def checked_seed(seed: Any) -> int:

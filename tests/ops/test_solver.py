@@ -174,7 +174,8 @@ def test_lu_factor_multiplies_back(backend: str, x: Array) -> None:
         for i, j in enumerate(swaps):
             rows[[i, j]] = rows[[j, i]]
         assert np.allclose(left @ upper, rows, atol=50 * eps(x))
-    assert np.all(np.abs(lower) <= 1 + eps(x))
+    # LAPACK pivots complex matrices by |re| + |im|, so that a factor may reach the root of 2.
+    assert np.all(np.abs(lower) <= (2**0.5 if x.dtype.kind == "c" else 1) + 2 * eps(x))
 
 
 def test_lu_factor_of_a_singular_matrix_has_a_zero(backend: str) -> None:

@@ -58,6 +58,9 @@ _NATIVE = {
     "unique": "unknown",
 }
 
+# Modules beside the namespace whose functions are as the ops of the same name: keras.random, keras.activations
+_BESIDE = words("random nn functional activations losses fft linalg")
+
 TRANSFORMS = words("grad value_and_grad vmap vectorize vectorized_map jit compile checkpoint jacobian hessian")
 CALLBACKS = words("map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis")
 
@@ -244,8 +247,8 @@ class Kinds:
                 return "transform"
             if root in self.backends:
                 return _NATIVE.get(last) or _function(last)
-            # beside the namespace: keras.random.normal, keras.activations.relu, emberharmony.nn.relu
-            return _function(last) if "." in rest else "unknown"
+            beside = rest.split(".")[:-1]
+            return _function(last) if beside and _BESIDE.issuperset(beside) else "unknown"
         return _standard(origin, root, last)
 
 

@@ -61,7 +61,7 @@ def _eigh(x: Any) -> Any:
 
 @_each
 def _qr(x: Any, mode: str = "reduced") -> Any:
-    q, r = np.linalg.qr(x, mode)  # type: ignore[call-overload]
+    q, r = np.linalg.qr(x, mode)
     sign = np.ones(q.shape[1], q.dtype)
     diagonal = np.diagonal(r)
     sign[: len(diagonal)] = diagonal / abs(diagonal)
