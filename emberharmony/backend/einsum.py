@@ -42,4 +42,4 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {known} and {length}")
             lengths[letter] = max(known, length)
     kept = output if arrow else [letter for letter in lengths if letters.count(letter) == 1]
-    return prod(length for letter, length in lengths.items() if letter not in kept)
+    return prod([length for letter, length in lengths.items() if letter not in kept])

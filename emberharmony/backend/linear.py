@@ -21,10 +21,9 @@ def inexact(promotion: Promotion, operands: int = 1) -> Callable[[Function], Fun
         @functools.wraps(function)
         def op(*args: Any, **options: Any) -> Any:
             tensors = promotion.common(*args[:operands], inexact=True)
-            given = tensors[0].dtype
-            if promotion.dtypes.neutral[given].bits > 16:
+            if tensors[0].itemsize > 2:
                 return function(*tensors, *args[operands:], **options)
-            single = promotion.dtypes["float32"]
+            given, single = tensors[0].dtype, promotion.dtypes["float32"]
             result = function(*(promotion.cast(x, single) for x in tensors), *args[operands:], **options)
             if not isinstance(result, tuple):
                 return promotion.cast(result, given)

@@ -121,7 +121,7 @@ def cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tenso
     Args:
         p: see `ord` of `matrix_norm`; None is 2.
 
-    Raises: ShapeError; ArgumentError for another `p`; LinAlgError for a singular matrix unless p is 2 or -2.
+    Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p is 2 or -2.
 
     Example:
         >>> ops.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()
@@ -130,7 +130,8 @@ def cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tenso
     if p not in (None, 2, -2):
         return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
     s = svdvals(x)
-    return divide(s[..., -1], s[..., 0]) if p == -2 else divide(s[..., 0], s[..., -1])
+    largest, least = max(s, -1), min(s, -1)
+    return divide(least, largest) if p == -2 else divide(largest, least)
 
 
 def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from emberharmony.backend.linear import check_paired
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError

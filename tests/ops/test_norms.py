@@ -21,6 +21,8 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     (lambda: ops.normalize(X, 3), errors.AxisError),
     (lambda: ops.cdist(X, X[..., :2]), errors.ShapeError),
     (lambda: ops.cond(np.ones((2, 2)), 1), errors.LinAlgError),
+    (lambda: ops.cond(np.ones((0, 0))), errors.ShapeError),
+    (lambda: ops.cond(np.ones((2, 2)), 5), errors.ArgumentError),
 ]
 
 

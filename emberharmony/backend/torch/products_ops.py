@@ -42,4 +42,4 @@ class TorchProductsOps:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
-        return torch.einsum(subscripts, *(x.to(wide) for x in tensors)).to(tensors[0].dtype)
+        return torch.einsum(subscripts, *[x.to(wide) for x in tensors]).to(tensors[0].dtype)

@@ -33,9 +33,12 @@ def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _any(x: torch.Tensor) -> bool:
+    """Returns whether any element is true; false under `torch.compile` and `torch.func.vmap`, which have no values."""
+    if torch.compiler.is_compiling():
+        return False
     try:
         return bool(x.any())
-    except RuntimeError:  # under torch.func.vmap there is no value to ask for
+    except RuntimeError:
         return False
 
 
