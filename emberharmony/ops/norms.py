@@ -121,7 +121,8 @@ def cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tenso
     Args:
         p: see `ord` of `matrix_norm`; None is 2.
 
-    Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p is 2 or -2.
+    Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p
+    is 2 or -2.
 
     Example:
         >>> ops.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()

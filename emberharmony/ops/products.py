@@ -106,9 +106,7 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
     """
-    lengths = [x.shape[normalized(axis, len(x.shape))[0]] for x in (x1, x2)]
-    if lengths[0] != lengths[1]:
-        raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
+    check_paired(x1, x2, axis)
     kind = promote(dtype(x1), dtype(x2))
     wide = "float32" if kind.is_floating and kind.bits == 16 else kind
     x1, x2 = (moveaxis(cast(x, wide), axis, -1) for x in (x1, x2))
