@@ -2,9 +2,9 @@
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.binding import ordered
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
-from emberharmony.backend.mlx.ordered import ordered
 
 
 def _close(x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> mx.array:

@@ -124,6 +124,17 @@ def _expm1(x: mx.array) -> mx.array:
     return above * mx.cos(imag) - 2 * half * half + mx.array(1j) * (above + 1) * mx.sin(imag)
 
 
+_erf_single = _derived(lambda x: special.erf_single(mx, x), lambda x: (2 / math.sqrt(math.pi)) * mx.exp(-mx.square(x)))
+
+
+def _erf(x: mx.array) -> mx.array:
+    promotion.refuse(x, ("complex",))
+    x = promotion.floats(x)
+    if x.dtype == mx.float64:
+        return special.erf(_XP, x)
+    return _erf_single(x.astype(mx.float32)).astype(x.dtype)
+
+
 class MLXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
@@ -148,7 +159,7 @@ class MLXElementaryOps:
     arcsinh = staticmethod(promotion.unary(mx.arcsinh))
     arccosh = staticmethod(promotion.unary(mx.arccosh))
     arctanh = staticmethod(promotion.unary(mx.arctanh))
-    erf = staticmethod(_special(special.erf))
+    erf = staticmethod(_erf)
     erfc = staticmethod(_special(special.erfc))
     erfinv = staticmethod(_or_in_double(mx.erfinv, _erfinv64))
     i0 = staticmethod(_special(special.i0))

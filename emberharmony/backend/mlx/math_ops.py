@@ -2,8 +2,9 @@
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.binding import float32_first, ordered
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.ordered import ordered
+from emberharmony.core.dispatch import fast
 
 _BOOL, _COMPLEX = ("bool",), ("complex",)
 _UNORDERED = ("bool", "complex")
@@ -99,6 +100,12 @@ def _gcd(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.abs(a)
 
 
+@fast(mx.negative, "{0}.itemsize > 1")
+def _negative(x: mx.array) -> mx.array:
+    promotion.refuse(x, _BOOL)
+    return mx.negative(x)
+
+
 class MLXMathOps:
     """Holds the ops of `ops/math.py`."""
 
@@ -108,14 +115,15 @@ class MLXMathOps:
     divide = staticmethod(promotion.binary(mx.divide, inexact=True))
     divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
     floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
-    mod = staticmethod(promotion.binary(_mod, kinds=_UNORDERED, direct=False))
+    mod = staticmethod(float32_first(mx.remainder, _mod, _UNORDERED))
     fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
-    power = staticmethod(promotion.binary(_power, kinds=_BOOL, direct=False))
+    power = staticmethod(float32_first(mx.power, _power, _BOOL))
     hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
     maximum = staticmethod(ordered(mx.maximum))
     minimum = staticmethod(ordered(mx.minimum))
     heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
     gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
+    negative = staticmethod(_negative)
     absolute = staticmethod(mx.abs)
     square = staticmethod(mx.square)
     reciprocal = staticmethod(promotion.unary(mx.reciprocal))
@@ -125,11 +133,6 @@ class MLXMathOps:
     @staticmethod
     def positive(x: mx.array) -> mx.array:
         return x
-
-    @staticmethod
-    def negative(x: mx.array) -> mx.array:
-        promotion.refuse(x, _BOOL)
-        return mx.negative(x)
 
     @staticmethod
     def sign(x: mx.array) -> mx.array:

@@ -19,6 +19,14 @@ def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.n
     return called
 
 
+def _erf(x: np.ndarray) -> np.ndarray:
+    promotion.refuse(x, ("complex",))
+    x = promotion.floats(x)
+    if x.dtype == np.float64:
+        return special.erf(np, x)
+    return special.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+
+
 class NumpyElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
@@ -45,7 +53,7 @@ class NumpyElementaryOps:
     arccosh = staticmethod(promotion.unary(np.arccosh))
     arctanh = staticmethod(promotion.unary(np.arctanh))
     cbrt = staticmethod(promotion.unary(np.cbrt))
-    erf = staticmethod(_special(special.erf))
+    erf = staticmethod(_erf)
     erfc = staticmethod(_special(special.erfc))
     erfinv = staticmethod(_special(special.erfinv))
     i0 = staticmethod(_special(special.i0))

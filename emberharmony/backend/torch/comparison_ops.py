@@ -3,6 +3,7 @@
 import torch
 
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
 
 
 def _close(
@@ -12,6 +13,12 @@ def _close(
     if not (a.dtype.is_floating_point or a.dtype.is_complex):
         a, b = a.to(torch.float64), b.to(torch.float64)
     return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@fast(torch.logical_not, "")
+def _not(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch has no `logical_not` of the wide unsigned dtypes, and raises.
+    return torch.eq(x, 0)
 
 
 class TorchComparisonOps:
@@ -26,14 +33,11 @@ class TorchComparisonOps:
     logical_and = staticmethod(promotion.binary(torch.logical_and, weak=False))
     logical_or = staticmethod(promotion.binary(torch.logical_or, weak=False))
     logical_xor = staticmethod(promotion.binary(torch.logical_xor, weak=False))
+    logical_not = staticmethod(_not)
     isnan = staticmethod(torch.isnan)
     isinf = staticmethod(torch.isinf)
     isfinite = staticmethod(torch.isfinite)
     isclose = staticmethod(_close)
-
-    @staticmethod
-    def logical_not(x: torch.Tensor) -> torch.Tensor:
-        return torch.eq(x, 0)
 
     @staticmethod
     def allclose(

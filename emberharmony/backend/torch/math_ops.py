@@ -1,6 +1,7 @@
 """Elementwise arithmetic, on PyTorch."""
 
 import functools
+from typing import Any
 
 import torch
 
@@ -13,6 +14,8 @@ from emberharmony.core.dispatch import fast
 _BOOL = ("bool",)
 _UNORDERED = ("bool", "complex")
 _INEXACT = ("bool", "float", "complex")
+_NUMBERS = (bool, int, float, complex)
+_PLAIN = (int, float, type(None))
 _FLOAT32 = "{0}.dtype is native_float32"
 # The general way for unsigned integers, by addition modulo 2**64, does not divide.
 _binary = functools.partial(Promotion.binary, promotion)
@@ -65,6 +68,8 @@ def _square(x: torch.Tensor) -> torch.Tensor:
 class TorchMathOps:
     """Holds the ops of `ops/math.py`."""
 
+    convert: Any
+
     add = staticmethod(promotion.binary(torch.add))
     subtract = staticmethod(promotion.binary(torch.subtract, kinds=_BOOL))
     multiply = staticmethod(_multiply)
@@ -100,6 +105,17 @@ class TorchMathOps:
     square = staticmethod(_square)
     sqrt = staticmethod(promotion.unary(torch.sqrt))
     rsqrt = staticmethod(promotion.unary(torch.rsqrt))
+
+    def clip(
+        self, x: torch.Tensor, x_min: Any = None, x_max: Any = None, *, min: Any = None, max: Any = None
+    ) -> torch.Tensor:
+        low, high = min if x_min is None else x_min, max if x_max is None else x_max
+        if x.dtype.is_floating_point and type(low) in _PLAIN and type(high) in _PLAIN:
+            return x if low is None and high is None else torch.clamp(x, low, high)
+        for bound, nearer in ((low, self.maximum), (high, self.minimum)):
+            if bound is not None:
+                x = nearer(x, bound if type(bound) in _NUMBERS else self.convert(bound))
+        return x
 
     @staticmethod
     def positive(x: torch.Tensor) -> torch.Tensor:

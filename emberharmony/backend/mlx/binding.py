@@ -1,4 +1,4 @@
-"""Comparisons for MLX, which by itself orders complex numbers."""
+"""Ways to bind MLX's binary ops that are right for some dtypes only."""
 
 import mlx.core as mx
 
@@ -17,3 +17,10 @@ def ordered(native: Native) -> Native:
     promoted = promotion.binary(native, kinds=("complex",), direct=False)
     first, second = _REAL.format(0), _REAL.format(1)
     return fast(native, f"{promotion.same} and {first} and {second}", f"({promotion.weak}) and {first}")(promoted)
+
+
+def float32_first(native: Native, full: Native, kinds: tuple[str, ...]) -> Native:
+    """Returns a binary op over `full`, for which `native` stands in while both operands are float32."""
+    promoted = promotion.binary(full, kinds=kinds, direct=False)
+    first, second = "{0}.dtype == native_float32", "{1}.dtype == native_float32"
+    return fast(native, f"{first} and {second}", f"({promotion.weak}) and {first}")(promoted)
