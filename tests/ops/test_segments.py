@@ -90,3 +90,17 @@ def test_multi_hot(backend: str) -> None:
     assert ops.multi_hot([[0], [1]], 2, dtype="int32").tolist() == [[1, 0], [0, 1]]
     assert ops.dtype(ops.multi_hot([0], 2)) == "float32"
     assert ops.shape(ops.multi_hot(ops.zeros((2, 0), "int64"), 3)) == (2, 3)
+
+
+@pytest.mark.parametrize("factors", [[2.0, 3.0, 4.0, 5.0], [0.0, 3.0, 4.0, 5.0], [0.0, 3.0, 0.0, 5.0]])
+def test_gradients_of_products_on_mlx(factors: list[float]) -> None:
+    mx = pytest.importorskip("mlx.core")
+    ids = [0, 1, 0, 0]
+    weights = mx.array([1.0, 10.0])
+    with ops.use_backend("mlx"):
+        slopes = mx.grad(lambda x: (ops.segment_prod(x, ids) * weights).sum())(mx.array(factors))
+        curves = mx.grad(lambda x: mx.grad(lambda y: ops.segment_prod(y, ids)[0])(x)[0])(mx.array(factors))
+    others = [np.prod([f for j, f in enumerate(factors) if j != i and ids[j] == ids[i]]) for i in range(4)]
+    assert slopes.tolist() == pytest.approx([others[0], 10.0 * others[1], others[2], others[3]])
+    if factors.count(0.0) < 2:
+        assert curves.tolist() == pytest.approx([0.0, 0.0, factors[3], factors[2]])
