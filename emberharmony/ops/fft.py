@@ -240,10 +240,10 @@ def stft(
     Raises: ArgumentError; ShapeError for a signal shorter than one part; DTypeError for a complex one.
     """
     shaped = _window(x, window, sequence_length, sequence_stride, fft_length)
-    if center:
+    if center and len(x.shape):
         x = pad(x, [(0, 0)] * (len(x.shape) - 1) + [(fft_length // 2, fft_length // 2)], "reflect")
-    if x.shape[-1] < fft_length:
-        raise ShapeError(f"a signal of length {x.shape[-1]} has no part of length {fft_length}")
+    if len(x.shape) == 0 or x.shape[-1] < fft_length:
+        raise ShapeError(f"a signal of shape {tuple(x.shape)} has no part of length {fft_length}")
     frames = 1 + (x.shape[-1] - fft_length) // sequence_stride
     return rfft(multiply(take(x, _places(frames, sequence_stride, fft_length), -1), shaped))
 
@@ -262,11 +262,13 @@ def istft(
 
     Shape: (..., frames, fft_length // 2 + 1) to (..., length), by default all that the frames cover.
 
-    Raises: ArgumentError; ShapeError for another number of frequencies.
+    Raises: ArgumentError; ShapeError for another number of frequencies, and for no frames.
 
     Source: Griffin and Lim (1984), Signal estimation from modified short-time Fourier transform, equation 6.
     """
-    if len(x.shape) < 2 or x.shape[-1] != fft_length // 2 + 1:
+    if length is not None and length < 0:
+        raise ArgumentError(f"a signal has no negative length {length}")
+    if len(x.shape) < 2 or x.shape[-1] != fft_length // 2 + 1 or x.shape[-2] == 0:
         raise ShapeError(f"(..., frames, {fft_length // 2 + 1}) is wanted, this tensor has shape {tuple(x.shape)}")
     parts = irfft(x, fft_length)
     shaped = _window(parts, window, sequence_length, sequence_stride, fft_length)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
+from typing import SupportsIndex
 
 from emberharmony.backend.linear import check_paired
 from emberharmony.backend.promote import normalized
@@ -65,8 +67,8 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
         11
     """
     n1, n2 = len(x1.shape), len(x2.shape)
-    if isinstance(axes, int):
-        axes = (range(-axes, 0), range(axes))
+    if isinstance(axes, SupportsIndex):
+        axes = (range(-index(axes), 0), range(index(axes)))
     first, second = (
         normalized(list(pair) if isinstance(pair, Sequence) else pair, n)
         for pair, n in zip(axes, (n1, n2), strict=True)

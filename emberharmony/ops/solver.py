@@ -12,6 +12,7 @@ unique but for signs.
 
 from __future__ import annotations
 
+from operator import index
 from typing import Literal
 
 from emberharmony.core.dispatch import op
@@ -266,8 +267,10 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         >>> ops.matrix_power([[2, 0], [0, 3]], 2).tolist()
         [[4, 0], [0, 9]]
     """
-    if not isinstance(n, int):
-        raise ArgumentTypeError(f"n is an integer, not {n!r}")
+    try:
+        n = index(n)
+    except TypeError as error:
+        raise ArgumentTypeError(f"n is an integer, not {n!r}") from error
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"square matrices are wanted on the last two axes, this tensor has shape {tuple(x.shape)}")
     if n == 0:

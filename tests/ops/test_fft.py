@@ -36,7 +36,10 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     (lambda: F.stft(X, 4, 1, 4, [1.0, 2.0]), errors.ShapeError),
     (lambda: F.stft(X, 8, 1, 8, center=False), errors.ShapeError),
     (lambda: F.stft(Z, 2, 1, 2), errors.DTypeError),
+    (lambda: F.stft(X[0, 0], 4, 1, 4), errors.ShapeError),
     (lambda: F.istft(Z, 4, 1, 4), errors.ShapeError),
+    (lambda: F.istft(Z[:0], 4, 1, 6), errors.ShapeError),
+    (lambda: F.istft(Z, 4, 1, 6, -1), errors.ArgumentError),
 ]
 
 
