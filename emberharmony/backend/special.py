@@ -1,4 +1,4 @@
-"""Special functions for the libraries that lack good ones, over any module of NumPy's names; in float64 but `erf_single`.
+"""Special functions for libraries that lack good ones, over any module of NumPy's names; in float64 but `erf_single`.
 
 Source: of the error function W. J. Cody, Rational Chebyshev approximation for the error function, Math. Comp. 23 (1969)
 631-637, in float32 the rational function of Eigen and XLA; of the Bessel function the Cephes library. The relative

@@ -9,6 +9,7 @@ from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, Sampl
 ALL = FLOATS + HALVES + COMPLEX
 REAL = FLOATS + HALVES
 ANY_INTEGER = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+EXACT: dict[str, Any] = {"tolerance": 1, "floor": 0}
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, 1.5])
 
 
@@ -17,25 +18,37 @@ def _truncated(a: Any, b: Any) -> Any:
 
 
 SAMPLES = [
-    binary("add", np.add, dtypes=ALL, integers=INTEGERS, differentiable=True),
-    binary("subtract", np.subtract, dtypes=ALL, integers=("int32", "int64"), differentiable=True),
-    binary("multiply", np.multiply, dtypes=ALL, integers=INTEGERS, differentiable=True),
-    binary("divide", np.divide, 0.5, 10, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True),
-    binary("floor_divide", np.floor_divide, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4]),
-    binary("mod", np.mod, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], floor=0, differentiable=True),
-    binary("fmod", _truncated, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], floor=0, differentiable=True),
-    binary("power", np.power, 0.5, 4, (-2, 3), tolerance=16, differentiable=True),
-    binary("divide_no_nan", np.divide, 1, 9, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True),
-    unary("negative", np.negative, dtypes=ALL, integers=("int32", "int64"), differentiable=True),
-    unary("positive", np.positive, dtypes=ALL, integers=INTEGERS, differentiable=True),
-    unary("absolute", np.abs, dtypes=ALL, integers=("int32", "int64"), result="real", differentiable=True),
-    unary("sign", np.sign, dtypes=REAL, integers=("int32", "int64")),
-    unary("square", np.square, dtypes=ALL, integers=("int32", "int64"), differentiable=True),
-    unary("reciprocal", lambda x: 1 / x, 0.5, 9, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True),
-    unary("sqrt", np.sqrt, 0.01, 90, dtypes=REAL, integers=INTEGERS, result="float", differentiable=True),
-    unary("rsqrt", lambda x: 1 / np.sqrt(x), 0.6, 90, dtypes=REAL, result="float", differentiable=True),
-    binary("maximum", np.maximum, dtypes=REAL, integers=INTEGERS, differentiable=True),
-    binary("minimum", np.minimum, dtypes=REAL, integers=INTEGERS, differentiable=True),
+    binary("add", np.add, dtypes=ALL, integers=INTEGERS, differentiable=True, **EXACT),
+    binary("subtract", np.subtract, dtypes=ALL, integers=("int32", "int64"), differentiable=True, **EXACT),
+    binary("multiply", np.multiply, dtypes=ALL, integers=INTEGERS, differentiable=True, **EXACT),
+    binary("divide", np.divide, 0.5, 10, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True, **EXACT),
+    binary("floor_divide", np.floor_divide, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], **EXACT),
+    binary("mod", np.mod, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], differentiable=True, **EXACT),
+    binary("fmod", _truncated, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER[:4], differentiable=True, **EXACT),
+    binary("power", np.power, 0.5, 4, (-2, 3), dtypes=REAL, differentiable=True, floor=0),
+    binary(
+        "divide_no_nan", np.divide, 1, 9, dtypes=ALL, integers=INTEGERS, result="float", differentiable=True, **EXACT
+    ),
+    unary("negative", np.negative, dtypes=ALL, integers=("int32", "int64"), differentiable=True, **EXACT),
+    unary("positive", np.positive, dtypes=ALL, integers=INTEGERS, differentiable=True, **EXACT),
+    unary("absolute", np.abs, dtypes=ALL, integers=("int32", "int64"), result="real", differentiable=True, **EXACT),
+    unary("sign", np.sign, dtypes=REAL, integers=("int32", "int64"), **EXACT),
+    unary("square", np.square, dtypes=ALL, integers=("int32", "int64"), differentiable=True, **EXACT),
+    unary(
+        "reciprocal",
+        lambda x: 1 / x,
+        0.5,
+        9,
+        dtypes=ALL,
+        integers=INTEGERS,
+        result="float",
+        differentiable=True,
+        **EXACT,
+    ),
+    unary("sqrt", np.sqrt, 0.01, 90, dtypes=REAL, integers=INTEGERS, result="float", differentiable=True, **EXACT),
+    unary("rsqrt", lambda x: 1 / np.sqrt(x), 0.6, 90, dtypes=REAL, result="float", differentiable=True, floor=0),
+    binary("maximum", np.maximum, dtypes=REAL, integers=INTEGERS, differentiable=True, **EXACT),
+    binary("minimum", np.minimum, dtypes=REAL, integers=INTEGERS, differentiable=True, **EXACT),
     Sample(
         "fmax", np.fmax, (case(_SPECIAL, np.full(5, 0.5)), case(grid(-2, 2), grid(2, -2))), REAL, differentiable=True
     ),
@@ -48,10 +61,11 @@ SAMPLES = [
         (case(grid(-5, 5), -2, 3), case(grid(-5, 5), None, 1), case(grid(-5, 5), 2, 1)),
         dtypes=REAL,
         differentiable=True,
+        **EXACT,
     ),
-    binary("heaviside", np.heaviside, dtypes=REAL, integers=("int32",), result="float"),
-    unary("step", lambda x: (x > 0).astype(x.dtype), dtypes=REAL, integers=INTEGERS),
-    binary("hypot", np.hypot, dtypes=REAL, integers=("int32",), result="float", differentiable=True),
+    binary("heaviside", np.heaviside, dtypes=REAL, integers=("int32",), result="float", **EXACT),
+    unary("step", lambda x: (x > 0).astype(x.dtype), dtypes=REAL, integers=INTEGERS, **EXACT),
+    binary("hypot", np.hypot, dtypes=REAL, integers=("int32",), result="float", differentiable=True, floor=0),
     binary("gcd", np.gcd, 0, 60, dtypes=(), integers=ANY_INTEGER),
     binary("lcm", np.lcm, 0, 11, dtypes=(), integers=ANY_INTEGER),
 ]

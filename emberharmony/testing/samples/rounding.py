@@ -17,9 +17,9 @@ def _kept(function: Any) -> Any:
 
 
 SAMPLES = [
-    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
-    unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
-    unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
+    unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS, tolerance=0, floor=0),
+    unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS, tolerance=0, floor=0),
+    unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS, tolerance=0, floor=0),
     Sample(
         "round",
         lambda x, decimals=0: np.round(x, decimals),
@@ -28,8 +28,26 @@ SAMPLES = [
         integers=("int32",),
     ),
     Sample("nan_to_num", lambda x, *a: np.nan_to_num(x, False, *a), (case(_SPECIAL, 1.0, 2.0, -2.0),), dtypes=REAL),
-    binary("copysign", np.copysign, dtypes=REAL, integers=("int32",), result="float", differentiable=True),
-    unary("fabs", np.fabs, dtypes=REAL, integers=("int32", "uint8"), result="float", differentiable=True),
+    binary(
+        "copysign",
+        np.copysign,
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
+        tolerance=0,
+        floor=0,
+    ),
+    unary(
+        "fabs",
+        np.fabs,
+        dtypes=REAL,
+        integers=("int32", "uint8"),
+        result="float",
+        differentiable=True,
+        tolerance=0,
+        floor=0,
+    ),
     unary("signbit", np.signbit, dtypes=REAL, integers=("int32", "uint8"), result="bool"),
     Sample("nextafter", np.nextafter, (case(*_NEXT),), dtypes=("float64",), tolerance=0, floor=0),
     Sample(
