@@ -42,7 +42,7 @@ def _multiplied_vjp(
     rows, at, updates = primals
     zero = updates == 0
     factors = mx.where(zero, mx.ones_like(updates), updates)
-    product = _multiplied(mx.ones_like(rows), at, factors)
+    product: Any = _multiplied(mx.ones_like(rows), at, factors)
     zeros = mx.zeros(rows.shape, mx.int32).at[at].add(zero.astype(mx.int32))
     nothing = mx.zeros_like(updates)
     others = mx.where(zeros[at] == zero, product[at] / factors, nothing)
@@ -50,7 +50,7 @@ def _multiplied_vjp(
     return cotangent * whole, mx.zeros_like(at), cotangent[at] * rows[at] * others
 
 
-ON_ROWS: dict[str, Callable[[mx.array, mx.array, mx.array], mx.array]] = {
+ON_ROWS: dict[str, Callable[..., Any]] = {
     "add": lambda rows, at, updates: rows.at[at].add(updates),
     "mul": _multiplied,
     "max": _greatest,
