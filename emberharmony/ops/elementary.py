@@ -19,7 +19,7 @@ from emberharmony.ops.rounding import copysign, fabs, round
 def exp(x: TensorLike) -> Tensor:
     """Returns e to the power of each element.
 
-    MLX's CPU kernel for float32 has a relative error of up to `0.4 eps abs(x)`, overflows from 88 on, and gives 0
+    MLX's CPU kernel for float32 has a relative error of up to `0.7 eps abs(x)`, overflows from 88 on, and gives 0
     below -87.6.
 
     Example:

@@ -175,6 +175,17 @@ def test_steps_at_their_edges(backend: str) -> None:
     assert np.isnan(ops.to_numpy(ops.sign(x))[0])
 
 
+def test_signs(backend: str) -> None:
+    assert ops.negative(np.uint16([0, 1, 65535])).tolist() == [0, 65535, 1]
+    assert ops.sign(np.uint64([0, 2**63])).tolist() == [0, 1]
+    assert ops.absolute(np.uint32([0, 2**31])).tolist() == [0, 2**31]
+    assert ops.absolute(np.int8([-128, -1])).tolist() == [-128, 1]
+    assert ops.absolute([3 - 4j]).tolist() == [5.0]
+    np.testing.assert_allclose(ops.to_numpy(ops.sign([3 - 4j, 0j])), [0.6 - 0.8j, 0j], rtol=1e-6)
+    with pytest.raises(DTypeError):
+        ops.negative([True])
+
+
 def test_hypot_neither_overflows_nor_underflows(backend: str) -> None:
     big, small = np.float32([3e37, 3e-38, np.inf, 0.0]), np.float32([4e37, 4e-38, np.nan, 0.0])
     np.testing.assert_allclose(ops.to_numpy(ops.hypot(big, small)), [5e37, 5e-38, np.inf, 0.0], rtol=1e-6)

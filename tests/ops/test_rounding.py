@@ -95,6 +95,10 @@ def test_infinities_become_the_largest_numbers(backend: str, dtype: str) -> None
     assert ops.cast(ops.nan_to_num(x, posinf=2.0, neginf=-2.0, nan=3.0), "float64").tolist() == [2.0, -2.0, 3.0, 1.0]
 
 
+def test_integers_hold_no_nan(backend: str) -> None:
+    assert ops.nan_to_num([1, 2], nan=9.0).tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("source", ["float16", "float32", "float64", "int8", "int64", "uint64"])
 @pytest.mark.parametrize("target", ["int8", "uint8", "int32", "int64", "uint32", "uint64"])
 def test_saturation(backend: str, source: str, target: str) -> None:
