@@ -31,7 +31,7 @@ def relative(path: Path, root: Path) -> str:
 def _walk(folder: Path, settings: Settings) -> Iterator[Path]:
     base = relative(folder, settings.root)
     # What is asked for by name is not excluded: a pattern that covers the folder itself does not count below it.
-    outside = base.startswith(".")  # the root itself, or not below it
+    outside = base == "." or base.startswith("../")  # the root itself, or not below it
     patterns = [pattern for pattern in settings.exclude if outside or not matches(base, pattern)]
     for above, folders, files in os.walk(folder):
         place = Path(above)

@@ -200,7 +200,16 @@ class SourceFile:
 
     def segment(self, node: ast.AST) -> str:
         """Return the source text of a node."""
-        return ast.get_source_segment(self.text, node) or ""
+        line, end_line = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not line:
+            return ""
+        start = self.column(line, getattr(node, "col_offset", 0)) - 1
+        end = self.column(end_line, getattr(node, "end_col_offset", 0)) - 1
+        if line == end_line:
+            return self.lines[line - 1][start:end]
+        return "\n".join(
+            [self.lines[line - 1][start:], *self.lines[line : end_line - 1], self.lines[end_line - 1][:end]]
+        )
 
 
 class AnyRule(ABC):

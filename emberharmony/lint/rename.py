@@ -73,7 +73,8 @@ def advice(origin: str) -> Fix:
     if found is None:
         return Fix(Safety.GUIDED, "no op does this: compose it from ops, or put it into the folder of a backend")
     how = "with the same arguments" if found.is_rename else "with other arguments: see its docstring"
-    return Fix(Safety.GUIDED, f"ops.{found.op}, {how}", f"ops.{found.op}")
+    safety = Safety.UNSAFE if found.is_rename else Safety.GUIDED
+    return Fix(safety, f"ops.{found.op}, {how}", f"ops.{found.op}")
 
 
 def dtype_advice(origin: str) -> Fix:
@@ -81,5 +82,5 @@ def dtype_advice(origin: str) -> Fix:
     name = origin.rpartition(".")[2]
     neutral = DTYPE_NAMES.get(name, name)
     if name in DTYPES and neutral in NEUTRAL:
-        return Fix(Safety.GUIDED, f"the neutral dtype ops.{neutral}", f"ops.{neutral}")
+        return Fix(Safety.UNSAFE, f"the neutral dtype ops.{neutral}", f"ops.{neutral}")
     return Fix(Safety.GUIDED, "a neutral dtype of the namespace, such as ops.float32, or its name")

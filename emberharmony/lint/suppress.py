@@ -71,7 +71,7 @@ def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
 
 def _statements(text: str, tree: ast.Module) -> list[tuple[int, int]]:
     """The first and last line of every statement; of a compound one, of its header."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     return [_span(node, lines) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 

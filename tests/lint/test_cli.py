@@ -165,7 +165,7 @@ def test_show_settings(project: Path) -> None:
 
 
 def test_verbose_says_what_to_do(project: Path) -> None:
-    assert "guided fix: ops.sin, with the same arguments" in run("-v", "library").stdout
+    assert "unsafe fix: ops.sin, with the same arguments" in run("-v", "library").stdout
 
 
 def test_per_file_ignores_and_exclude(project: Path) -> None:

@@ -12,6 +12,7 @@ from emberharmony.lint.inference.values import (
     NUMBER,
     OPAQUE,
     STRING,
+    Choice,
     Class,
     ClassUnit,
     Derived,
@@ -82,6 +83,7 @@ class Calls(Expressions):
             Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
             Derived: self._call_derived,
             Returning: lambda callee, given: callee.result,  # type: ignore[union-attr]
+            Choice: lambda callee, given: joined([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
             Layer: self._call_layer,
             Other: lambda callee, given: callee if callee is not OPAQUE else None,
         }

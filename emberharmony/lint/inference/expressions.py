@@ -433,10 +433,11 @@ class Expressions(ABC):
                 self.dirty[unit] = None
 
     def hint(self, node: ast.expr, env: Env, why: str) -> None:
-        """Take a bare name that nothing is known of for a tensor, by convention."""
-        if type(node) is not ast.Name or is_plain_name(node.id):
+        """Take a bare name that nothing is known of for a tensor, by convention; also where a number stands beside."""
+        name = _only_name(node)
+        if name is None:
             return
-        name, unit = node.id, self.unit
+        unit = self.unit
         if env.vars.get(name, NONE) is not None or (unit is not None and name in unit.contrary):
             return
         tensor = Tensor(Tier.C, f"`{name}` is {why}", node)
@@ -459,6 +460,22 @@ class Expressions(ABC):
                 return
         for reader in unit.readers.get(name, ()):
             self.dirty[reader] = None
+
+
+def _only_name(node: ast.expr) -> str | None:
+    """The name in `x`, `-x`, `x + eps`, `x ** 2`: the only one that by custom is no number's."""
+    if type(node) is ast.Name:
+        return None if is_plain_name(node.id) else node.id
+    if type(node) is ast.UnaryOp:
+        return _only_name(node.operand)
+    if type(node) is ast.BinOp:
+        names = [_only_name(part) for part in (node.left, node.right) if not _is_plain(part)]
+        return names[0] if len(names) == 1 else None
+    return None
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return type(node) is ast.Constant or (type(node) is ast.Name and is_plain_name(node.id))
 
 
 def _is_bare_parameter(unit: FunctionUnit, name: str) -> bool:

@@ -118,6 +118,15 @@ class Returning:
         self.result = result
 
 
+class Choice:
+    """One of several callables."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: "tuple[Value, ...]") -> None:
+        self.options = options
+
+
 class Layer:
     """An instance of an imported module class: a call of it with a tensor gives a tensor."""
 
@@ -223,6 +232,7 @@ Value = Union[  # noqa: UP007 - names are quoted
     Partial,
     Derived,
     Returning,
+    Choice,
     Layer,
     Class,
     Instance,
@@ -230,7 +240,9 @@ Value = Union[  # noqa: UP007 - names are quoted
 ]
 """What is known of an expression; None for nothing."""
 
+_CALLABLE = (Imported, Function, Partial, Derived, Returning, Choice, Layer, Class)
 _DEPTH = 4  # containers of containers
+_OPTIONS = 8
 
 
 def join(left: Value, right: Value, depth: int = 0) -> Value:
@@ -264,7 +276,18 @@ def _join_kinds(left: Value, right: Value) -> Value:
             return one if isinstance(two, Other) else None
     if isinstance(left, Other) and isinstance(right, Other):
         return OPAQUE
-    return left if same(left, right) else None
+    if same(left, right):
+        return left
+    return _chosen(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
+
+
+def _chosen(left: Value, right: Value) -> Value:
+    options: list[Value] = []
+    for one in (left, right):
+        for option in one.options if isinstance(one, Choice) else (one,):
+            if not any(same(option, known) for known in options):
+                options.append(option)
+    return Choice(tuple(options)) if len(options) <= _OPTIONS else None
 
 
 def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
@@ -322,6 +345,8 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
         return left.unit is right.unit and same(left.bound, right.bound, depth + 1)
     if isinstance(left, Imported) and isinstance(right, Imported):
         return left.origin == right.origin
+    if isinstance(left, Choice) and isinstance(right, Choice):
+        return len(left.options) == len(right.options)
     if isinstance(left, Class | Instance) and isinstance(right, Class | Instance):
         return left.unit is right.unit
     return False
