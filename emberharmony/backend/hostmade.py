@@ -3,14 +3,22 @@
 # ruff: noqa: D102  (the declarations have the docstrings)
 
 import operator
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.promotion import check_fits
 
+F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex, np.generic)
+
+
+def with_number(function: F) -> F:
+    """Marks an op of one fill value, the second parameter, which takes a Python number as it is."""
+    return fast(function, "", "({1}.__class__ is float or {1}.__class__ is int)")(function)
 
 
 def _are_numbers(*values: Any) -> bool:

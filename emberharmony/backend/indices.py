@@ -225,7 +225,10 @@ def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
     if not tensors:
         raise ShapeError("there is no tensor to join")
     dtype = tensors[0].dtype
-    return tensors if all(x.dtype == dtype for x in tensors) else promotion.common(*tensors)
+    for x in tensors:
+        if x.dtype != dtype:
+            return promotion.common(*tensors)
+    return tensors
 
 
 def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -208,6 +208,8 @@ def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
 
     Raises: AxisError for one out of range or repeated.
     """
+    if axis.__class__ is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
     if axis is None:
         return tuple(range(ndim))
     axes = tuple(operator.index(a) for a in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)

@@ -39,7 +39,7 @@ class Fast(NamedTuple):
     """A native function that alone meets the op's docstring while `when` holds for native tensors.
 
     `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
-    under which the native function may also take a Python number as the second operand.
+    under which the native function may also take a Python number as the last operand.
     """
 
     native: Callable[..., Any]
@@ -218,10 +218,10 @@ def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callb
     when = when.format(*names) or "True"
     if weak:
         # The likeliest first; a number is never asked for its subclass, which is slow on torch.
-        first, second = tensors
-        likely = f"{is_exactly(second)} and {when} or {weak.format(*names)}"
-        rest = "" if exact else f" or isinstance(p{second}, native_type) and {when}"
-        tests = [is_native(first), f"({likely}{rest})"]
+        *firsts, last = tensors
+        likely = f"{is_exactly(last)} and {when} or {weak.format(*names)}"
+        rest = "" if exact else f" or isinstance(p{last}, native_type) and {when}"
+        tests = [*(is_native(i) for i in firsts), f"({likely}{rest})"]
     else:
         tests = [is_native(i) for i in tensors] + ([f"({when})"] if when != "True" else [])
     call = f"native({_call(shape, True)})"

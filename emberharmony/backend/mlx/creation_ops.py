@@ -5,7 +5,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.hostmade import HostMade
+from emberharmony.backend.hostmade import HostMade, with_number
 from emberharmony.backend.indices import as_shape, matrices
 from emberharmony.backend.mlx.devices_ops import place
 from emberharmony.backend.mlx.dtypes import DTYPES, promotion
@@ -36,6 +36,7 @@ class MLXCreationOps(HostMade):
         return mx.ones(as_shape(shape), _float(dtype), stream=place(device))
 
     @staticmethod
+    @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
         # The dtype argument of mx.full is overruled by the value's kind.
         return mx.full(as_shape(shape), promotion.filling(fill_value, dtype), stream=place(device))
@@ -55,6 +56,7 @@ class MLXCreationOps(HostMade):
         return mx.ones(x.shape, x.dtype if dtype is None else dtype, stream=place(device))
 
     @staticmethod
+    @with_number
     def full_like(x: mx.array, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
         value = promotion.filling(fill_value, x.dtype if dtype is None else dtype)
         return mx.full(x.shape, value, stream=place(device))

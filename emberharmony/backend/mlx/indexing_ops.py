@@ -21,15 +21,19 @@ class MLXIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
     @staticmethod
-    @fast(mx.where, promotion.same.format("{1}", "{2}"))
+    @fast(mx.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: mx.array, x1: Any, x2: Any) -> mx.array:
         return mx.where(condition, *promotion.common(x1, x2))
 
     @staticmethod
     def take(x: mx.array, indices: Any, axis: int | None = None) -> mx.array:
+        if isinstance(indices, mx.array):
+            return mx.take(x, indices, axis)
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = normalized(axis, x.ndim)
+        if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
+            return mx.take(x, indices, axis)
         return mx.take(x, indices_for(indices, x.shape[axis]), axis)
 
     @staticmethod
@@ -41,6 +45,8 @@ class MLXIndexingOps:
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
+        if key.__class__ is int and x.ndim and -x.shape[0] <= key < x.shape[0]:
+            return x[key]
         new: list[Any] = []
         added = 0
         for part, axis, mask in parts_of(key, x.shape, mask_axes):

@@ -57,6 +57,8 @@ class MLXShapeOps:
 
     @staticmethod
     def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
+        if source.__class__ is int and destination.__class__ is int:
+            return mx.moveaxis(x, source, destination)
         sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
         if len(sources) != len(places):
             raise AxisError(f"{len(sources)} axes cannot move to {len(places)} places")
@@ -117,9 +119,9 @@ class MLXShapeOps:
             x, axis = x.reshape(-1), 0
         (axis,) = normalized(axis, x.ndim)
         length = x.shape[axis]
-        counts = counted(np.asarray(repeats), length)
-        if isinstance(repeats, int):
+        if repeats.__class__ is int and repeats >= 0:
             return mx.repeat(x, repeats, axis)
+        counts = counted(np.asarray(repeats), length)
         return mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
 
     @staticmethod

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.hostmade import HostMade
+from emberharmony.backend.hostmade import HostMade, with_number
 from emberharmony.backend.indices import as_shape, matrices
 from emberharmony.backend.numpy.devices_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
@@ -37,6 +37,7 @@ class NumpyCreationOps(HostMade):
         return np.ones(as_shape(shape), _float(dtype))
 
     @staticmethod
+    @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return np.full(as_shape(shape), promotion.filling(fill_value, dtype))
@@ -62,6 +63,7 @@ class NumpyCreationOps(HostMade):
         return np.empty(x.shape, x.dtype if dtype is None else dtype)
 
     @staticmethod
+    @with_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         return np.full(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))

@@ -25,7 +25,7 @@ class NumpyIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
     @staticmethod
-    @fast(np.where, promotion.same.format("{1}", "{2}"))
+    @fast(np.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: np.ndarray, x1: Any, x2: Any) -> np.ndarray:
         return np.where(condition, *promotion.common(x1, x2))
 

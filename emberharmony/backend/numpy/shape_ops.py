@@ -84,6 +84,8 @@ class NumpyShapeOps:
     def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:
         if axis is None:
             x, axis = x.reshape(-1), 0
+        if repeats.__class__ is int and repeats >= 0:
+            return x.repeat(repeats, axis)
         (axis,) = normalized(axis, x.ndim)
         return x.repeat(counted(repeats, x.shape[axis]), axis)
 

@@ -73,7 +73,7 @@ class TorchBackend(
         ),
         (IndexError, "could not be broadcast", errors.ShapeError),
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
-        (RuntimeError, "index .* out of (range|bounds)", errors.IndexOutOfBoundsError),
+        (RuntimeError, "ind(ex|ices) .* out of (range|(data )?bounds)", errors.IndexOutOfBoundsError),
         (NotImplementedError, "not implemented for", errors.DTypeError),
         (TypeError, "framework doesn't support", errors.DTypeError),
         (

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.hostmade import HostMade
+from emberharmony.backend.hostmade import HostMade, with_number
 from emberharmony.backend.indices import as_shape, matrices
 from emberharmony.backend.torch.devices_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
-from emberharmony.backend.torch.indices import through_signed
+from emberharmony.backend.torch.indices import SIGNED, through_signed
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -39,7 +39,10 @@ class TorchCreationOps(HostMade):
         return torch.ones(as_shape(shape), dtype=_float(dtype), device=place(device))
 
     @staticmethod
+    @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+        if fill_value.__class__ is float and (dtype is None or dtype.is_floating_point):
+            return torch.full(as_shape(shape), fill_value, dtype=_float(dtype), device=place(device))
         value = promotion.filling(fill_value, dtype).to(place(device))
         return value.expand(as_shape(shape)).clone()
 
@@ -60,6 +63,7 @@ class TorchCreationOps(HostMade):
         return torch.empty_like(x, dtype=dtype, device=None if device is None else place(device))
 
     @staticmethod
+    @with_number
     def full_like(x: torch.Tensor, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         where = x.device if device is None else place(device)
         value = promotion.filling(fill_value, x.dtype if dtype is None else dtype).to(where)
@@ -67,7 +71,10 @@ class TorchCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        matrix = torch.zeros(as_shape((N, N if M is None else M)), dtype=_float(dtype), device=place(device))
+        dtype, shape = _float(dtype), as_shape((N, N if M is None else M))
+        if k == 0 and dtype not in SIGNED:
+            return torch.eye(*shape, dtype=dtype, device=place(device))
+        matrix = torch.zeros(shape, dtype=dtype, device=place(device))
         matrix.diagonal(k).fill_(1)
         return matrix
 

@@ -15,11 +15,11 @@ from emberharmony.backend.torch.indices import (
     REDUCE,
     SIGNED,
     flip,
-    index_select,
     indices_like,
     integers,
     mask_axes,
     reduced,
+    taken,
     through_signed,
 )
 from emberharmony.core.dispatch import fast
@@ -33,7 +33,7 @@ class TorchIndexingOps:
     """Holds the ops of `ops/indexing.py`."""
 
     @staticmethod
-    @fast(torch.where, promotion.same.format("{1}", "{2}"))
+    @fast(torch.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: torch.Tensor, x1: Any, x2: Any) -> torch.Tensor:
         a, b = promotion.common(x1, x2)
         return torch.where(condition.to(torch.bool), a, b)
@@ -43,20 +43,21 @@ class TorchIndexingOps:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = normalized(axis, x.ndim)
-        where = indices_like(indices, x.shape[axis], x)
-        taken = index_select(x, axis, where.reshape(-1))
-        return taken.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
+        return taken(x, indices, axis)
 
     @staticmethod
     def take_along_axis(x: torch.Tensor, indices: Any, axis: int | None = -1) -> torch.Tensor:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = normalized(axis, x.ndim)
-        where = indices_like(indices, x.shape[axis], x)
-        return take_along_dim(x, where, axis)
+        if x.is_cpu and isinstance(indices, torch.Tensor):
+            return take_along_dim(x, integers(indices, x.device), axis)
+        return take_along_dim(x, indices_like(indices, x.shape[axis], x), axis)
 
     @staticmethod
     def get_item(x: torch.Tensor, key: Any) -> torch.Tensor:
+        if key.__class__ is int:
+            return x[key]
         new: list[Any] = []
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, slice) and part.step is not None and part.step < 0:

@@ -36,6 +36,8 @@ def integers(indices: Any, device: torch.device) -> torch.Tensor:
     """
     if not isinstance(indices, torch.Tensor):
         return torch.from_numpy(np.array(host_indices(indices))).to(device)
+    if indices.dtype is torch.int64:
+        return indices
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
         raise ArgumentTypeError(f"indices are integers, not {DTYPES.neutral[indices.dtype]}")
     return indices.to(torch.int64)
@@ -45,8 +47,31 @@ def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
     """Returns indices as an int64 tensor without negative ones; those known to the host are checked."""
     if not isinstance(indices, torch.Tensor):
         return torch.from_numpy(np.array(checked(host_indices(indices), length))).to(x.device)
-    where = integers(indices, x.device)
-    return torch.where(where < 0, where + length, where)
+    return _from_zero(integers(indices, x.device), length)
+
+
+def _from_zero(indices: torch.Tensor, length: int) -> torch.Tensor:
+    return torch.where(indices < 0, indices + length, indices)
+
+
+def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
+    """Returns the slices of `x` at indices along an axis, which the shape of `indices` replaces."""
+    if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
+        return torch.select_copy(x, axis, indices)
+    if isinstance(indices, torch.Tensor):
+        where = integers(indices, x.device)
+        if not x.is_cpu:
+            # An accelerator ends the program where index_select meets a negative index.
+            return x[(slice(None),) * axis + (where,)]
+    else:
+        where = indices_like(indices, x.shape[axis], x)
+    flat = where if where.ndim == 1 else where.reshape(-1)
+    try:
+        found = index_select(x, axis, flat)
+    except (IndexError, RuntimeError):
+        # It takes no negative ones.
+        found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
+    return found if flat is where else found.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
 
 
 def mask_axes(part: Any) -> int | None:

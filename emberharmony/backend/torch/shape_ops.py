@@ -37,7 +37,7 @@ class TorchShapeOps:
     @staticmethod
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
         if copy is None:
-            return x.reshape(shape)
+            return torch.reshape(x, (shape,) if shape.__class__ is int else shape)
         if copy:
             return x.clone().reshape(shape)
         try:
@@ -49,7 +49,7 @@ class TorchShapeOps:
 
     @staticmethod
     def transpose(x: torch.Tensor, axes: Sequence[int] | None = None) -> torch.Tensor:
-        return x.permute(tuple(range(x.ndim - 1, -1, -1)) if axes is None else tuple(axes))
+        return torch.permute(x, tuple(range(x.ndim - 1, -1, -1)) if axes is None else tuple(axes))
 
     @staticmethod
     def matrix_transpose(x: torch.Tensor) -> torch.Tensor:
@@ -57,6 +57,8 @@ class TorchShapeOps:
 
     @staticmethod
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
+        if source.__class__ is int and destination.__class__ is int:
+            return torch.moveaxis(x, source, destination)
         return torch.moveaxis(x, normalized(source, x.ndim), normalized(destination, x.ndim))
 
     @staticmethod
@@ -83,9 +85,12 @@ class TorchShapeOps:
         tensors = joinable(xs, promotion)
         if axis is None:
             return torch.cat([x.reshape(-1) for x in tensors])
-        if len({x.ndim for x in tensors}) > 1 or tensors[0].ndim == 0:
-            # PyTorch passes over an empty vector, whatever the others are.
-            raise ShapeError(f"tensors of shapes {', '.join(str(tuple(x.shape)) for x in tensors)} cannot be joined")
+        ndim = tensors[0].ndim
+        for x in tensors:
+            if x.ndim != ndim or ndim == 0:
+                # PyTorch passes over an empty vector, whatever the others are.
+                shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
+                raise ShapeError(f"tensors of shapes {shapes} cannot be joined")
         return torch.cat(tensors, axis)
 
     @staticmethod
@@ -95,7 +100,10 @@ class TorchShapeOps:
     @staticmethod
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
         (axis,) = normalized(axis, x.ndim)
-        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(x.shape[axis], indices_or_sections)]
+        length = x.shape[axis]
+        if indices_or_sections.__class__ is int and indices_or_sections > 0 and length % indices_or_sections == 0:
+            return list(torch.tensor_split(x, indices_or_sections, axis))
+        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, indices_or_sections)]
 
     @staticmethod
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> list[torch.Tensor]:
@@ -112,6 +120,8 @@ class TorchShapeOps:
     def repeat(x: torch.Tensor, repeats: Any, axis: int | None = None) -> torch.Tensor:
         if axis is None:
             x, axis = x.reshape(-1), 0
+        if repeats.__class__ is int and repeats >= 0:
+            return repeat_interleave(x, repeats, axis)
         (axis,) = normalized(axis, x.ndim)
         host = integers(repeats, torch.device("cpu")).cpu().numpy()
         counts = torch.from_numpy(counted(host, x.shape[axis]).copy())
