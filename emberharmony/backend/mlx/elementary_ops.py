@@ -31,7 +31,7 @@ def _or_in_double(native: Unary, double: Unary) -> Any:
         x = promotion.floats(x)
         return double(x) if x.dtype == mx.float64 else native(x)
 
-    return fast(native, f"{promotion.inexact} and {{0}}.itemsize < 8")(floating)
+    return fast(native, f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)")(floating)
 
 
 def exp_double(x: mx.array) -> mx.array:
