@@ -6,6 +6,7 @@ import torch
 
 from emberharmony.backend.promote import Native, Promotion
 from emberharmony.core import dtypes as neutral
+from emberharmony.core import natives
 from emberharmony.core.dtypes import NativeDTypes
 
 DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
@@ -16,6 +17,13 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if x.is_complex() and not dtype.is_complex and dtype is not torch.bool:
         x = x.real
     return x.to(dtype)
+
+
+def floating(dtype: torch.dtype | None) -> torch.dtype:
+    """Returns `dtype` or the default float, in a way that torch.compile can trace."""
+    if dtype is None:
+        return torch.float32 if natives.float32_default else DTYPES[neutral.default_float()]
+    return dtype
 
 
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
