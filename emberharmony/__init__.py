@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from emberharmony import ops as ops
     from emberharmony.backend import create_backend as create_backend
     from emberharmony.core.parameter import Parameter as Parameter
-    from emberharmony.transforms.registration import register_op as register_op
-    from emberharmony.transforms.registration import register_vjp as register_vjp
+    from emberharmony.rules.registration import register_op as register_op
+    from emberharmony.rules.registration import register_vjp as register_vjp
 
 _LAZY = {
     "ops": "emberharmony.ops",
     "Parameter": "emberharmony.ops",
     "create_backend": "emberharmony.backend",
-    "register_op": "emberharmony.transforms.registration",
-    "register_vjp": "emberharmony.transforms.registration",
+    "register_op": "emberharmony.rules.registration",
+    "register_vjp": "emberharmony.rules.registration",
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emberharmony.core.registry import OPS
-from emberharmony.transforms.rules import RULES
+from emberharmony.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "gradients.md"
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL

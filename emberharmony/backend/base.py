@@ -1,7 +1,6 @@
 """What every backend is: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
 
 import functools
-import importlib
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -37,8 +36,10 @@ _TAKEN: set[str] = set()
 
 
 def _tape() -> Any:
-    """Returns the module that differentiates by recording ops; it stands above backends, so it is loaded by name."""
-    return importlib.import_module("emberharmony.transforms.tape")
+    """Returns the module that differentiates by recording ops."""
+    from emberharmony.transforms import tape
+
+    return tape
 
 
 class Unsupported:

@@ -1,12 +1,12 @@
 """From a native error to a typed one that names op, backend, what was seen, what was wanted and the way out."""
 
-import re
 from typing import Any
 
 import numpy as np
 
 from emberharmony.core import errors
 from emberharmony.core.errors import EmberError
+from emberharmony.core.errors import says as says
 from emberharmony.core.registry import OPS, OpSpec
 
 _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
@@ -44,15 +44,6 @@ def explain(
     given = describe(backend, spec, arguments)
     way_out = _WAY_OUT.get(typed)
     return typed(f"{head}{message} (given {given})" + (f"; {way_out}" if way_out else ""))
-
-
-def says(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
-    """Returns whether an error, or one that it comes from, is of these kinds and has the pattern in its message."""
-    while error is not None:
-        if isinstance(error, kinds) and re.search(pattern, str(error), re.IGNORECASE):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:

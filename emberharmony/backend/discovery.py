@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.placement import BLOCK_ENTERED, ENVIRONMENT
+from emberharmony.backend.shared.device import BLOCK_ENTERED, ENVIRONMENT
 from emberharmony.core.errors import (
     BackendFallbackWarning,
     BackendNotFoundError,

@@ -5,11 +5,19 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.dtypes import DType, bfloat16, default_complex, default_float
-from emberharmony.core.errors import ArgumentTypeError, DTypeError, EmberError, RangeError, ShapeError
+from emberharmony.core.errors import (
+    ArgumentTypeError,
+    BackendMismatchError,
+    DTypeError,
+    EmberError,
+    RangeError,
+    ShapeError,
+)
 from emberharmony.core.promotion import check_fits
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _WEAK_KINDS = {"f": default_float, "c": default_complex}
+_INT64 = np.dtype(np.int64)
 
 
 def is_foreign(value: object) -> bool:
@@ -92,3 +100,20 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
     except ImportError as error:
         raise DTypeError('bfloat16 in NumPy needs ml_dtypes: pip install "emberharmony[bfloat16]"') from error
     return np.dtype(ml_dtypes.bfloat16)
+
+
+def host_indices(indices: Any) -> np.ndarray:
+    """Returns indices known to the host as an int64 array.
+
+    Raises: ArgumentTypeError if they are no integers; BackendMismatchError for a tensor of another backend.
+    """
+    if is_foreign(indices):
+        raise BackendMismatchError(
+            f"the indices are a {type(indices).__module__}.{type(indices).__qualname__}, a tensor of another backend; "
+            f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
+        )
+    array = indices if indices.__class__ is np.ndarray else np.asarray(indices)
+    if array.dtype.kind not in "iu" and (array.size or array is indices):
+        # An empty list says nothing of its dtype.
+        raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
+    return array if array.dtype is _INT64 else array.astype(_INT64)

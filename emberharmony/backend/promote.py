@@ -6,13 +6,13 @@ Each backend makes one `Promotion` from its dtypes and two functions; the ops ar
     sin = staticmethod(promotion.unary(np.sin))
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
+from emberharmony.core.axes import normalized as normalized
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
-from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.promotion import TABLE, check_fits, promote_weak
 
 Native = Callable[..., Any]
@@ -214,25 +214,6 @@ class Promotion:
         dtype = self.dtypes.neutral[x.dtype]
         if dtype.kind in kinds:
             raise DTypeError(f"dtype {dtype.name} has no such op; cast the tensor first (ops.cast)")
-
-
-def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
-
-    Raises: AxisError for one out of range or repeated.
-    """
-    if axis.__class__ is int and -ndim <= axis < ndim:
-        return (axis % ndim,)
-    if axis is None:
-        return tuple(range(ndim))
-    axes = tuple(operator.index(a) for a in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)
-    for a in axes:
-        if not -ndim <= a < ndim:
-            raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")
-    wrapped = tuple(a % ndim for a in axes)
-    if len(set(wrapped)) != len(wrapped):
-        raise AxisError(f"axes {axis} repeat one axis")
-    return wrapped
 
 
 def single(axis: Any, ndim: int) -> int:

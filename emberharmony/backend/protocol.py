@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
-from emberharmony.backend.random import Generator
+from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult

@@ -1,5 +1,6 @@
 """The errors the library raises: each is an `EmberError` and the builtin a caller would catch."""
 
+import re
 from collections.abc import Iterable
 
 
@@ -86,3 +87,12 @@ def suggest(name: str, known: Iterable[str]) -> str:
     lowered = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
     return f"; did you mean {lowered[near[0]]!r}?" if near else ""
+
+
+def says(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
+    """Returns whether an error, or one that it comes from, is of these kinds and has the pattern in its message."""
+    while error is not None:
+        if isinstance(error, kinds) and re.search(pattern, str(error), re.IGNORECASE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -10,8 +10,8 @@ from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, less, less_equal
 from emberharmony.ops.creation import arange
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.elementary import erf, exp, expm1, log1p, tanh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, not_equal
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.elementary import arctan2, cos, sin
 from emberharmony.ops.math import multiply
 from emberharmony.ops.shape import stack

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.flat import flatten, require_callable
 from emberharmony.core import selection
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -20,6 +19,7 @@ from emberharmony.ops.comparison import greater_equal
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.shape import concatenate, flip, reshape, stack
 from emberharmony.ops.tensor import convert_to_tensor
+from emberharmony.transforms.trees import flatten, require_callable
 
 
 @op

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from emberharmony.backend.windows import channels_last, check_channels, each, spatial, transposed, windows
+from emberharmony.backend.shared.convolution import channels_last, check_channels, each, spatial, transposed, windows
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import arange
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype, result_type
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take
 from emberharmony.ops.math import add, multiply
 from emberharmony.ops.products import matmul

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.transforms import along_all
+from emberharmony.backend.shared.fft import along_all
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.promotion import as_inexact
@@ -19,8 +19,8 @@ from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Norm, Tensor, T
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.complexes import conj
 from emberharmony.ops.creation import arange, hamming, hanning, ones
-from emberharmony.ops.devices import get_device, to_device
-from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import scatter, take, where
 from emberharmony.ops.math import add, divide, multiply, square
 from emberharmony.ops.shape import broadcast_to, expand_dims, moveaxis, pad, reshape, roll

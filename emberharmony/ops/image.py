@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emberharmony.backend.images import colours, computed_in, margins, spatial_axes
-from emberharmony.backend.windows import each, windows
+from emberharmony.backend.shared.convolution import each, windows
+from emberharmony.backend.shared.image import colours, computed_in, margins, spatial_axes
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import DTypeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, less
-from emberharmony.ops.dtypes import dtype, finfo
+from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.math import absolute, add, clip, divide, maximum, minimum, mod, multiply, subtract
 from emberharmony.ops.resampling import gaussian_blur as gaussian_blur

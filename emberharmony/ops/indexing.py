@@ -14,8 +14,8 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tensors
 from emberharmony.ops.creation import zeros
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
 
 
 @op

@@ -10,7 +10,7 @@ from __future__ import annotations
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, isnan
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import where
 from emberharmony.ops.tensor import cast
 

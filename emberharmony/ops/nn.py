@@ -46,7 +46,7 @@ from emberharmony.ops.convolution import fold as fold
 from emberharmony.ops.convolution import separable_conv as separable_conv
 from emberharmony.ops.convolution import unfold as unfold
 from emberharmony.ops.creation import tri
-from emberharmony.ops.dtypes import dtype, finfo
+from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementary import log, log10
 from emberharmony.ops.indexing import one_hot as one_hot
 from emberharmony.ops.indexing import take_along_axis, where

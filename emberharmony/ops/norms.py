@@ -12,7 +12,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, less, logical_and
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import absolute, add, divide, maximum, multiply, power, sqrt, square, subtract
 from emberharmony.ops.reduction import count_nonzero, max, min, sum

@@ -9,12 +9,12 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from emberharmony.backend.windows import channels_last, each, spatial, windows
+from emberharmony.backend.shared.convolution import channels_last, each, spatial, windows
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import ones
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype, iinfo
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, iinfo
 from emberharmony.ops.indexing import get_item
 from emberharmony.ops.math import add, divide, maximum
 from emberharmony.ops.reduction import max, mean

@@ -11,14 +11,14 @@ from math import prod
 from operator import index
 from typing import SupportsIndex
 
-from emberharmony.backend.linear import check_paired
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.promotion import promote
 from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.complexes import conj
-from emberharmony.ops.dtypes import dtype
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import diagonal
 from emberharmony.ops.math import multiply, subtract
 from emberharmony.ops.reduction import sum

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.random import HOST, Generator, below, floating, generator_of, start_streams
+from emberharmony.backend.shared.random import HOST, Generator, below, floating, generator_of, start_streams
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike
 from emberharmony.ops.comparison import less
-from emberharmony.ops.devices import get_device, to_device
+from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import take, where
 from emberharmony.ops.math import add, divide, minimum, multiply, negative

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from emberharmony.backend.indices import is_last, plane
-from emberharmony.backend.rearrangement import rearrangement
+from emberharmony.backend.shared.rearranging import is_last, rearrangement
+from emberharmony.backend.shared.shape import plane
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.shape import flip, reshape, swapaxes, transpose

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.images import (
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.convolution import each
+from emberharmony.backend.shared.image import (
     Taps,
     bell,
     check_method,
@@ -21,14 +23,12 @@ from emberharmony.backend.images import (
     resampling,
     spatial_axes,
 )
-from emberharmony.backend.promote import normalized
-from emberharmony.backend.windows import each
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype, result_type
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take
 from emberharmony.ops.math import add, divide, multiply, square, subtract
 from emberharmony.ops.reduction import mean

@@ -11,7 +11,7 @@ from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater_equal, isnan, less_equal, logical_or
-from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import clip
 from emberharmony.ops.tensor import cast

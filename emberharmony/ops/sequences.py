@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.backend.indices import host_indices
+from emberharmony.backend.host import host_indices
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32
@@ -14,8 +14,8 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import log_softmax
 from emberharmony.ops.comparison import equal, greater, greater_equal, less, logical_and, not_equal
 from emberharmony.ops.creation import arange, full_like
-from emberharmony.ops.devices import get_device, to_device
-from emberharmony.ops.dtypes import dtype, result_type
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take_along_axis, where
 from emberharmony.ops.math import add, maximum, multiply, negative, subtract
 from emberharmony.ops.reduction import argmax, logsumexp, max, sum
@@ -24,9 +24,9 @@ from emberharmony.ops.sorting import argsort
 from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor, to_numpy
 
 if TYPE_CHECKING:
-    from emberharmony.backend import decoding
+    from emberharmony.backend.shared import sequences as decoding
 else:
-    decoding = Deferred("emberharmony.backend.decoding")
+    decoding = Deferred("emberharmony.backend.shared.sequences")
 
 _NEVER = -1e30
 """Stands for the logarithm of 0: its gradients stay finite."""

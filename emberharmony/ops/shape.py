@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from emberharmony.backend.indices import matrices, uneven_cuts
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import matrices, uneven_cuts
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors
 

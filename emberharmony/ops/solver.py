@@ -23,8 +23,8 @@ from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.complexes import conj, real
 from emberharmony.ops.creation import eye
-from emberharmony.ops.devices import get_device, to_device
-from emberharmony.ops.dtypes import dtype, finfo
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import diagonal, where
 from emberharmony.ops.math import divide, multiply

@@ -16,8 +16,8 @@ from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
 from emberharmony.ops.complexes import imag, real
 from emberharmony.ops.creation import arange, full
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import nonzero, take, take_along_axis, where
 from emberharmony.ops.math import subtract
 from emberharmony.ops.reduction import any, cumsum, sum

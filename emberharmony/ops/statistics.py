@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.quantiles import digits, places
+from emberharmony.backend.shared.statistics import digits, places
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import bfloat16, default_float, float16, float32
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -20,8 +20,8 @@ from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, isnan, logical_not
 from emberharmony.ops.complexes import conj
 from emberharmony.ops.creation import arange, full
-from emberharmony.ops.devices import get_device
-from emberharmony.ops.dtypes import dtype as dtype_of
+from emberharmony.ops.device import get_device
+from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import diagonal, take, take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, sqrt, square, subtract
 from emberharmony.ops.products import matmul

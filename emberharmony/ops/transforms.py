@@ -15,11 +15,11 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
 
 if TYPE_CHECKING:
-    from emberharmony.backend import batching, compilation, derivatives
+    from emberharmony.transforms import batching, compilation, derivatives
 else:
-    batching = Deferred("emberharmony.backend.batching")
-    compilation = Deferred("emberharmony.backend.compilation")
-    derivatives = Deferred("emberharmony.backend.derivatives")
+    batching = Deferred("emberharmony.transforms.batching")
+    compilation = Deferred("emberharmony.transforms.compilation")
+    derivatives = Deferred("emberharmony.transforms.derivatives")
 
 
 @op

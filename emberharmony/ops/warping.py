@@ -11,15 +11,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.backend.images import computed_in, held, homography, smoothing_size, spatial_axes
-from emberharmony.backend.random import Generator
+from emberharmony.backend.shared.image import computed_in, held, homography, smoothing_size, spatial_axes
+from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater_equal, less, logical_and
 from emberharmony.ops.creation import arange, ones_like
-from emberharmony.ops.devices import get_device, to_device
-from emberharmony.ops.dtypes import dtype, result_type
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take, where
 from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
 from emberharmony.ops.random import random_normal

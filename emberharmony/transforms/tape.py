@@ -13,18 +13,14 @@ Complex numbers: inside, the gradient of a real L by z = a + ib is dL/da - i dL/
 function is that of its real form; at the border it is conjugated, as everybody expects the direction of ascent.
 """
 
+import importlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpSpec, Parameter
-from emberharmony.ops.complexes import conj
-from emberharmony.ops.creation import zeros_like
-from emberharmony.ops.math import add
-from emberharmony.ops.reduction import sum as sum_
-from emberharmony.ops.shape import reshape, stack
-from emberharmony.ops.tensor import cast
+from emberharmony.core.selection import active
 from emberharmony.transforms.box import Box
 from emberharmony.transforms.rules import CONSTANT, REFUSED, RULES
 
@@ -165,7 +161,7 @@ def _tensor(backend: Any, value: Any) -> Any:
     if value.__class__ is Box:
         return value
     if isinstance(value, (list, tuple)) and _boxes(value):
-        return stack([_tensor(backend, item) for item in value])
+        return active().stack([_tensor(backend, item) for item in value])
     return backend.convert(value)
 
 
@@ -199,6 +195,8 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
 
     A cotangent has its output's shape and dtype, or is None for zero. The function may be called again.
     """
+    if not RULES:
+        importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
     leaves = [_Node(None, [], primal, []) for primal in primals]
     outputs = [*fn(*(Box(primal, tape, leaf) for primal, leaf in zip(primals, leaves, strict=True)))]
@@ -215,7 +213,7 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
             _pull_node(gradients, node)
         found = [gradients.get(leaf) for leaf in leaves]
         return [
-            zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
+            active().zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
             for gradient, primal in zip(found, primals, strict=True)
         ]
 
@@ -228,7 +226,9 @@ def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
         parts = [gradients.pop((node, i), None) for i in range(node.width)]
         if all(part is None for part in parts):
             return
-        cotangent: Any = [zeros_like(y) if part is None else part for part, y in zip(parts, node.result, strict=True)]
+        cotangent: Any = [
+            active().zeros_like(y) if part is None else part for part, y in zip(parts, node.result, strict=True)
+        ]
     else:
         cotangent = gradients.pop(node, None)
         if cotangent is None:
@@ -256,7 +256,7 @@ def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
 
 def _accumulate(gradients: dict[Any, Any], source: Any, gradient: Any) -> None:
     known = gradients.get(source)
-    gradients[source] = gradient if known is None else add(known, gradient)
+    gradients[source] = gradient if known is None else active().add(known, gradient)
 
 
 def _fitted(gradient: Any, argument: Any) -> Any:
@@ -265,12 +265,12 @@ def _fitted(gradient: Any, argument: Any) -> Any:
     if shape != wanted:
         extra = len(shape) - len(wanted)
         axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
-        gradient = sum_(gradient, axis=tuple(axes))
+        gradient = active().sum(gradient, axis=tuple(axes))
         if gradient.shape != wanted:
-            gradient = reshape(gradient, wanted)
+            gradient = active().reshape(gradient, wanted)
     dtype = argument.dtype
-    return gradient if gradient.dtype == dtype else cast(gradient, dtype)
+    return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
 
 
 def _conjugate(tape: Tape, tensor: Any) -> Any:
-    return conj(tensor) if tape.neutral[tensor.dtype].kind == "complex" else tensor
+    return active().conj(tensor) if tape.neutral[tensor.dtype].kind == "complex" else tensor

@@ -11,7 +11,7 @@ from scipy import stats
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.backend.random import below
+from emberharmony.backend.shared.random import below
 from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.registry import OPS
 

@@ -11,7 +11,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.core.types import Operand, TensorLike
-from emberharmony.transforms.rules import RULES
+from emberharmony.rules import RULES
 
 
 @pytest.fixture(autouse=True)

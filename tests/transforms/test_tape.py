@@ -20,8 +20,8 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
 )
 from emberharmony.core.registry import OPS
+from emberharmony.rules import CONSTANT, REFUSED, RULES
 from emberharmony.transforms import tape
-from emberharmony.transforms.rules import CONSTANT, REFUSED, RULES
 
 
 @pytest.fixture(autouse=True)

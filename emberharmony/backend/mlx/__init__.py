@@ -9,9 +9,9 @@ from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
 from emberharmony.backend.mlx.complexes_ops import MLXComplexesOps
 from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
-from emberharmony.backend.mlx.devices_ops import MLXDevicesOps
+from emberharmony.backend.mlx.device_ops import MLXDeviceOps
+from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES
-from emberharmony.backend.mlx.dtypes_ops import MLXDtypesOps
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
@@ -52,8 +52,8 @@ class MLXBackend(
     MLXNormsOps,
     MLXFftOps,
     MLXRandomOps,
-    MLXDtypesOps,
-    MLXDevicesOps,
+    MLXDTypeOps,
+    MLXDeviceOps,
     MLXNnOps,
     MLXTransformsOps,
     MLXConvolutionOps,

@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.draws import WithoutDraws
+from emberharmony.core.draws import WithoutDraws
 from emberharmony.core.parameter import Parameter, ReadParameters
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 

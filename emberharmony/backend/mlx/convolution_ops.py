@@ -13,7 +13,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.windows import Windows, channels_last, check_channels, windows
+from emberharmony.backend.shared.convolution import Windows, channels_last, check_channels, windows
 
 _MANY = 128
 """From so many pairs of channels on the products of matrices, one for each place of the kernel, are faster on a CPU."""

@@ -5,10 +5,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.hostmade import HostMade, with_number
-from emberharmony.backend.indices import as_shape, matrices
-from emberharmony.backend.mlx.devices_ops import place
+from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import DTYPES, promotion
+from emberharmony.backend.shared.creation import HostMade, with_number
+from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend import special
 from emberharmony.backend.mlx.complexes_ops import paired
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.shared import elementary
 from emberharmony.core.dispatch import fast
 
 Unary = Callable[[mx.array], mx.array]
@@ -87,12 +87,12 @@ _tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 _log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
 _log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
 _erfinv64: Unary = _derived(
-    lambda x: special.erfinv(_XP, x), lambda x: (math.sqrt(math.pi) / 2) * exp_double(mx.square(_erfinv64(x)))
+    lambda x: elementary.erfinv(_XP, x), lambda x: (math.sqrt(math.pi) / 2) * exp_double(mx.square(_erfinv64(x)))
 )
 
 
 def _special(function: Callable[..., mx.array]) -> Unary:
-    """Returns an op over `backend.special`, in float64 where there is one and else in float32."""
+    """Returns an op over `backend.shared.elementary`, in float64 where there is one and else in float32."""
 
     def called(x: mx.array) -> mx.array:
         promotion.refuse(x, ("complex",))
@@ -106,7 +106,7 @@ def _special(function: Callable[..., mx.array]) -> Unary:
 
 def _i0(xp: Any, x: mx.array) -> mx.array:
     # Through the pieces it is made of, second derivatives at 0 would be lost.
-    smooth = elementwise(lambda x: special.i0(xp, x), lambda x, y: special.i0_slope(xp, x, y))
+    smooth = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
     result: mx.array = smooth(x)
     return result
 
@@ -166,14 +166,16 @@ def _expm1(x: mx.array) -> mx.array:
     return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))
 
 
-_erf_single = _derived(lambda x: special.erf_single(mx, x), lambda x: (2 / math.sqrt(math.pi)) * mx.exp(-mx.square(x)))
+_erf_single = _derived(
+    lambda x: elementary.erf_single(mx, x), lambda x: (2 / math.sqrt(math.pi)) * mx.exp(-mx.square(x))
+)
 
 
 def _erf(x: mx.array) -> mx.array:
     promotion.refuse(x, ("complex",))
     x = promotion.floats(x)
     if x.dtype == mx.float64:
-        return special.erf(_XP, x)
+        return elementary.erf(_XP, x)
     return _erf_single(x.astype(mx.float32)).astype(x.dtype)
 
 
@@ -202,7 +204,7 @@ class MLXElementaryOps:
     arccosh = staticmethod(promotion.unary(mx.arccosh))
     arctanh = staticmethod(promotion.unary(mx.arctanh))
     erf = staticmethod(_erf)
-    erfc = staticmethod(_special(special.erfc))
+    erfc = staticmethod(_special(elementary.erfc))
     erfinv = staticmethod(_or_in_double(mx.erfinv, _erfinv64))
     i0 = staticmethod(_special(_i0))
 

@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import both_modes
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.transforms import along
+from emberharmony.backend.shared.fft import along
 
 
 def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:

@@ -7,22 +7,23 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import (
-    as_shape,
-    block,
-    class_count,
-    columns,
-    host_indices,
-    inside,
-    matrices,
-    reduction_of,
-    unraveled,
-    vectors,
-)
-from emberharmony.backend.keys import is_plain, parts_of, within
+from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, seen, written
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.indexing import (
+    block,
+    class_count,
+    columns,
+    inside,
+    is_plain,
+    parts_of,
+    reduction_of,
+    unraveled,
+    vectors,
+    within,
+)
+from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.core.checking import checking
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float

@@ -7,9 +7,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import checked, host_indices
+from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.shared.indexing import checked
 from emberharmony.core.checking import checking
 from emberharmony.core.errors import ArgumentTypeError
 

@@ -1,7 +1,7 @@
 """Linear algebra with derivatives, on MLX: LAPACK on the host's side of the shared memory, and the rules.
 
 Matrices are float32, float64 or complex64. The differential of each function stands behind it (see
-`derivatives.Differential`); those of factors that are unique but for phases keep the phases that `backend.lapack`
+`derivatives.Differential`); those of factors that are unique but for phases keep the phases that `shared.lapack`
 chooses. They hold where the factors are unique: singular values and eigenvalues differ, and matrices have full rank.
 
 Source: M. B. Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
@@ -14,10 +14,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend import lapack
 from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, Pull, differentiated
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
+from emberharmony.backend.shared import lapack
 from emberharmony.core.errors import UnsupportedOpError
 
 
@@ -29,7 +29,7 @@ def imported(array: np.ndarray) -> mx.array:
 
 
 def on_host(function: Function, *options: Any) -> Function:
-    """Returns a function of `backend.lapack` as one of MLX's arrays, without derivatives."""
+    """Returns a function of `backend.shared.lapack` as one of MLX's arrays, without derivatives."""
 
     def called(*tensors: mx.array) -> Any:
         result = function(*map(np.asarray, tensors), *options)
@@ -39,7 +39,7 @@ def on_host(function: Function, *options: Any) -> Function:
 
 
 def hosted(function: Function, differential: Differential, pull: Pull | None = None, *options: Any) -> Function:
-    """Returns a function of `backend.lapack` as one of MLX's arrays, with derivatives."""
+    """Returns a function of `backend.shared.lapack` as one of MLX's arrays, with derivatives."""
     return smooth(on_host(function, *options), differential, pull, True)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from emberharmony.backend.einsum import check_subscripts
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.shared.products import check_subscripts
 from emberharmony.core.dispatch import fast
 
 _LONG = 256

@@ -6,10 +6,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import as_shape
-from emberharmony.backend.mlx.devices_ops import place
+from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import DTYPES
-from emberharmony.backend.random import DefaultStream, clone, floating
+from emberharmony.backend.shared.random import DefaultStream, clone, floating
+from emberharmony.backend.shared.shape import as_shape
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 """What the keys are drawn from: the host, since a lazy key must not cross threads."""

@@ -6,9 +6,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import check_segments, host_indices, neutral_element, segment_count, segments
+from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.indices import integers, led_aside, seen, written
+from emberharmony.backend.shared.segments import check_segments, neutral_element, segment_count, segments
 
 
 def _segment(reduction: str) -> Callable[..., mx.array]:

@@ -7,7 +7,9 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import (
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
     check_pad,
@@ -20,8 +22,6 @@ from emberharmony.backend.indices import (
     pad_pairs,
     shifts_of,
 )
-from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.promote import normalized
 from emberharmony.core.errors import AxisError, ShapeError
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from emberharmony.backend import lapack
-from emberharmony.backend.linear import check_sides, inexact, square
 from emberharmony.backend.mlx import linear
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
+from emberharmony.backend.shared import lapack
+from emberharmony.backend.shared.solver import check_sides, inexact, square
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
 

@@ -3,10 +3,11 @@
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.indices import checked, side_of, top
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import single
+from emberharmony.backend.shared.indexing import checked
+from emberharmony.backend.shared.sorting import side_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)

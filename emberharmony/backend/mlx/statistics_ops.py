@@ -5,7 +5,7 @@ import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.quantiles import countable, edges
+from emberharmony.backend.shared.statistics import countable, edges
 
 
 class MLXStatisticsOps:

@@ -5,10 +5,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.exchange import check_view, exporter, refuse_copy
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.mlx.devices_ops import place
+from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
+from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.tree import tree_leaves
 

@@ -7,9 +7,9 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
+from emberharmony.core.draws import Draws, HostDrawError, WithoutDraws
 
 Flat = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]

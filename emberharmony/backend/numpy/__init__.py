@@ -10,9 +10,9 @@ from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
 from emberharmony.backend.numpy.complexes_ops import NumpyComplexesOps
 from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
 from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
-from emberharmony.backend.numpy.devices_ops import NumpyDevicesOps
+from emberharmony.backend.numpy.device_ops import NumpyDeviceOps
+from emberharmony.backend.numpy.dtype_ops import NumpyDTypeOps
 from emberharmony.backend.numpy.dtypes import DTYPES
-from emberharmony.backend.numpy.dtypes_ops import NumpyDtypesOps
 from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
@@ -52,8 +52,8 @@ class NumpyBackend(
     NumpyNormsOps,
     NumpyFftOps,
     NumpyRandomOps,
-    NumpyDtypesOps,
-    NumpyDevicesOps,
+    NumpyDTypeOps,
+    NumpyDeviceOps,
     NumpyNnOps,
     NumpyConvolutionOps,
     Backend,

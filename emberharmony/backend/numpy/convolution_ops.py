@@ -8,7 +8,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.reduction_ops import widened
-from emberharmony.backend.windows import Windows, channels_last, check_channels, transposed, windows
+from emberharmony.backend.shared.convolution import Windows, channels_last, check_channels, transposed, windows
 
 _BLOCK = 2**20
 """Of so many bytes of windows a copy is made at a time, or of one row of them."""

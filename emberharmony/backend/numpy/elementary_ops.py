@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend import special
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.shared import elementary
 from emberharmony.core.dispatch import fast
 
 
 def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns an op over a function of `backend.special`."""
+    """Returns an op over a function of `backend.shared.elementary`."""
 
     def called(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
-        return special.in_double(function, np, promotion.floats(x))
+        return elementary.in_double(function, np, promotion.floats(x))
 
     return called
 
@@ -47,8 +47,8 @@ def _erf(x: np.ndarray) -> np.ndarray:
     promotion.refuse(x, ("complex",))
     x = promotion.floats(x)
     if x.dtype == np.float64:
-        return special.erf(np, x)
-    return special.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+        return elementary.erf(np, x)
+    return elementary.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
 
 
 class NumpyElementaryOps:
@@ -78,6 +78,6 @@ class NumpyElementaryOps:
     arctanh = staticmethod(promotion.unary(np.arctanh))
     cbrt = staticmethod(promotion.unary(np.cbrt))
     erf = staticmethod(_erf)
-    erfc = staticmethod(_special(special.erfc))
-    erfinv = staticmethod(_special(special.erfinv))
-    i0 = staticmethod(_special(special.i0))
+    erfc = staticmethod(_special(elementary.erfc))
+    erfinv = staticmethod(_special(elementary.erfinv))
+    i0 = staticmethod(_special(elementary.i0))

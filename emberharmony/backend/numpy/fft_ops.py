@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.transforms import along
+from emberharmony.backend.shared.fft import along
 
 
 def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:

@@ -5,18 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import (
-    as_shape,
-    block,
-    class_count,
-    host_indices,
-    matrices,
-    reduction_of,
-    unraveled,
-    vectors,
-)
+from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.indexing import block, class_count, reduction_of, unraveled, vectors
+from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from emberharmony.backend.einsum import check_subscripts
-from emberharmony.backend.linear import check_paired
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import fast
 
 _COSTLY = 10**5

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import as_shape
-from emberharmony.backend.numpy.devices_ops import place
+from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
-from emberharmony.backend.random import DefaultStream, below, clone, floating
+from emberharmony.backend.shared.random import DefaultStream, below, clone, floating
+from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import check_segments, host_indices, neutral_element, segments
+from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.numpy.indexing_ops import UFUNCS
 from emberharmony.backend.numpy.reduction_ops import widened
+from emberharmony.backend.shared.segments import check_segments, neutral_element, segments
 
 _MANY, _WIDE = 4096, 8
 """From so many elements, in rows of so many, it pays to bring the rows of a segment together."""

@@ -5,21 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.indices import (
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
     check_pad,
     counted,
     cuts,
     expanded,
-    host_indices,
     joinable,
     matrices,
     pad_indices,
     pad_pairs,
 )
-from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.promote import normalized
 from emberharmony.core.errors import ShapeError
 
 

@@ -1,8 +1,8 @@
 """Linear algebra, on NumPy."""
 
-from emberharmony.backend import lapack
-from emberharmony.backend.linear import inexact
 from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.shared import lapack
+from emberharmony.backend.shared.solver import inexact
 
 
 class NumpySolverOps:

@@ -4,9 +4,9 @@ from typing import Literal
 
 import numpy as np
 
-from emberharmony.backend.indices import side_of, top
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import single
+from emberharmony.backend.shared.sorting import side_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)

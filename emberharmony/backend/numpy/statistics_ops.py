@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.quantiles import countable, edges
+from emberharmony.backend.shared.statistics import countable, edges
 
 
 class NumpyStatisticsOps:

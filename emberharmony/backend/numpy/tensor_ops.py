@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.exchange import check_view, exporter, refuse_copy
-from emberharmony.backend.numpy.devices_ops import place
+from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
+from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.errors import DTypeError
 from emberharmony.core.tracing import Traced
 

@@ -11,9 +11,9 @@ from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
 from emberharmony.backend.torch.complexes_ops import TorchComplexesOps
 from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
-from emberharmony.backend.torch.devices_ops import TorchDevicesOps, place
+from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
+from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
 from emberharmony.backend.torch.dtypes import DTYPES
-from emberharmony.backend.torch.dtypes_ops import TorchDtypesOps
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
@@ -63,8 +63,8 @@ class TorchBackend(
     TorchNormsOps,
     TorchFftOps,
     TorchRandomOps,
-    TorchDtypesOps,
-    TorchDevicesOps,
+    TorchDTypeOps,
+    TorchDeviceOps,
     TorchNnOps,
     TorchTransformsOps,
     TorchConvolutionOps,

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from emberharmony.backend.shared.convolution import channels_last, check_channels, each, transposed, windows
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.windows import channels_last, check_channels, each, transposed, windows
 
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
 _TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.hostmade import HostMade, with_number
-from emberharmony.backend.indices import as_shape, matrices
-from emberharmony.backend.torch.devices_ops import place
+from emberharmony.backend.shared.creation import HostMade, with_number
+from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
 from emberharmony.backend.torch.indices import SIGNED, through_signed
 from emberharmony.core.dtypes import default_float

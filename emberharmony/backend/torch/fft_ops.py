@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from emberharmony.backend.shared.fft import along, along_all
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.transforms import along, along_all
 
 Native = Callable[..., torch.Tensor]
 

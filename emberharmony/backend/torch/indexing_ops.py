@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.indices import (
-    as_shape,
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.indexing import (
     block,
     class_count,
     inside,
-    matrices,
+    is_plain,
+    parts_of,
     reduction_of,
     unraveled,
     vectors,
 )
-from emberharmony.backend.keys import is_plain, parts_of
-from emberharmony.backend.promote import normalized
-from emberharmony.backend.torch.devices_ops import place
+from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion
 from emberharmony.backend.torch.indices import (
     REDUCE,

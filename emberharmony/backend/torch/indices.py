@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.indices import checked, host_indices, inside
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.shared.indexing import checked, inside
 from emberharmony.backend.torch.derivatives import multiplied
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from emberharmony.backend.shared.convolution import Windows, channels_last, each, windows
 from emberharmony.backend.torch.convolution_ops import flat
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.backend.windows import Windows, channels_last, each, windows
 
 Native = Callable[..., torch.Tensor]
 _MAX = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)

@@ -2,8 +2,8 @@
 
 import torch
 
-from emberharmony.backend.einsum import check_subscripts
-from emberharmony.backend.linear import check_paired
+from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.backend.shared.solver import check_paired
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.draws import watched
-from emberharmony.backend.indices import as_shape
-from emberharmony.backend.random import DefaultStream, floating
-from emberharmony.backend.torch.devices_ops import place
+from emberharmony.backend.shared.random import DefaultStream, floating
+from emberharmony.backend.shared.shape import as_shape
+from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.core.draws import watched
 
 _LOCK = threading.Lock()
 """Held while a generator is drawn from: it is no matter of several threads."""

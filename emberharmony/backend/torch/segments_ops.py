@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.indices import check_segments, neutral_element, segment_count, segments
+from emberharmony.backend.shared.segments import check_segments, neutral_element, segment_count, segments
 from emberharmony.backend.torch.dtypes import DTYPES, on_host
 from emberharmony.backend.torch.indices import integers, reduced
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from emberharmony.backend.indices import (
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
     check_pad,
@@ -20,7 +21,6 @@ from emberharmony.backend.indices import (
     shifts_of,
     squeezed,
 )
-from emberharmony.backend.promote import normalized
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
 from emberharmony.core.dispatch import fast

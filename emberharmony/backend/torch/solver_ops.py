@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.indices import matrices
-from emberharmony.backend.linear import check_qr_mode, check_sides, inexact, square
+from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult

@@ -2,8 +2,8 @@
 
 import torch
 
-from emberharmony.backend.indices import side_of, top
 from emberharmony.backend.promote import single
+from emberharmony.backend.shared.sorting import side_of, top
 from emberharmony.backend.torch.dtypes import orderable, promotion, restored
 from emberharmony.core.errors import ShapeError
 

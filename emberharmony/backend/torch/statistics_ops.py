@@ -2,7 +2,7 @@
 
 import torch
 
-from emberharmony.backend.quantiles import countable, edges
+from emberharmony.backend.shared.statistics import countable, edges
 from emberharmony.backend.torch.dtypes import on_host, promotion
 
 

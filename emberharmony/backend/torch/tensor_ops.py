@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from emberharmony.backend.exchange import check_view, exporter, refuse_copy
-from emberharmony.backend.torch.devices_ops import place
+from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import cast, on_host
 
 

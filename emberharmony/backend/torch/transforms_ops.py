@@ -9,8 +9,8 @@ import torch
 from torch._C._functorch import TransformType
 
 from emberharmony.backend.diagnosis import says
-from emberharmony.backend.draws import HostDrawError, WithoutDraws
 from emberharmony.backend.torch.compilation import Compiled, whole
+from emberharmony.core.draws import HostDrawError, WithoutDraws
 
 Flat = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]

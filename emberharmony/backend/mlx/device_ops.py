@@ -1,0 +1,131 @@
+"""Where tensors live, on MLX: in unified memory; a device is where the work is done."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.shared.device import Placement, host_memory, unknown
+from emberharmony.core.errors import DeviceError
+
+PLACEMENT = Placement()
+
+
+def available() -> list[str]:
+    """Returns the names of the devices there are."""
+    return ["cpu", *(["gpu"] if mx.is_available(mx.gpu) else [])]
+
+
+def native(device: Any) -> mx.Device:
+    """Returns a native device.
+
+    Raises: DeviceError if it is unknown or absent.
+    """
+    if isinstance(device, mx.Device):
+        device = named(device)
+    name = str(device).removesuffix(":0")
+    if name not in available():
+        raise unknown(device, available())
+    return mx.Device(mx.cpu if name == "cpu" else mx.gpu, 0)
+
+
+def named(device: mx.Device) -> str:
+    """Returns the neutral name of a native device."""
+    return "gpu" if device.type == mx.gpu else "cpu"
+
+
+def place(device: Any) -> mx.Device | None:
+    """Returns the native device for the `device` argument of an op that makes a tensor."""
+    if device is not None:
+        return native(device)
+    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+
+
+class _Workplace:
+    """Keeps MLX's own default device, one for all threads, at the youngest block that is still open."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: list[tuple[object, mx.Device]] = []
+        self._base = mx.default_device()
+
+    def set_base(self, device: mx.Device) -> None:
+        """Sets the device where work is done outside all blocks."""
+        with self._lock:
+            self._base = device
+            self._settle()
+
+    @contextlib.contextmanager
+    def at(self, device: mx.Device) -> Iterator[None]:
+        """Makes a device the default while the block runs; blocks may end in any order."""
+        mark = object()
+        with self._lock:
+            if not self._open:
+                self._base = mx.default_device()
+            self._open.append((mark, device))
+            self._settle()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open = [entry for entry in self._open if entry[0] is not mark]
+                self._settle()
+
+    def _settle(self) -> None:
+        mx.set_default_device(self._open[-1][1] if self._open else self._base)
+
+
+_WORKPLACE = _Workplace()
+
+if PLACEMENT.environment is not None:
+    # What is wrong with the name is told when the first tensor is made.
+    with contextlib.suppress(DeviceError):
+        _WORKPLACE.set_base(native(PLACEMENT.environment))
+
+
+class MLXDeviceOps:
+    """Holds the ops of `ops/device.py`."""
+
+    @staticmethod
+    @contextlib.contextmanager
+    def device_scope(device: Any) -> Iterator[None]:
+        """Returns what `with ops.device(...)` enters."""
+        chosen = native(device)
+        with PLACEMENT.overridden(chosen), _WORKPLACE.at(chosen):
+            yield
+
+    @staticmethod
+    def get_device(x: mx.array) -> str:
+        return named(mx.default_device())
+
+    @staticmethod
+    def to_device(x: mx.array, device: Any) -> mx.array:
+        native(device)
+        return x
+
+    @staticmethod
+    def get_available_devices() -> list[str]:
+        return available()
+
+    @staticmethod
+    def get_default_device() -> str:
+        return named(place(None) or mx.default_device())
+
+    @staticmethod
+    def set_default_device(device: Any) -> None:
+        chosen = native("gpu" if "gpu" in available() else "cpu") if device is None else native(device)
+        _WORKPLACE.set_base(chosen)
+        PLACEMENT.set_default(None if device is None else chosen)
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None:
+        where = place(device)
+        mx.synchronize(mx.default_stream(where or mx.default_device()))
+
+    @staticmethod
+    def memory_info(device: Any = None) -> dict[str, int]:
+        where = place(device) or mx.default_device()
+        total = mx.device_info(where).get("memory_size", host_memory()["total"])
+        return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total)}

@@ -1,0 +1,21 @@
+"""Questions about dtypes, on MLX."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.core.dtypes import DType
+from emberharmony.core.promotion import result_type
+
+
+class MLXDTypeOps:
+    """Holds the ops of `ops/dtype.py`."""
+
+    @staticmethod
+    def dtype(x: mx.array) -> DType:
+        return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, mx.array) else x for x in operands))

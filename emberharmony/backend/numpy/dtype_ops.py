@@ -1,0 +1,21 @@
+"""Questions about dtypes, on NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.dtypes import DTYPES
+from emberharmony.core.dtypes import DType
+from emberharmony.core.promotion import result_type
+
+
+class NumpyDTypeOps:
+    """Holds the ops of `ops/dtype.py`."""
+
+    @staticmethod
+    def dtype(x: np.ndarray) -> DType:
+        return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, np.ndarray) else x for x in operands))

@@ -1,0 +1,1 @@
+"""What the backends share, one file per category of ops: host-side checks, and algorithms without a tensor library."""

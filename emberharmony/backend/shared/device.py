@@ -1,0 +1,109 @@
+"""Default devices: one a backend for the process, overridden for a thread or task by `with ops.device(name):`.
+
+Each backend's `device_ops.py` has `place(device)`, which every op that makes a tensor calls: it turns the op's
+`device` argument into a native device, and without one answers with the default. Until a default was ever set it costs
+one test.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.errors import DeviceError, suggest
+
+ENVIRONMENT = "EMBERHARMONY_DEVICE"
+BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
+"""Whether a backend is loaded for the sake of a block, which wins over the environment."""
+
+
+class Placement:
+    """Holds the default device of one backend, as a native device; None is the library's own choice."""
+
+    def __init__(self) -> None:
+        self.default: Any = None
+        self.override: ContextVar[Any] = ContextVar("emberharmony_device", default=None)
+        self.touched = ENVIRONMENT in os.environ
+        self.environment: str | None = os.environ.get(ENVIRONMENT) or None
+
+    def chosen(self, native: Any) -> Any:
+        """Returns the native device to make a tensor on, or None; `native` turns a name into a device."""
+        if not self.touched:
+            return None
+        overriding = self.override.get()
+        if overriding is not None:
+            return overriding
+        if self.environment is not None:
+            try:
+                self.default, self.environment = native(self.environment), None
+            except DeviceError as error:
+                raise DeviceError(f"{error} (named by {ENVIRONMENT})") from None
+        return self.default
+
+    def set_default(self, device: Any) -> None:
+        """Sets the process's default to a native device or None."""
+        self.touched, self.environment, self.default = True, None, device
+
+    @contextlib.contextmanager
+    def overridden(self, device: Any) -> Iterator[None]:
+        """Makes a native device the default of this thread or task while the block runs."""
+        self.touched = True
+        before = self.override.get()
+        self.override.set(device)
+        try:
+            yield
+        finally:
+            self.override.set(before)
+
+
+def host_memory() -> dict[str, int]:
+    """Returns what is known of the host's memory: its size."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        total = -1
+    return {"used": -1, "reserved": -1, "total": total}
+
+
+def unknown(device: object, available: list[str]) -> DeviceError:
+    """Returns the error for a device that there is not."""
+    return DeviceError(
+        f"there is no device {device!r} here{suggest(str(device), available)} (available: {', '.join(available)})"
+    )
+
+
+class device:  # noqa: N801  (a context manager that reads as a function)
+    """Makes new tensors land on a device while the block runs, for this thread or task and the active backend.
+
+    On MLX, whose memory is shared by all devices, a device is where work is done, and the library keeps one for all
+    threads: work in the block, and beside it in other threads, is done there until the last such block is left.
+
+    Raises: DeviceError on entry if there is no such device.
+
+    Example:
+        >>> with ops.device("cpu"):
+        ...     ops.get_device(ops.zeros((2,)))
+        'cpu'
+    """
+
+    def __init__(self, name: Any) -> None:
+        self._name = name
+        self._scopes: list[Any] = []
+
+    def __enter__(self) -> None:
+        BLOCK_ENTERED.set(True)
+        try:
+            backend = selection.current()
+        finally:
+            BLOCK_ENTERED.set(False)
+        scope = backend.device_scope(self._name)
+        scope.__enter__()
+        self._scopes.append(scope)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scopes.pop().__exit__(kind, error, trace)

@@ -1,0 +1,157 @@
+"""Linear algebra on host arrays, by NumPy's LAPACK, with the signs and the errors that `ops/solver.py` promises.
+
+The NumPy backend offers these functions as they are, the MLX backend on the memory it shares with NumPy. They take
+float32, float64, complex64 or complex128.
+"""
+
+import numpy as np
+
+from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
+from emberharmony.core.errors import LinAlgError
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+
+NEARLY = 0.999
+"""Components so close to the largest one, as a fraction of it, count as equal to it: the first of them decides."""
+
+
+def _adjoint(x: np.ndarray) -> np.ndarray:
+    return np.conj(x.swapaxes(-1, -2))
+
+
+def _phases(columns: np.ndarray) -> np.ndarray:
+    """Returns, per column, the factor of magnitude 1 that makes its largest component positive."""
+    if not columns.size:
+        return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
+    sizes = np.abs(columns)
+    first = (sizes >= NEARLY * sizes.max(-2, keepdims=True)).argmax(-2, keepdims=True)
+    return np.conj(_signs(np.take_along_axis(columns, first, -2)))
+
+
+def _signs(x: np.ndarray) -> np.ndarray:
+    """Returns the factors of magnitude 1 of numbers, 1 for zero and NaN."""
+    signs = np.sign(x)
+    return np.where(np.abs(signs) > 0, signs, 1).astype(x.dtype, copy=False)
+
+
+def det(x: np.ndarray) -> np.ndarray:
+    """Returns determinants."""
+    return np.linalg.det(square(x))
+
+
+def slogdet(x: np.ndarray) -> SlogdetResult:
+    """Returns the signs and logarithms of determinants; NaN has no sign."""
+    sign, logarithm = np.linalg.slogdet(square(x))
+    return SlogdetResult(np.where(np.isnan(logarithm), logarithm, sign).astype(x.dtype), logarithm)
+
+
+def adjugate(x: np.ndarray) -> np.ndarray:
+    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse."""
+    u, s, vh = np.linalg.svd(square(x))
+    others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
+    factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+
+
+def inv(x: np.ndarray) -> np.ndarray:
+    """Returns inverses."""
+    return np.linalg.inv(square(x))
+
+
+def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Returns the solutions of linear equations."""
+    check_sides(a, b)
+    return np.linalg.solve(a, b)
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, lower: bool = False) -> np.ndarray:
+    """Returns the solutions of triangular linear equations."""
+    check_sides(a, b)
+    return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)
+
+
+def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
+    """Returns triangular factors of positive-definite matrices."""
+    factor = np.linalg.cholesky(square(x))
+    if not np.isfinite(factor).all():
+        raise LinAlgError("the matrix is not positive-definite")
+    return _adjoint(factor) if upper else factor
+
+
+def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
+    """Returns orthonormal columns and upper triangular factors, whose diagonals are made non-negative."""
+    check_qr_mode(mode)
+    q, r = np.linalg.qr(matrices(x), "complete" if mode == "complete" else "reduced")
+    signs = _signs(np.diagonal(r, 0, -2, -1))
+    k = signs.shape[-1]
+    q[..., :k] *= signs[..., None, :]
+    r[..., :k, :] *= np.conj(signs)[..., None]
+    return QRResult(q, r)
+
+
+def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
+    """Returns singular value decompositions."""
+    u, s, vh = np.linalg.svd(matrices(x), full_matrices)
+    k = s.shape[-1]
+    phases = _phases(u[..., :k])
+    u[..., :k] *= phases
+    vh[..., :k, :] *= _adjoint(phases)
+    return SVDResult(u, s, vh)
+
+
+def svdvals(x: np.ndarray) -> np.ndarray:
+    """Returns singular values."""
+    return np.linalg.svdvals(matrices(x))
+
+
+def eigh(x: np.ndarray) -> EigResult:
+    """Returns eigenvalues and eigenvectors of Hermitian matrices."""
+    values, vectors = np.linalg.eigh(square(x))
+    return EigResult(values, vectors * _phases(vectors))
+
+
+def eigvalsh(x: np.ndarray) -> np.ndarray:
+    """Returns eigenvalues of Hermitian matrices."""
+    return np.linalg.eigvalsh(square(x))
+
+
+def eig(x: np.ndarray) -> EigResult:
+    """Returns eigenvalues and eigenvectors, always complex."""
+    # Real matrices keep their own kernel, whose eigenvalues are exact conjugates of one another.
+    values, vectors = np.linalg.eig(square(x))
+    kind = np.result_type(x.dtype, np.complex64)
+    vectors = vectors.astype(kind, copy=False)
+    return EigResult(values.astype(kind, copy=False), vectors * _phases(vectors))
+
+
+def eigvals(x: np.ndarray) -> np.ndarray:
+    """Returns eigenvalues, always complex."""
+    return np.linalg.eigvals(square(x)).astype(np.result_type(x.dtype, np.complex64), copy=False)
+
+
+def lu_factor(x: np.ndarray) -> LUResult:
+    """Returns triangular factors, with partial pivoting, and the rows that changed places."""
+    lu = matrices(x).copy()
+    k = min(lu.shape[-2:])
+    pivots = np.zeros((*lu.shape[:-2], k), np.int64)
+    for j in range(k):
+        pivots[..., j] = j + np.abs(lu[..., j:, j]).argmax(-1)
+        place = pivots[..., j, None, None]
+        row = np.take_along_axis(lu, place, -2)
+        np.put_along_axis(lu, place, lu[..., j : j + 1, :].copy(), -2)
+        lu[..., j : j + 1, :] = row
+        pivot = row[..., j : j + 1]
+        lu[..., j + 1 :, j : j + 1] /= np.where(pivot == 0, 1, pivot)
+        lu[..., j + 1 :, j + 1 :] -= lu[..., j + 1 :, j : j + 1] * row[..., j + 1 :]
+    return LUResult(lu, pivots)
+
+
+def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """Returns which row of the matrix stands in each row of its factors, after the changes that `lu_factor` tells."""
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for j in range(pivots.shape[-1]):
+        place = pivots[..., j : j + 1]
+        moved = np.take_along_axis(order, place, -1)
+        np.put_along_axis(order, place, order[..., j : j + 1].copy(), -1)
+        order[..., j : j + 1] = moved
+    return order

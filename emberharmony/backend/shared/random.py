@@ -1,0 +1,216 @@
+"""The portable source of random numbers: drawn by NumPy on the host, so that every backend gets the same bits."""
+
+from __future__ import annotations
+
+import math
+import os
+from _thread import allocate_lock  # threading.Lock, without the half millisecond that importing threading costs
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from emberharmony.backend.shared.shape import as_shape
+from emberharmony.core import natives
+from emberharmony.core.draws import watched
+from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64
+from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.limits import FloatInfo
+
+Array = np.ndarray[Any, Any]
+S = TypeVar("S")
+
+
+class Generator:
+    """Draws the same numbers on every backend: a stream of its own, started by a seed.
+
+    The bits are those of Philox, a counter-based generator; floating numbers are computed once, in NumPy, and moved. It
+    may be drawn from by several threads at once, pickled (it goes on where it was), and split. NumPy may change what
+    its distributions make of the bits from one of its versions to another.
+
+    Args:
+        seed: a non-negative integer of any size; None takes one from the system.
+
+    Raises: ArgumentError if the seed is something else.
+
+    Example:
+        >>> a, b = ops.random.Generator(0), ops.random.Generator(0)
+        >>> bool(ops.array_equal(ops.random.normal(3, generator=a), ops.random.normal(3, generator=b)))
+        True
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._start(np.random.SeedSequence(fresh_seed() if seed is None else checked_seed(seed)))
+
+    def _start(self, sequence: np.random.SeedSequence) -> None:
+        self._sequence = sequence
+        self._source = np.random.Generator(np.random.Philox(sequence))
+        self._lock = allocate_lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_sequence": self._sequence, "_source": self._source}
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        return watched(self._source, clone)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = allocate_lock()
+
+    def split(self, n: int = 2) -> list[Generator]:
+        """Returns n generators whose streams are independent of each other and of this one."""
+        with self._lock:
+            sequences = self._sequence.spawn(n)
+        children = []
+        for sequence in sequences:
+            child = Generator.__new__(Generator)
+            child._start(sequence)
+            children.append(child)
+        return children
+
+    def uniform(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns numbers from 0 up to and without 1, of float64 or else on float32's grid of 2**-24."""
+        return np.asarray(self._rng.random(as_shape(shape), _native(dtype)))
+
+    def normal(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns numbers of mean 0 and variance 1, in float64 or else float32."""
+        return np.asarray(self._rng.standard_normal(as_shape(shape), _native(dtype)))
+
+    def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
+        """Returns normal numbers; those beyond two standard deviations are drawn again."""
+        values = self.normal(shape, dtype).copy()
+        outside = np.abs(values) > 2
+        while outside.any():
+            values[outside] = self.normal((int(outside.sum()),), dtype)
+            outside = np.abs(values) > 2
+        return values
+
+    def integers(self, shape: Any, low: int, high: int) -> Array:
+        """Returns int64 numbers from low up to and without high."""
+        if low >= high:
+            raise ArgumentError(f"there is no integer from {low} up to and without {high}")
+        return np.asarray(self._rng.integers(low, high, as_shape(shape)))
+
+    def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
+        """Returns numbers of a distribution of `numpy.random.Generator`; parameters broadcast to the shape."""
+        try:
+            return np.asarray(getattr(self._rng, distribution)(*parameters, size=as_shape(shape)))
+        except ValueError as error:
+            raise ArgumentError(str(error)) from error
+
+    def permutation(self, n: int) -> Array:
+        """Returns the integers from 0 to n - 1 in random order."""
+        return self._rng.permutation(n)
+
+    def choice(self, n: int, shape: Any, replace: bool, p: Sequence[float] | None) -> Array:
+        """Returns indices from 0 to n - 1, each as likely as `p` says."""
+        try:
+            return np.asarray(self._rng.choice(n, as_shape(shape), replace, p))
+        except ValueError as error:
+            raise ArgumentError(str(error)) from error
+
+
+def clone(source: np.random.Generator) -> np.random.Generator:
+    """Returns a generator that goes on as this one would."""
+    bits = type(source.bit_generator)(0)
+    bits.state = source.bit_generator.state
+    return np.random.Generator(bits)
+
+
+def _native(dtype: DType) -> Any:
+    return np.float64 if dtype is float64 else np.float32
+
+
+def fresh_seed() -> int:
+    """Returns a seed from the system."""
+    return int.from_bytes(os.urandom(16))
+
+
+def checked_seed(seed: Any) -> int:
+    """Returns a seed.
+
+    Raises: ArgumentError if it is no non-negative integer.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ArgumentError(f"a seed is an integer from 0 on, not {seed!r}")
+    return int(seed)
+
+
+natives.name_in_hints(Generator)
+
+
+class _Seed:
+    """Holds the seed of the process's default streams, and how often it was given."""
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+        self.epoch = 0
+
+
+SEED = _Seed()
+
+
+def start_streams(seed: int) -> None:
+    """Starts the default streams of all backends anew."""
+    SEED.value = checked_seed(seed)
+    SEED.epoch += 1
+
+
+class DefaultStream(Generic[S]):
+    """Holds a default stream, made on first use (`numpy.random` takes 15 ms to import) and after each new seed.
+
+    Args:
+        start: makes a stream of a seed.
+        clone: see `draws.watched`; None if what is made is watched itself.
+    """
+
+    def __init__(self, start: Callable[[int], S], clone: Callable[[S], S] | None = None) -> None:
+        self._start, self._clone = start, clone
+        self._made: tuple[int, S] | None = None
+        self._lock = allocate_lock()
+
+    def get(self) -> S:
+        """Returns the stream to draw from."""
+        stream = self._get()
+        return stream if self._clone is None else watched(stream, self._clone)
+
+    def _get(self) -> S:
+        made = self._made
+        if made is not None and made[0] == SEED.epoch:
+            return made[1]
+        with self._lock:
+            if self._made is None or self._made[0] != SEED.epoch:
+                epoch, seed = SEED.epoch, SEED.value
+                self._made = epoch, self._start(fresh_seed() if seed is None else seed)
+            return self._made[1]
+
+
+HOST = DefaultStream(Generator)
+"""The default stream of what backends draw on the host."""
+
+
+def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
+    """Returns the generator that `seed` (a seed or a generator) or `generator` names; None for the default stream."""
+    given = generator if generator is not None else seed
+    return given if given is None or isinstance(given, Generator) else Generator(given)
+
+
+def floating(dtype: Any) -> DType:
+    """Returns the floating dtype to draw, the default float for None.
+
+    Raises: DTypeError if it is no floating dtype.
+    """
+    wanted = default_float() if dtype is None else as_dtype(dtype)
+    if not wanted.is_floating:
+        raise DTypeError(f"random numbers of this distribution are floating, not {wanted.name}; cast them (ops.cast)")
+    return wanted
+
+
+def below(high: float, dtype: DType) -> float:
+    """Returns a number of a floating dtype that is less than `high`, by at most twice the spacing there."""
+    if high == 0.0:
+        return -FloatInfo.of(dtype).smallest_normal
+    digits = 1 - round(math.log2(FloatInfo.of(dtype).eps))
+    mantissa, exponent = math.frexp(high)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, digits)) - 1, exponent - digits)

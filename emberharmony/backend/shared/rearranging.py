@@ -1,0 +1,120 @@
+"""Patterns of `rearrange`, such as "b (h w) c -> b h w c": which reshape, transpose and reshape they stand for."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.record import Record
+
+_ELLIPSIS = "..."
+_JOINED = ""  # marks an ellipsis in parentheses, which becomes one axis and not several
+_SIDE = r"(\s|\([^()]*\)|[A-Za-z_]\w*|1\b|\.\.\.)*"
+_ITEM = r"\([^()]*\)|[^\s()]+"
+_NAMES = r"\s*((?:[A-Za-z_]\w*|1|\.\.\.)(\s+|$))*"
+
+
+class Rearrangement(Record):
+    """Holds the shape with every named axis apart, the order of those axes, and the shape with groups joined."""
+
+    apart: tuple[int, ...]
+    order: tuple[int, ...]
+    joined: tuple[int, ...]
+
+
+# An lru_cache would be read through by torch.compile, with a warning.
+_PLANS: dict[tuple[str, tuple[int, ...], tuple[tuple[str, int], ...]], Rearrangement] = {}
+_MANY = 1024
+
+
+def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
+    """Returns the steps of a pattern for a tensor of a shape; they are worked out once.
+
+    Raises: ArgumentError for a malformed pattern, one whose sides name different axes, or one that leaves a length
+    open; ShapeError for a shape that does not fit.
+    """
+    key = pattern, tuple(shape), tuple(lengths.items())
+    if key not in _PLANS:
+        if len(_PLANS) >= _MANY:
+            _PLANS.clear()
+        _PLANS[key] = _planned(pattern, shape, lengths)
+    return _PLANS[key]
+
+
+def _planned(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
+    sides = pattern.split("->")
+    if len(sides) != 2:
+        raise ArgumentError(f"pattern {pattern!r} must have one '->'")
+    source, target = (_groups(side, pattern) for side in sides)
+    if any(_JOINED in group for group in source):
+        raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
+    bare = [_ELLIPSIS]
+    count = len(shape) - len(source) + 1 if bare in source else 0
+    hidden = [f".{i}" for i in range(count)]
+    source = _unfolded(source, hidden)
+    if count < 0 or len(source) != len(shape):
+        raise ShapeError(f"pattern {pattern!r} does not name the axes of shape {tuple(shape)}")
+    sizes = _sizes(source, shape, lengths, pattern)
+    names = [name for group in source for name in group]
+    target = _unfolded(target, hidden)
+    wanted = [name for group in target for name in group]
+    if len(set(names)) != len(names) or sorted(names) != sorted(wanted):
+        raise ArgumentError(f"both sides of pattern {pattern!r} must name the same axes, each once")
+    if set(lengths) - set(names):
+        raise ArgumentError(f"pattern {pattern!r} has no axis {', '.join(sorted(set(lengths) - set(names)))}")
+    joined = tuple([math.prod([sizes[name] for name in group]) for group in target])
+    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in wanted]), joined)
+
+
+def _groups(side: str, pattern: str) -> list[list[str]]:
+    """Returns the names of each axis of a side; none for an axis of length 1."""
+    if re.fullmatch(_SIDE, side) is None:
+        raise ArgumentError(f"pattern {pattern!r} is malformed at {side.strip()!r}")
+    groups = []
+    for item in re.findall(_ITEM, side):
+        inner = item.strip("()")
+        if re.fullmatch(_NAMES, inner) is None:
+            raise ArgumentError(f"pattern {pattern!r} is malformed at {item!r}")
+        names = [name for name in inner.split() if name != "1"]
+        groups.append([*names, _JOINED] if item != inner and _ELLIPSIS in names else names)
+    if sum(group.count(_ELLIPSIS) for group in groups) > 1:
+        raise ArgumentError(f"pattern {pattern!r} has more than one ellipsis on a side")
+    return groups
+
+
+def _unfolded(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
+    """Returns groups with the axes that an ellipsis stands for in its place."""
+    unfolded: list[list[str]] = []
+    for group in groups:
+        if group == [_ELLIPSIS]:
+            unfolded += [[name] for name in hidden]
+        else:
+            unfolded.append([n for name in group if name != _JOINED for n in (hidden if name == _ELLIPSIS else [name])])
+    return unfolded
+
+
+def _sizes(groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, int], pattern: str) -> dict[str, int]:
+    """Returns the length of each named axis, of which a group may leave one to be inferred."""
+    sizes: dict[str, int] = dict(lengths)
+    for group, length in zip(groups, shape, strict=True):
+        unknown = [name for name in group if name not in lengths]
+        known = math.prod([lengths[name] for name in group if name in lengths])
+        if len(unknown) > 1 or (unknown and known == 0):
+            raise ArgumentError(
+                f"pattern {pattern!r} leaves the lengths of {', '.join(unknown)} open: give all but one"
+            )
+        if unknown and length % known == 0:
+            sizes[unknown[0]] = length // known
+        elif unknown or known != length:
+            raise ShapeError(f"an axis of length {length} is no ({' '.join(group)}) of lengths {dict(lengths)}")
+    return sizes
+
+
+def is_last(data_format: str) -> bool:
+    """Returns whether the channels stand last.
+
+    Raises: ArgumentError for an unknown format.
+    """
+    if data_format not in ("channels_last", "channels_first"):
+        raise ArgumentError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
+    return data_format == "channels_last"

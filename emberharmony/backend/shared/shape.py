@@ -1,0 +1,234 @@
+"""Checks of shapes and axes, made on the host before a tensor library is called."""
+
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import Promotion, normalized
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    ShapeError,
+)
+
+PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Returns a shape given as a number or a sequence.
+
+    Raises: ArgumentTypeError for lengths that are no integers; ShapeError for negative ones.
+    """
+    if shape.__class__ is tuple:
+        for n in shape:
+            if n.__class__ is not int or n < 0:
+                break
+        else:
+            return shape
+    try:
+        lengths: tuple[int, ...] = (operator.index(shape),)
+    except TypeError:
+        try:
+            lengths = tuple(operator.index(n) for n in shape)
+        except TypeError as error:
+            raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {shape!r:.60}") from error
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"shape {lengths} has a negative length")
+    return lengths
+
+
+def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
+    """Returns the (start, stop) of the parts that `split` makes of an axis.
+
+    Raises: ShapeError if equal parts are impossible.
+    """
+    if isinstance(indices_or_sections, (int, np.integer)):
+        sections = int(indices_or_sections)
+        if sections < 1 or length % sections:
+            raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
+        each = length // sections
+        return [(i * each, (i + 1) * each) for i in range(sections)]
+    points = [min(max(int(p) + length, 0) if p < 0 else int(p), length) for p in indices_or_sections]
+    edges = [0, *points, length]
+    return [(a, max(a, b)) for a, b in pairwise(edges)]
+
+
+def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
+    """Returns the indices at which an axis is cut into parts, the first ones longer by one where that is needed.
+
+    Raises: ShapeError without a part.
+    """
+    if not isinstance(indices_or_sections, (int, np.integer)):
+        return list(indices_or_sections)
+    if indices_or_sections < 1:
+        raise ShapeError(f"an axis of length {length} does not split into {indices_or_sections} parts")
+    each, longer = divmod(length, int(indices_or_sections))
+    return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
+
+
+def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
+    """Returns two different axes, counted from 0.
+
+    Raises: AxisError.
+    """
+    found = normalized(tuple(axes), ndim)
+    if len(found) != 2:
+        raise AxisError(f"two axes are wanted, not {tuple(axes)}")
+    return found[0], found[1]
+
+
+def _is_pair(pair: Any) -> bool:
+    """Returns whether this is a tuple of two numbers to pad by."""
+    return pair.__class__ is tuple and len(pair) == 2 and all(n.__class__ is int and n >= 0 for n in pair)
+
+
+def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """Returns (before, after) for each axis.
+
+    Raises: ShapeError for widths that do not fit the axes.
+    """
+    if pad_width.__class__ is int and pad_width >= 0:
+        return [(pad_width, pad_width)] * ndim
+    if pad_width.__class__ is list and len(pad_width) == ndim and all(_is_pair(pair) for pair in pad_width):
+        return pad_width
+    try:
+        pairs = np.broadcast_to(host_indices(pad_width), (ndim, 2)).tolist()
+    except ValueError as error:
+        raise ShapeError(f"pad_width {pad_width!r} does not fit a tensor of {ndim} axes") from error
+    if any(a < 0 or b < 0 for a, b in pairs):
+        raise ShapeError(f"pad_width {pad_width!r} has a negative number")
+    return [(a, b) for a, b in pairs]
+
+
+def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Returns which index of an axis each place of the padded axis reads, for the modes without a constant.
+
+    Raises: ShapeError if the axis is empty.
+    """
+    places = np.arange(-before, length + after)
+    if length == 0 and places.size:
+        raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
+    if mode == "edge":
+        return np.clip(places, 0, max(length - 1, 0))
+    if mode == "wrap":
+        return places % length
+    period = 2 * length if mode == "symmetric" else max(2 * length - 2, 1)
+    places = places % period
+    return np.where(places < length, places, period - places - (1 if mode == "symmetric" else 0))
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Returns the shape that shapes broadcast to.
+
+    Raises: ShapeError.
+    """
+    try:
+        return np.broadcast_shapes(*(as_shape(shape) for shape in shapes))
+    except ValueError as error:
+        raise ShapeError(f"shapes {' and '.join(str(as_shape(s)) for s in shapes)} do not broadcast") from error
+
+
+def check_pad(mode: str, constant_values: float | None) -> None:
+    """Checks the options of `pad`.
+
+    Raises: ArgumentError; ArgumentTypeError for values that are no number.
+    """
+    if constant_values is not None and not isinstance(constant_values, (int, float, complex)):
+        raise ArgumentTypeError(
+            f"constant_values is a number, not {type(constant_values).__name__}: what varies, or is differentiated, is "
+            f"put there with ops.where or ops.concatenate"
+        )
+    if mode not in PAD_MODES:
+        raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
+    if mode != "constant" and constant_values is not None:
+        raise ArgumentError(f"constant_values goes with mode 'constant', not {mode!r}")
+
+
+def counted(repeats: Any, length: int) -> np.ndarray:
+    """Returns how often each slice of an axis is repeated, as one count or `length` of them.
+
+    Raises: ArgumentError for negative counts; ShapeError if there are more or fewer.
+    """
+    counts = host_indices(repeats)
+    if (counts < 0).any():
+        raise ArgumentError(f"a slice cannot be repeated {int(counts.min())} times")
+    if counts.ndim > 1 or counts.size not in (1, length):
+        raise ShapeError(f"repeats of shape {counts.shape} do not fit an axis of length {length}")
+    return np.broadcast_to(counts, (length,))
+
+
+def matrices(x: Any) -> Any:
+    """Returns a tensor of at least two axes.
+
+    Raises: ShapeError for one of fewer.
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"a tensor of at least two axes is wanted, this one has shape {tuple(x.shape)}")
+    return x
+
+
+def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
+    """Returns tensors to be joined, in the dtype they have in common.
+
+    Raises: ShapeError if there is none.
+    """
+    if not tensors:
+        raise ShapeError("there is no tensor to join")
+    dtype = tensors[0].dtype
+    for x in tensors:
+        if x.dtype != dtype:
+            return promotion.common(*tensors)
+    return tensors
+
+
+def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns one shift an axis, where there is one for all or one axis for all shifts.
+
+    Raises: ShapeError if their numbers differ.
+    """
+    shifts = tuple(operator.index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
+    if not axes and len(shifts) < 2:
+        return (), ()
+    count = max(len(shifts), len(axes))
+    if len(shifts) not in (1, count) or len(axes) not in (1, count):
+        raise ShapeError(f"{len(shifts)} shifts do not fit {len(axes)} axes")
+    return shifts * (count // len(shifts)), axes * (count // len(axes))
+
+
+def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
+    """Returns an order of all axes, counted from 0.
+
+    Raises: AxisError for an axis out of range, named twice or left out.
+    """
+    order = normalized(tuple(axes), ndim)
+    if len(order) != ndim:
+        raise AxisError(f"axes {tuple(axes)} name {len(order)} of the {ndim} axes; all must be named once")
+    return order
+
+
+def expanded(shape: Sequence[int], axis: Any) -> list[int]:
+    """Returns a shape with lengths of 1 put in at these places of the result.
+
+    Raises: AxisError.
+    """
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    lengths = list(shape)
+    for place in sorted(normalized(axes, len(shape) + len(axes))):
+        lengths.insert(place, 1)
+    return lengths
+
+
+def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """Returns a shape without these axes of length 1.
+
+    Raises: ShapeError if one is longer.
+    """
+    for axis in axes:
+        if shape[axis] != 1:
+            raise ShapeError(f"axis {axis} has length {shape[axis]} and cannot be squeezed")
+    return [n for axis, n in enumerate(shape) if axis not in axes]

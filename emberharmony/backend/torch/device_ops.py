@@ -1,0 +1,101 @@
+"""Where tensors live, on PyTorch."""
+
+import contextlib
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared.device import Placement, host_memory, unknown
+
+PLACEMENT = Placement()
+
+
+def _accelerator() -> str | None:
+    """Returns the type of the accelerator there is: "cuda", "mps", "xpu"."""
+    if not torch.accelerator.is_available():
+        return None
+    current = torch.accelerator.current_accelerator()
+    return None if current is None else current.type
+
+
+def available() -> list[str]:
+    """Returns the neutral names of the devices there are."""
+    kind = _accelerator()
+    return ["cpu", *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if kind else 0))]
+
+
+def native(device: Any) -> torch.device:
+    """Returns a native device.
+
+    Raises: DeviceError if it is unknown or absent.
+    """
+    if isinstance(device, torch.device) and device.type == "cpu":
+        return device
+    name, _, index = str(device).partition(":")
+    kind = _accelerator()
+    number = int(index) if index.isdigit() else 0 if not index else -1
+    if name == "cpu" and number == 0:
+        return torch.device("cpu")
+    if kind is None or name not in ("gpu", kind) or not 0 <= number < torch.accelerator.device_count():
+        raise unknown(device, available())
+    return torch.device(kind, number)
+
+
+def named(device: torch.device) -> str:
+    """Returns the neutral name of a native device; one that holds no values ("meta") keeps its own."""
+    if device.type in ("cpu", "meta"):
+        return device.type
+    return "gpu" if not device.index else f"gpu:{device.index}"
+
+
+def place(device: Any) -> torch.device | None:
+    """Returns the native device for the `device` argument of an op that makes a tensor."""
+    if device is not None:
+        return native(device)
+    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+
+
+class TorchDeviceOps:
+    """Holds the ops of `ops/device.py`."""
+
+    @staticmethod
+    def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
+        """Returns what `with ops.device(...)` enters."""
+        return PLACEMENT.overridden(native(device))
+
+    @staticmethod
+    def get_device(x: torch.Tensor) -> str:
+        return named(x.device)
+
+    @staticmethod
+    def to_device(x: torch.Tensor, device: Any) -> torch.Tensor:
+        return x.to(native(device))
+
+    @staticmethod
+    def get_available_devices() -> list[str]:
+        return available()
+
+    @staticmethod
+    def get_default_device() -> str:
+        return named(place(None) or torch.get_default_device())
+
+    @staticmethod
+    def set_default_device(device: Any) -> None:
+        PLACEMENT.set_default(None if device is None else native(device))
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None:
+        where = place(device) or torch.get_default_device()
+        if where.type not in ("cpu", "meta"):
+            torch.accelerator.synchronize(where)
+
+    @staticmethod
+    def memory_info(device: Any = None) -> dict[str, int]:
+        where = place(device) or torch.get_default_device()
+        if where.type == "mps":
+            used, reserved = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
+            return {"used": used, "reserved": reserved, "total": torch.mps.recommended_max_memory()}
+        if where.type in ("cpu", "meta"):
+            return host_memory()
+        used, reserved = torch.accelerator.memory_allocated(where), torch.accelerator.memory_reserved(where)
+        return {"used": used, "reserved": reserved, "total": torch.accelerator.get_memory_info(where)[1]}

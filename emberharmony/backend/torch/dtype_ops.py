@@ -1,0 +1,21 @@
+"""Questions about dtypes, on PyTorch."""
+
+from typing import Any
+
+import torch
+
+from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.core.dtypes import DType
+from emberharmony.core.promotion import result_type
+
+
+class TorchDTypeOps:
+    """Holds the ops of `ops/dtype.py`."""
+
+    @staticmethod
+    def dtype(x: torch.Tensor) -> DType:
+        return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, torch.Tensor) else x for x in operands))

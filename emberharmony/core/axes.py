@@ -1,0 +1,41 @@
+"""Axes as users give them, and the shape that shapes broadcast to."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.core.errors import AxisError, ShapeError
+
+
+def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
+
+    Raises: AxisError for one out of range or repeated.
+    """
+    if axis.__class__ is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(operator.index(a) for a in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")
+    wrapped = tuple(a % ndim for a in axes)
+    if len(set(wrapped)) != len(wrapped):
+        raise AxisError(f"axes {axis} repeat one axis")
+    return wrapped
+
+
+def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Returns the shape that shapes broadcast to.
+
+    Raises: ShapeError if they do not.
+    """
+    lengths = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for i, n in enumerate(shape, len(lengths) - len(shape)):
+            if n != 1 and lengths[i] not in (1, n):
+                raise ShapeError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not broadcast")
+            if n != 1:
+                lengths[i] = n
+    return tuple(lengths)

@@ -1,0 +1,46 @@
+"""The rules of the tape: for each op what a cotangent of its result is pulled back to, one file per category of ops.
+
+A rule is a tuple with one function per argument, or None where there is nothing to differentiate by; or one function
+that returns the gradients of all arguments. Each takes `(g, y, *arguments)`: the cotangent, the op's result, and the
+op's arguments in the declared order. Rules are written with ops, so that they are differentiated in their turn; the
+tape sums a gradient over the axes its argument was broadcast along, and casts it to the argument's dtype.
+For complex numbers see `transforms.tape`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.rules.activation import RULES as ACTIVATION
+from emberharmony.rules.complexes import RULES as COMPLEXES
+from emberharmony.rules.constant import CONSTANT as CONSTANT
+from emberharmony.rules.constant import REFUSED as REFUSED
+from emberharmony.rules.creation import RULES as CREATION
+from emberharmony.rules.device import RULES as DEVICES
+from emberharmony.rules.elementary import RULES as ELEMENTARY
+from emberharmony.rules.fft import RULES as FFT
+from emberharmony.rules.indexing import RULES as INDEXING
+from emberharmony.rules.math import RULES as MATH
+from emberharmony.rules.products import RULES as PRODUCTS
+from emberharmony.rules.reduction import RULES as REDUCTION
+from emberharmony.rules.rounding import RULES as ROUNDING
+from emberharmony.rules.segments import RULES as SEGMENTS
+from emberharmony.rules.shape import RULES as SHAPE
+from emberharmony.rules.solver import RULES as SOLVER
+from emberharmony.rules.sorting import RULES as SORTING
+from emberharmony.rules.statistics import RULES as STATISTICS
+from emberharmony.rules.tensor import RULES as TENSOR
+from emberharmony.rules.transforms import RULES as TRANSFORMS
+from emberharmony.transforms import rules as registry
+
+Rule = tuple[Callable[..., Any] | None, ...] | Callable[..., Any]
+
+RULES = registry.RULES
+"""The rule of each op that has one; composites need none."""
+registry.CONSTANT.update(CONSTANT)
+registry.REFUSED.update(REFUSED)
+
+for _rules in (
+    *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, INDEXING, MATH, PRODUCTS),
+    *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, STATISTICS, TENSOR, TRANSFORMS),
+):
+    RULES.update(_rules)

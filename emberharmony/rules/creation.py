@@ -1,0 +1,62 @@
+"""Rules of `ops/creation.py`."""
+
+from typing import Any
+
+from emberharmony.ops.creation import arange, diag, linspace, tril, triu
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.math import add, divide, maximum, multiply, power, subtract
+from emberharmony.ops.reduction import sum as sum_
+from emberharmony.ops.shape import expand_dims, flip, moveaxis
+from emberharmony.rules.picking import unpicked
+
+T = Any
+
+
+def _diag(g: T, y: T, x: T, k: int = 0) -> T:
+    return diag(g, k) if len(x.shape) == 1 else unpicked(g, x, lambda places: diag(places, k))
+
+
+def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:
+    powers = arange(y.shape[-1])
+    if not increasing:
+        g = flip(g, -1)
+    lowered = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
+    return sum_(multiply(multiply(g, lowered), powers), axis=-1)
+
+
+def _part(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
+    weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
+    return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, weight) if from_start else weight), axis=-1)
+
+
+def _linspace(
+    g: T,
+    y: T,
+    start: T,
+    stop: T,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+) -> list[T]:
+    if retstep:
+        g, step = g
+        share = divide(step, num - endpoint)
+        return [
+            subtract(_part(g, num, endpoint, axis, True), share),
+            add(_part(g, num, endpoint, axis, False), share),
+        ]
+    return [_part(g, num, endpoint, axis, True), _part(g, num, endpoint, axis, False)]
+
+
+RULES: dict[str, Any] = {
+    "tril": (lambda g, y, x, k=0: tril(g, k),),
+    "triu": (lambda g, y, x, k=0: triu(g, k),),
+    "diag": (_diag,),
+    "vander": (_vander,),
+    "linspace": _linspace,
+    "full": (None, lambda g, y, shape, value, *_: g),
+    "full_like": (None, lambda g, y, x, value, *_: g),
+}

@@ -1,0 +1,91 @@
+"""Rules of `ops/math.py`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.ops.comparison import equal, greater, less, logical_and, logical_not, logical_or
+from emberharmony.ops.complexes import conj, real
+from emberharmony.ops.dtype import dtype
+from emberharmony.ops.elementary import log
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import (
+    absolute,
+    divide,
+    divide_no_nan,
+    floor_divide,
+    multiply,
+    negative,
+    power,
+    sign,
+    square,
+    subtract,
+)
+from emberharmony.ops.rounding import trunc
+
+T = Any
+
+
+def _chosen(wins: Callable[..., T]) -> Callable[..., T]:
+    """Returns the rule of the first argument of maximum or minimum: of equal elements each gets half."""
+    return lambda g, y, a, b: where(wins(a, b), g, where(equal(a, b), multiply(g, 0.5), 0.0))
+
+
+def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
+    """Returns the gradients of the arguments of clip: `x` has it inside and at the bounds, a bound beyond it."""
+    kept = equal(y, x)
+    gradients = [where(kept, g, 0.0)]
+    for bound in bounds:
+        reached = None if bound is None else logical_and(equal(y, bound), logical_not(kept))
+        gradients.append(None if reached is None else where(reached, g, 0.0))
+        kept = kept if reached is None else logical_or(kept, reached)
+    return gradients
+
+
+def _turned(g: T, y: T, x: T) -> T:
+    """Returns the rule of sign, which is constant but for complex numbers: there it turns with `x`."""
+    if not dtype(x).is_complex:
+        return None
+    return divide_no_nan(subtract(g, multiply(conj(y), real(multiply(y, g)))), absolute(x))
+
+
+def _base(g: T, y: T, a: T, b: T) -> T:
+    if isinstance(b, (int, float)):
+        if b in (0, 1, 2, 3):  # NumPy's power takes a hundred times a product
+            return multiply(multiply(g, square(a) if b == 3 else a if b == 2 else 1), b)
+        return multiply(g, multiply(power(a, b - 1), b))
+    return multiply(g, multiply(b, power(a, where(equal(b, 0), 1, subtract(b, 1)))))
+
+
+def _exponent(g: T, y: T, a: T, b: T) -> T:
+    return multiply(g, multiply(y, log(where(equal(a, 0), 1, a))))
+
+
+RULES: dict[str, Any] = {
+    "add": (lambda g, y, a, b: g, lambda g, y, a, b: g),
+    "subtract": (lambda g, y, a, b: g, lambda g, y, a, b: negative(g)),
+    "multiply": (lambda g, y, a, b: multiply(g, b), lambda g, y, a, b: multiply(g, a)),
+    "divide": (lambda g, y, a, b: divide(g, b), lambda g, y, a, b: negative(divide(multiply(g, y), b))),
+    "mod": (lambda g, y, a, b: g, lambda g, y, a, b: multiply(g, negative(floor_divide(a, b)))),
+    "fmod": (lambda g, y, a, b: g, lambda g, y, a, b: multiply(g, negative(trunc(divide(a, b))))),
+    "power": (_base, _exponent),
+    "divide_no_nan": (
+        lambda g, y, a, b: divide_no_nan(g, b),
+        lambda g, y, a, b: negative(divide_no_nan(multiply(g, y), b)),
+    ),
+    "negative": (lambda g, y, x: negative(g),),
+    "positive": (lambda g, y, x: g,),
+    "absolute": (lambda g, y, x: multiply(g, conj(sign(x))),),
+    "sign": (_turned,),
+    "square": (lambda g, y, x: multiply(multiply(g, x), 2),),
+    "reciprocal": (lambda g, y, x: negative(multiply(g, square(y))),),
+    "sqrt": (lambda g, y, x: divide(g, multiply(y, 2)),),
+    "rsqrt": (lambda g, y, x: multiply(g, multiply(multiply(square(y), y), -0.5)),),
+    "hypot": (
+        lambda g, y, a, b: multiply(g, divide_no_nan(a, y)),
+        lambda g, y, a, b: multiply(g, divide_no_nan(b, y)),
+    ),
+    "heaviside": (None, lambda g, y, a, b: where(equal(a, 0), g, 0.0)),
+    "clip": _clipped,
+    "maximum": (_chosen(greater), lambda g, y, a, b: _chosen(greater)(g, y, b, a)),
+    "minimum": (_chosen(less), lambda g, y, a, b: _chosen(less)(g, y, b, a)),
+}

@@ -1,0 +1,133 @@
+"""Rules of `ops/reduction.py`."""
+
+import math
+from typing import Any
+
+from emberharmony.ops.comparison import equal, greater, greater_equal, isfinite
+from emberharmony.ops.complexes import conj
+from emberharmony.ops.creation import arange, ones_like
+from emberharmony.ops.elementary import exp
+from emberharmony.ops.indexing import get_item, where
+from emberharmony.ops.math import add, divide, divide_no_nan, multiply, subtract
+from emberharmony.ops.reduction import any as any_
+from emberharmony.ops.reduction import cummax, cumprod, cumsum, mean
+from emberharmony.ops.reduction import sum as sum_
+from emberharmony.ops.shape import broadcast_to, concatenate, expand_dims, flip, moveaxis, reshape
+from emberharmony.rules.picking import added_at
+
+T = Any
+
+
+def _axes(x: T, axis: Any) -> tuple[int, ...]:
+    rank = len(x.shape)
+    if axis is None:
+        return tuple(range(rank))
+    return tuple(i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+
+
+def _kept(g: T, x: T, axis: Any) -> T:
+    """Returns the result of a reduction with the axes it lost, of length 1."""
+    axes = _axes(x, axis)
+    return reshape(g, [1 if i in axes else n for i, n in enumerate(x.shape)])
+
+
+def _spread(g: T, x: T, axis: Any) -> T:
+    return broadcast_to(_kept(g, x, axis), x.shape)
+
+
+def _count(x: T, axis: Any) -> int:
+    return math.prod([x.shape[i] for i in _axes(x, axis)])
+
+
+def _var(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
+    centred = conj(subtract(x, mean(x, axis, True)))
+    count = _count(x, axis) - correction
+    return multiply(_kept(g, x, axis), multiply(centred, 2 / count if count else math.nan))
+
+
+def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
+    centred = conj(subtract(x, mean(x, axis, True)))
+    weight = divide_no_nan(_kept(g, x, axis), _kept(y, x, axis))
+    return multiply(weight, divide(centred, _count(x, axis) - correction))
+
+
+def _extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
+    """Shares the cotangent of max or min among the elements that reach it."""
+    reached = equal(x, _kept(y, x, axis))
+    number = sum_(reached, axis=axis, keepdims=True)
+    return where(reached, divide_no_nan(_kept(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
+
+
+def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
+    top = _kept(y, x, axis)
+    return multiply(_kept(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
+
+
+def product_before(rows: T) -> T:
+    """Returns for each element of the last axis the product of those before it."""
+    first, others = get_item(rows, (..., slice(1))), get_item(rows, (..., slice(-1)))
+    return cumprod(concatenate([ones_like(first), others], -1), -1)
+
+
+def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
+    axes = _axes(x, axis)
+    ends = range(-len(axes), 0)
+    moved = moveaxis(x, axes, ends)
+    shape = moved.shape
+    rows = reshape(moved, (*shape[: len(shape) - len(axes)], -1)) if axes else expand_dims(moved, -1)
+    after = flip(product_before(flip(rows, -1)), -1)
+    others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
+    return multiply(_kept(g, x, axis), others)
+
+
+def _flat(rule: Any) -> Any:
+    """Returns a rule for `axis=None`, which flattens, from one along an axis."""
+
+    def flattened(g: T, y: T, x: T, axis: int | None = None, *rest: Any) -> T:
+        if axis is not None:
+            return rule(g, y, x, axis)
+        return reshape(rule(g, y, reshape(x, (-1,)), 0), x.shape)
+
+    return flattened
+
+
+def _cumsum(g: T, y: T, x: T, axis: int) -> T:
+    return flip(cumsum(flip(g, axis), axis), axis)
+
+
+def _cumprod(g: T, y: T, x: T, axis: int) -> T:
+    if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the rarer way costs a square of the axis
+        return divide(_cumsum(multiply(g, y), y, x, axis), x)
+    rows, ahead = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
+    places = arange(rows.shape[-1])
+    later = greater(expand_dims(places, 0), expand_dims(places, 1))
+    # [..., k, j] is the product of the elements after k up to j, which with those before k multiply element k.
+    after = cumprod(where(later, expand_dims(rows, -2), 1.0), -1)
+    after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), after, 0.0)
+    return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(ahead, -2)), axis=-1)), -1, axis)
+
+
+def _cumulative_extreme(g: T, y: T, x: T, axis: int) -> T:
+    """Gives each cotangent to the latest element that reached the extreme."""
+    rank = len(x.shape)
+    line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
+    latest = cummax(where(equal(x, y), line, 0), axis)
+    stride = math.prod(x.shape[axis % rank + 1 :])
+    places = reshape(arange(math.prod(x.shape)), x.shape)
+    return added_at(g, add(places, multiply(subtract(latest, line), stride)), x.shape)
+
+
+RULES: dict[str, Any] = {
+    "sum": (lambda g, y, x, axis=None, *_: _spread(g, x, axis),),
+    "prod": (_prod,),
+    "mean": (lambda g, y, x, axis=None, *_: _spread(divide(g, _count(x, axis)), x, axis),),
+    "var": (_var,),
+    "std": (_std,),
+    "max": (_extreme,),
+    "min": (_extreme,),
+    "cumsum": (_flat(_cumsum),),
+    "cumprod": (_flat(_cumprod),),
+    "cummax": (_flat(_cumulative_extreme),),
+    "cummin": (_flat(_cumulative_extreme),),
+    "logsumexp": (_logsumexp,),
+}

@@ -1,0 +1,249 @@
+"""Rules of `ops/solver.py`.
+
+Decompositions of complex matrices are no holomorphic functions; their rules are textbook ones, of the conjugated
+cotangent.
+Source: Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008);
+Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend, "Differentiating the singular value
+decomposition" (2016); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.shared.lapack import NEARLY, order_of
+from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.ops.comparison import equal, greater_equal
+from emberharmony.ops.complexes import conj, imag, real
+from emberharmony.ops.creation import arange, eye, tril, triu
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.indexing import get_item, take_along_axis, where
+from emberharmony.ops.math import absolute, add, divide, multiply, negative, reciprocal, square, subtract
+from emberharmony.ops.products import matmul
+from emberharmony.ops.reduction import any as any_
+from emberharmony.ops.reduction import argmax
+from emberharmony.ops.reduction import max as max_
+from emberharmony.ops.reduction import sum as sum_
+from emberharmony.ops.shape import concatenate, expand_dims, flip, matrix_transpose, squeeze
+from emberharmony.ops.solver import det, inv, solve, solve_triangular, svd
+from emberharmony.ops.sorting import argsort
+from emberharmony.ops.tensor import cast, to_numpy
+from emberharmony.rules.reduction import product_before
+
+T = Any
+
+
+def _adjoint(x: T) -> T:
+    return conj(matrix_transpose(x))
+
+
+def _conjugated(rule: Callable[..., T]) -> Callable[..., T]:
+    """Returns a rule of holomorphic form from a textbook one."""
+
+    def pulled(g: T, *rest: Any) -> T:
+        return conj(rule([conj(part) for part in g] if isinstance(g, list) else conj(g), *rest))
+
+    return pulled
+
+
+def _scaled(weight: T, matrices: T) -> T:
+    """Returns matrices times one number each."""
+    return multiply(expand_dims(weight, (-2, -1)), matrices)
+
+
+def _inv(g: T, y: T, x: T) -> T:
+    turned = matrix_transpose(y)
+    return negative(matmul(matmul(turned, g), turned))
+
+
+def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
+    """Returns the rule of a linear solver from what solves the transposed system, and keeps what it reads of `a`."""
+
+    def pulled(g: T, y: T, a: T, b: T, *options: Any) -> list[T]:
+        vector = len(b.shape) == 1
+        if vector:
+            g, y = expand_dims(g, -1), expand_dims(y, -1)
+        right = solver(matrix_transpose(a), g, *options)
+        whole = triangle(negative(matmul(right, matrix_transpose(y))), *options)
+        return [whole, squeeze(right, -1) if vector else right]
+
+    return pulled
+
+
+def _cofactors(x: T) -> T:
+    """Returns the derivative of the determinant where it is zero, for which there is no inverse."""
+    u, s, vh = svd(x, False)
+    others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
+    return _scaled(multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(others, -2)), vh)))
+
+
+def _det(g: T, y: T, x: T) -> T:
+    if any_(equal(y, 0)):  # emberlint: ignore[tensor-truth] -- the rarer way costs a decomposition
+        return _scaled(g, _cofactors(x))
+    return _scaled(multiply(g, y), matrix_transpose(inv(x)))
+
+
+def _halved(x: T) -> T:
+    """Returns the lower half, with half the diagonal."""
+    n = x.shape[-1]
+    return multiply(tril(x), subtract(1, multiply(eye(n, dtype=dtype_of(real(x))), 0.5)))
+
+
+def _hermitian(x: T) -> T:
+    """Returns the Hermitian part: the cotangent of a matrix that is Hermitian, whichever half of it is read."""
+    return multiply(add(x, _adjoint(x)), 0.5)
+
+
+def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
+    turned, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
+    inner = _halved(matmul(turned, tril(cotangent)))
+    left = solve_triangular(turned, inner, False)
+    return _hermitian(_adjoint(solve_triangular(turned, _adjoint(left), False)))
+
+
+def _inverse_gaps(values: T) -> T:
+    """Returns 1 / (values[j] - values[i]), 0 where they are equal."""
+    gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    same = equal(gaps, 0)
+    return where(same, 0.0, reciprocal(where(same, 1.0, gaps)))
+
+
+def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
+    """Returns the cotangent of complex columns that could have any phases from that of those whose phases are fixed.
+
+    Args:
+        columns: their largest components are real.
+        pairs: first the cotangent of the columns and they themselves, then others that turn with them.
+    """
+    sizes = absolute(columns)
+    nearly = greater_equal(sizes, multiply(max_(sizes, -2, True), NEARLY))
+    places = expand_dims(arange(columns.shape[-2]), -1)
+    first = cast(equal(places, argmax(nearly, -2, True)), dtype_of(columns))
+    turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
+    turn = functools.reduce(add, turns)
+    largest = sum_(multiply(first, columns), -2, True)
+    return add(pairs[0][0], multiply(first, divide(multiply(turn, 1j), largest)))
+
+
+def _eigh(g: list[T], y: T, x: T) -> T:
+    values, vectors = y
+    cotangent = _with_phases(vectors, (g[1], vectors)) if dtype_of(x).is_complex else g[1]
+    turned = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
+    n = x.shape[-1]
+    inner = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), turned)
+    return _hermitian(matmul(matmul(vectors, inner), _adjoint(vectors)))
+
+
+def _eig(g: list[T], y: T, x: T) -> T:
+    values, vectors = y
+    along = real(sum_(multiply(conj(g[1]), vectors), -2, True))
+    cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, along))
+    turned = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
+    inner = add(turned, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
+    whole = matmul(solve(_adjoint(vectors), inner), _adjoint(vectors))
+    return whole if dtype_of(x).is_complex else real(whole)
+
+
+def _svd(g: list[T], y: T, x: T, full_matrices: bool = True) -> T:
+    """Pulls back through the reduced form; what completes U and Vh to squares has no derivative of its own."""
+    k = y[1].shape[-1]
+    columns, rows = (..., slice(None), slice(k)), (..., slice(k), slice(None))
+    u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], rows)
+    gu, gs, gvh = get_item(g[0], columns), g[1], get_item(g[2], rows)
+    v, gv = _adjoint(vh), _adjoint(gvh)
+    if dtype_of(x).is_complex:
+        gu = _with_phases(u, (gu, u), (gv, v))
+    gaps = _inverse_gaps(square(s))
+    scale = expand_dims(s, -2)
+    inverse = where(equal(scale, 0), 0.0, reciprocal(where(equal(scale, 0), 1.0, scale)))
+    left, right = matmul(_adjoint(u), gu), matmul(_adjoint(v), gv)
+    one = eye(k, dtype=dtype_of(s))
+    inner = add(
+        add(
+            multiply(multiply(gaps, subtract(left, _adjoint(left))), scale),
+            multiply(expand_dims(s, -1), multiply(gaps, subtract(right, _adjoint(right)))),
+        ),
+        multiply(one, expand_dims(gs, -2)),
+    )
+    if dtype_of(x).is_complex:
+        turning = multiply(one, multiply(subtract(left, _adjoint(left)), multiply(inverse, 0.5)))
+        inner = add(inner, turning)
+    whole = matmul(matmul(u, inner), vh)
+    if x.shape[-2] > k:
+        rest = subtract(gu, matmul(u, left))
+        whole = add(whole, matmul(multiply(rest, inverse), vh))
+    if x.shape[-1] > k:
+        rest = subtract(gv, matmul(v, right))
+        whole = add(whole, matmul(u, _adjoint(multiply(rest, inverse))))
+    return whole
+
+
+def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
+    inner = triu(subtract(matmul(gr, _adjoint(r)), matmul(_adjoint(q), gq)))
+    one = eye(r.shape[-1], dtype=dtype_of(real(r)))
+    mirrored = multiply(add(inner, _adjoint(inner)), subtract(1, multiply(one, 0.5)))
+    return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, mirrored))), False))
+
+
+def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
+    m, n = x.shape[-2:]
+    if m >= n:
+        if mode == "complete" and m > n:
+            raise UnsupportedOpError("the columns that complete Q have no derivative of their own: use mode='reduced'")
+        return _qr_tall(g[0], g[1], *y)
+    first, others = (..., slice(m)), (..., slice(m, None))
+    beyond = get_item(g[1], others)
+    gq = add(g[0], matmul(get_item(x, others), _adjoint(beyond)))
+    return concatenate([_qr_tall(gq, get_item(g[1], first), y[0], get_item(y[1], first)), matmul(y[0], beyond)], -1)
+
+
+def _lu_factor(g: list[T], y: T, x: T) -> T:
+    """Pulls back to the rows in their new order, and puts these back in their places."""
+    packed, k = y[0], min(x.shape[-2:])
+    corner, beside = (..., slice(k), slice(k)), (..., slice(k), slice(k, None))
+    under = (..., slice(k, None), slice(k))
+    square, cotangent = get_item(packed, corner), get_item(g[0], corner)
+    lower = _adjoint(add(tril(square, -1), eye(k, dtype=dtype_of(packed))))
+    upper = _adjoint(triu(square))
+
+    def from_right(whole: T) -> T:
+        return _adjoint(solve_triangular(_adjoint(upper), _adjoint(whole), False))
+
+    right = solve_triangular(lower, get_item(g[0], beside), False)
+    below = from_right(get_item(g[0], under))
+    by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, beside))))
+    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, under)), below))
+    inner = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
+    first = from_right(solve_triangular(lower, inner, False))
+    rows = (
+        concatenate([concatenate([first, right], -1), below], -2)
+        if x.shape[-2] > k
+        else concatenate([first, right], -1)
+    )
+    places = expand_dims(argsort(order_of(to_numpy(y[1]), x.shape[-2])), -1)
+    return take_along_axis(rows, places, -2)
+
+
+def _slogdet(g: list[T], y: T, x: T) -> T:
+    weight = g[1]
+    if dtype_of(x).is_complex:
+        weight = add(weight, multiply(imag(multiply(g[0], y[0])), 1j))
+    return _scaled(weight, matrix_transpose(inv(x)))
+
+
+RULES: dict[str, Any] = {
+    "det": (_det,),
+    "slogdet": (_slogdet,),
+    "inv": (_inv,),
+    "solve": _solved(solve, lambda whole: whole),
+    "solve_triangular": _solved(
+        lambda a, b, lower: solve_triangular(a, b, not lower),
+        lambda whole, lower: tril(whole) if lower else triu(whole),
+    ),
+    "cholesky": (_conjugated(_cholesky),),
+    "lu_factor": (_conjugated(_lu_factor),),
+    "qr": (_conjugated(_qr),),
+    "svd": (_conjugated(_svd),),
+    "eigh": (_conjugated(_eigh),),
+    "eig": (_conjugated(_eig),),
+}

@@ -1,0 +1,30 @@
+"""Rules of `ops/sorting.py`."""
+
+from typing import Any
+
+from emberharmony.ops.indexing import get_item, take_along_axis
+from emberharmony.ops.shape import reshape
+from emberharmony.ops.sorting import argsort, unique_all
+from emberharmony.rules.picking import added_at, unpicked
+
+T = Any
+
+
+def _sort(g: T, y: T, x: T, axis: int | None = -1, descending: bool = False, stable: bool = True) -> T:
+    if not x.shape:
+        return reshape(g, ())
+    if axis is None:
+        return reshape(_sort(g, y, reshape(x, (-1,)), 0, descending), x.shape)
+    return take_along_axis(g, argsort(argsort(x, axis, descending), axis), axis)
+
+
+def _top_k(g: T, y: T, x: T, k: int, sorted: bool = True) -> T:
+    return unpicked(g[0], x, lambda places: take_along_axis(places, y[1], -1))
+
+
+def _unique(g: T, y: T, x: T) -> T:
+    """Gives each cotangent to the first of equal elements; of those that are NaN `unique_all` keeps every one."""
+    return added_at(g, get_item(unique_all(x).indices, slice(y.shape[0])), x.shape)
+
+
+RULES: dict[str, Any] = {"sort": (_sort,), "top_k": (_top_k,), "unique": (_unique,)}

@@ -1,0 +1,20 @@
+"""The rule of `ops/transforms.py`: a gradient of the user's own."""
+
+from typing import Any
+
+from emberharmony.ops.complexes import conj
+from emberharmony.ops.dtype import dtype
+
+T = Any
+
+
+def _custom_vjp(g: list[T], y: list[T], forward: Any, backward: Any, primals: list[T]) -> list[Any]:
+    # What the user writes keeps to the convention at the border of the tape.
+    return [None, None, [_conjugate(x) for x in backward(primals, [_conjugate(x) for x in g])]]
+
+
+def _conjugate(x: T) -> T:
+    return conj(x) if dtype(x).is_complex else x
+
+
+RULES = {"custom_vjp": _custom_vjp}

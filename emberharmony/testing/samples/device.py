@@ -1,0 +1,11 @@
+"""Rows of `ops/device.py`: what they do depends on the machine, so `tests/ops/test_devices.py` has their checks."""
+
+from emberharmony.testing.sample import Sample
+
+SAMPLES = [
+    Sample(op, str, (), reference="tests")
+    for op in (
+        *("get_device", "to_device", "get_available_devices", "get_default_device", "set_default_device"),
+        *("synchronize", "memory_info"),
+    )
+]

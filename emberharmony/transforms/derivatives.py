@@ -1,0 +1,344 @@
+"""Derivatives of functions of trees, once for all backends, over `Backend.pullback` and `Backend.pushforward`."""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.draws import Draws, refuse_effect
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError
+from emberharmony.core.parameter import Parameter
+from emberharmony.core.tree import tree_leaves, tree_unflatten
+from emberharmony.transforms.trees import Flat, Function, Outcome, flatten, require_callable
+
+Argnums = int | Sequence[int]
+
+
+def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value: bool) -> Function:
+    """Returns the function that computes the gradient of `fn`, and its value too if wanted."""
+    require_callable(op, fn)
+
+    @functools.wraps(fn)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        flat = Flat(op, fn, args, kwargs, argnums, has_aux)
+
+        def loss(*leaves: Any) -> list[Any]:
+            outputs = flat(*leaves)
+            flat.require_scalar(outputs)
+            return outputs
+
+        if flat.primals:
+            outputs, gradients = flat.run(flat.backend.gradients, loss, flat.primals)
+        else:  # an empty tree, or no argnums
+            outputs, gradients = loss(), []
+        found = flat.arguments(gradients)
+        if not with_value:
+            return (found, flat.aux(outputs)) if has_aux else found
+        value = flat.result(outputs)
+        return ((value, flat.aux(outputs)), found) if has_aux else (value, found)
+
+    return differentiated
+
+
+def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
+    """Returns the result of `fn`, the function from cotangents to a tuple of gradients, and its aux if it has one."""
+    require_callable(op, fn)
+    flat = Flat(op, fn, primals, {}, range(len(primals)), has_aux)
+    outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
+    structure, width = flat.built, flat.width
+    unused = [None] * (len(outputs) - width)
+
+    def vjp_function(cotangents: Any) -> Any:
+        matched = flat.matching(cotangents, structure, outputs[:width], "cotangent")
+        return flat.arguments(flat.run(pull, [*matched, *unused]))
+
+    result = flat.result(outputs)
+    return (result, vjp_function, flat.aux(outputs)) if has_aux else (result, vjp_function)
+
+
+def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
+    """Returns the result of `fn`, its tangents, and its aux if it has one."""
+    require_callable(op, fn)
+    for name, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, (tuple, list)):
+            raise ArgumentTypeError(
+                f"{op}() takes {name} as a tuple, one for each argument, not {type(value).__name__}"
+            )
+    flat = Flat(op, fn, primals, {}, range(len(primals)), has_aux)
+    matched = flat.matching(tuple(tangents), flat.structure, flat.primals, "tangent")
+    outputs, pushed = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
+    result, tangent = flat.result(outputs), flat.result(pushed)
+    return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
+
+
+def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bool) -> Function:
+    """Returns the function that computes all derivatives of `fn`: a tree like its result of trees like the argument."""
+    require_callable(op, fn)
+
+    @functools.wraps(fn)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        flat = Flat(op, fn, args, kwargs, argnums, has_aux)
+        outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
+        found = flat.result([flat.arguments(row) for row in rows])
+        return (found, flat.aux(outputs)) if has_aux else found
+
+    return differentiated
+
+
+def _reverse_rows(flat: Flat) -> tuple[Sequence[Any], list[list[Any]]]:
+    """Returns the outputs, and for each of the result's tensors its derivatives by each primal."""
+    outputs, pull = flat.backend.pullback(flat, flat.primals)
+    count, width = len(outputs), flat.width
+    _require_real(flat, [*flat.primals, *outputs[:width]])
+
+    def row(place: int, cotangent: Any) -> list[Any]:
+        found: list[Any] = pull([*[None] * place, cotangent, *[None] * (count - place - 1)])
+        return found
+
+    bound = flat.backend.bound
+    rows = []
+    for i, output in enumerate(outputs[:width]):
+        shape = tuple(output.shape)
+        if shape == () or 0 in shape:
+            found = row(i, bound.ones_like(output))
+            shapes = [(*shape, *primal.shape) for primal in flat.primals]
+            rows.append(found if shape == () else _emptied(bound, found, shapes))
+            continue
+        found = flat.backend.batched(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
+        rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(found, flat.primals, strict=True)])
+    return outputs, rows
+
+
+def _forward_rows(flat: Flat) -> tuple[Sequence[Any], list[list[Any]]]:
+    """Returns what `_reverse_rows` does, found one element of the primals at a time."""
+    _require_real(flat, flat.primals)
+    bound, primals, draws = flat.backend.bound, flat.primals, Draws()
+    zeros = [bound.zeros_like(primal) for primal in primals]
+    push = flat.backend.linearized(flat, primals)
+
+    def column(place: int, tangent: Any) -> list[Any]:
+        with draws.repeated():
+            outputs, pushed = push([*zeros[:place], tangent, *zeros[place + 1 :]])
+        _require_real(flat, outputs[: flat.width])
+        return [*pushed[: flat.width], *outputs]
+
+    columns = []
+    outputs: list[Any] = []
+    for i, primal in enumerate(primals):
+        shape = tuple(primal.shape)
+        if shape == () or 0 in shape:
+            found = column(i, bound.ones_like(primal))
+            found, outputs = found[: flat.width], found[flat.width :]
+            shapes = [(*tangent.shape, *shape) for tangent in found]
+            columns.append(found if shape == () else _emptied(bound, found, shapes))
+            continue
+        found = flat.backend.batched(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
+        outputs = [bound.take(output, 0, axis=0) for output in found[flat.width :]]
+        columns.append([_elements_last(bound, tangent, shape) for tangent in found[: flat.width]])
+    return outputs, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
+    moved = bound.moveaxis(tangent, 0, -1)
+    return bound.reshape(moved, (*moved.shape[:-1], *shape))
+
+
+def _emptied(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+    """Returns empty tensors of shapes, each of the dtype of one that is given."""
+    pairs = zip(tensors, shapes, strict=True)
+    return [bound.reshape(bound.get_item(bound.ravel(x), slice(0, 0)), shape) for x, shape in pairs]
+
+
+def _basis(flat: Flat, tensor: Any) -> Any:
+    """Returns the unit tensors of a tensor's shape and dtype, stacked."""
+    shape, bound = tuple(tensor.shape), flat.backend.bound
+    return bound.reshape(bound.diag(bound.ones_like(bound.ravel(tensor))), (math.prod(shape), *shape))
+
+
+def _require_real(flat: Flat, tensors: Sequence[Any]) -> None:
+    for tensor in tensors:
+        if flat.backend.kind_of(tensor) != "float":
+            name = flat.backend.dtype_of(tensor).name
+            raise DTypeError(f"{flat.head}a Jacobian is of real tensors, not {name}; use vjp or jvp")
+
+
+def customized(op: str, fn: Function) -> Function:
+    """Returns the function whose result is that of `fn`, which returns (result, gradient function)."""
+    require_callable(op, fn)
+
+    @functools.wraps(fn)
+    def with_own_gradient(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(op, args)
+
+        def forward(*leaves: Any) -> list[Any]:
+            return call.tensors(call.pair(fn(*call.filled(leaves), **kwargs))[0])
+
+        def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            given = call.filled(primals)
+            result, gradient_function = call.pair(fn(*given, **kwargs))
+            call.tensors(result)
+            _require_upstream(call.head, gradient_function)
+            return call.gradients(gradient_function(*given, upstream=call.result(cotangents)), primals)
+
+        return call.run_twice(forward, backward)
+
+    return with_own_gradient
+
+
+def _require_upstream(head: str, function: Any) -> None:
+    """Raises an `ArgumentTypeError` if a gradient function of the user's does not take `upstream` by name."""
+    wanted = f"{head}the gradient function is called as gradient(*args, upstream=cotangent)"
+    if not callable(function):
+        raise ArgumentTypeError(f"{wanted}, and this is no function but {type(function).__name__}")
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & 0x08:
+        raise ArgumentTypeError(f"{wanted}, and this one takes ({', '.join(names)}): name a parameter upstream, last")
+    if names[:1] == ("upstream",) and code.co_argcount:
+        raise ArgumentTypeError(f"{wanted}, and this one takes upstream first: put the arguments before it")
+
+
+def checkpointed(op: str, fn: Function) -> Function:
+    """Returns `fn` as a function that keeps its arguments only, and runs again when it is differentiated."""
+    require_callable(op, fn)
+
+    @functools.wraps(fn)
+    def rerun(*args: Any, **kwargs: Any) -> Any:
+        call = _Call(op, args)
+
+        def forward(*leaves: Any) -> list[Any]:
+            return call.tensors(fn(*call.filled(leaves), **kwargs))
+
+        def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+            found: list[Any] = call.backend.pullback(forward, primals)[1](cotangents)
+            return found
+
+        return call.run_twice(forward, backward)
+
+    return rerun
+
+
+class _Call(Outcome):
+    """A call whose floating tensors, wherever they stand in the arguments, are differentiated by a rule of its own."""
+
+    def __init__(self, op: str, args: tuple[Any, ...]) -> None:
+        super().__init__(op)
+        self.leaves, self.structure = flatten(args)
+        self.places = [i for i, x in enumerate(self.leaves) if self.is_tensor(x) and self.is_inexact(x)]
+        self.primals = [self.leaves[i] for i in self.places]
+
+    def run_twice(self, forward: Function, backward: Function) -> Any:
+        """Returns the result of `forward`, whose gradients are those of `backward`, which runs the same function again.
+
+        It does so on the same random numbers, and with the same backend active in whatever thread it is called.
+        """
+        draws = Draws()
+
+        def first(*leaves: Any) -> Any:
+            with draws.recorded():
+                return forward(*leaves)
+
+        def again(primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+            elsewhere = selection.current() is not self.backend
+            if elsewhere:
+                selection.enter(self.backend)
+            try:
+                with draws.replayed():
+                    return backward(primals, cotangents)
+            finally:
+                if elsewhere:
+                    selection.leave()
+
+        return self.result(self.backend.bound.custom_vjp(first, again, self.primals))
+
+    def filled(self, primals: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns the arguments with these tensors in place of the primals."""
+        leaves = list(self.leaves)
+        for i, value in zip(self.places, primals, strict=True):
+            leaves[i] = value
+        args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
+        return args
+
+    def pair(self, returned: Any) -> tuple[Any, Any]:
+        """Returns what the user's function returned, if it is a result and its gradient function."""
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2 or not callable(returned[1]):
+            raise ArgumentTypeError(f"{self.head}the function returns a pair (result, gradient function)")
+        return returned[0], returned[1]
+
+    def gradients(self, given: Any, primals: Sequence[Any]) -> list[Any]:
+        """Returns the primals' gradients, of what the user's gradient function returned: one tree an argument.
+
+        One argument's may stand alone; None stands for zeros.
+        """
+        arguments = self.structure.children
+        alone = len(arguments) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1)
+        trees = (given,) if alone else given
+        if not isinstance(trees, (tuple, list)) or len(trees) != len(arguments):
+            raise ArgumentError(f"{self.head}the gradient function returns one gradient for each argument, in a tuple")
+        leaves: list[Any] = []
+        for tree, structure in zip(trees, arguments, strict=True):
+            found, kind = flatten(tree)
+            if tree is not None and kind != structure:
+                raise ArgumentError(f"{self.head}a gradient forms the same tree as its argument, or is None")
+            leaves += [None] * structure.leaves if tree is None else found
+        zeros = self.backend.bound.zeros_like
+        return [
+            zeros(primal) if leaves[i] is None else self.matched(leaves[i], primal, "gradient")
+            for i, primal in zip(self.places, primals, strict=True)
+        ]
+
+
+def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
+    """Returns the loss, and adds its gradients to those of the trainable parameters in a tree."""
+    require_callable(op, loss_fn)
+    outcome = Outcome(op)
+    parameters = parameters_of(params)
+    trained = [parameter for parameter in parameters if parameter.trainable]
+    if not trained:
+        raise ArgumentError(f"{outcome.head}there is no trainable Parameter in params")
+    refuse_effect("gradients would be accumulated")
+    values = [_trained_value(outcome, parameter) for parameter in trained]
+    before = [parameter.value for parameter in parameters]
+    changed: list[Parameter] = []
+
+    def loss(*tensors: Any) -> list[Any]:
+        for parameter, tensor in zip(trained, tensors, strict=True):
+            parameter.value = tensor
+        try:
+            outputs = outcome.tensors(loss_fn())
+            outcome.require_scalar(outputs)
+            changed[:] = [
+                p for p, old in zip(parameters, before, strict=True) if not p.trainable and p.value is not old
+            ]
+            return [*outputs, *(outcome.tensor(parameter.value, "a parameter's value") for parameter in changed)]
+        finally:
+            for parameter, old in zip(parameters, before, strict=True):
+                parameter.value = old
+
+    outputs, gradients = outcome.run(outcome.backend.gradients, loss, values)
+    bound = outcome.backend.bound
+    for parameter, gradient in zip(trained, gradients, strict=True):
+        found = bound.stop_gradient(gradient)
+        parameter.grad = found if parameter.grad is None else bound.add(parameter.grad, found)
+    for parameter, value in zip(changed, outputs[1:], strict=True):
+        parameter.value = bound.stop_gradient(value)
+    return bound.stop_gradient(outputs[0])
+
+
+def parameters_of(tree: Any) -> list[Parameter]:
+    """Returns the parameters in a tree, each once."""
+    return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Parameter)}.values())
+
+
+def _trained_value(outcome: Outcome, parameter: Parameter) -> Any:
+    what = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
+    tensor = outcome.tensor(parameter.value, what)
+    if not outcome.is_inexact(tensor):
+        raise DTypeError(
+            f"{outcome.head}{what} has dtype {outcome.backend.dtype_of(tensor).name}, which has no derivative; cast "
+            f"it, or make the parameter trainable=False"
+        )
+    return tensor

@@ -1,0 +1,239 @@
+"""Functions of trees as functions of flat lists of tensors, in which backends differentiate, batch and compile them."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    EmberError,
+    ShapeError,
+    UnsupportedOpError,
+    says,
+)
+from emberharmony.core.tracing import Traced
+from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
+
+Function = Callable[..., Any]
+_NUMBERS = (bool, int, float, complex)
+_INEXACT = ("float", "complex")
+_LEAF = TreeDef("leaf")
+_NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """Returns the leaves and the structure of a tree in which a list of numbers, nested or not, is one tensor."""
+    return tree_flatten(tree, _is_listed)
+
+
+def _is_listed(tree: Any) -> bool:
+    if not isinstance(tree, list):
+        return False
+    return bool(tree) and all(isinstance(item, _NUMBERS) or _is_listed(item) for item in tree)
+
+
+class Outcome:
+    """What a function of the user's returned: remembers the tree while a backend handles its tensors.
+
+    Args:
+        op: the transform, for messages.
+        has_aux: the function returns (result, aux).
+    """
+
+    def __init__(self, op: str, has_aux: bool = False) -> None:
+        self.backend = selection.current()
+        self.head = f"{op}() on backend {self.backend.name!r}: "
+        self.has_aux = has_aux
+        self.built = self.built_aux = _LEAF
+        self.width = 0
+        self.aux_leaves: list[Any] = []
+        self.aux_places: list[int] = []
+
+    def tensors(self, returned: Any) -> list[Any]:
+        """Returns the tensors of the result and after them those of the aux."""
+        if not self.has_aux and self.is_tensor(returned):
+            self.built, self.width = _LEAF, 1
+            return [returned]
+        result, aux = self._pair(returned) if self.has_aux else (returned, None)
+        return self._result_tensors(result) + self._aux_tensors(aux)
+
+    def tensor(self, value: Any, what: str, dtype: Any = None) -> Any:
+        """Returns a number, list or tensor as a tensor of the backend; `what` it is, for the message."""
+        try:
+            if dtype is None:
+                return value if self.is_tensor(value) else self.backend.convert(value)
+            return self.backend.bound.convert_to_tensor(value, dtype)
+        except EmberError as error:
+            kind = type(error)
+            raise kind(f"{self.head}{what} is no tensor: {error}") from error
+
+    def is_tensor(self, value: Any) -> bool:
+        """Returns whether a value is a tensor of the backend, or stands for one."""
+        return self.backend.is_tensor(value) or isinstance(value, Traced)
+
+    def is_inexact(self, tensor: Any) -> bool:
+        """Returns whether a tensor is floating or complex."""
+        return self.backend.kind_of(tensor) in _INEXACT
+
+    def run(self, transform: Function, *arguments: Any) -> Any:
+        """Returns what a backend's transform returns.
+
+        Raises: UnsupportedOpError for what the library cannot differentiate; else what the user's function raises.
+        """
+        try:
+            return transform(*arguments)
+        except Exception as error:
+            if isinstance(error, EmberError) or not says(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
+                raise
+            reason = str(error).strip().partition("\n")[0]
+            raise UnsupportedOpError(
+                f"{self.head}something that was called has no derivative here: {reason}"
+            ) from error
+
+    def _pair(self, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise ArgumentTypeError(
+                f"{self.head}with has_aux=True the function returns a pair (result, aux), not {type(result).__name__}"
+            )
+        return result[0], result[1]
+
+    def _result_tensors(self, result: Any) -> list[Any]:
+        leaves, self.built = flatten(result)
+        self.width = len(leaves)
+        return [self.tensor(leaf, "the function's result") for leaf in leaves]
+
+    def _aux_tensors(self, aux: Any) -> list[Any]:
+        self.aux_leaves, self.built_aux = tree_flatten(aux)
+        self.aux_places = [i for i, leaf in enumerate(self.aux_leaves) if self.is_tensor(leaf)]
+        return [self.aux_leaves[i] for i in self.aux_places]
+
+    def result(self, outputs: Sequence[Any]) -> Any:
+        """Returns the function's result, of the tensors that stand for it."""
+        return tree_unflatten(self.built, outputs[: self.width])
+
+    def aux(self, outputs: Sequence[Any]) -> Any:
+        """Returns the function's aux, of the tensors that stand for it; what was no tensor is as it was."""
+        leaves = list(self.aux_leaves)
+        for i, value in zip(self.aux_places, outputs[self.width :], strict=True):
+            leaves[i] = value
+        return tree_unflatten(self.built_aux, leaves)
+
+    def require_scalar(self, outputs: Sequence[Any]) -> None:
+        """Checks that the result is a loss.
+
+        Raises: ArgumentTypeError, ShapeError, DTypeError.
+        """
+        if self.built != _LEAF:
+            raise ArgumentTypeError(
+                f"{self.head}the function returns a {self.built.kind} and not a scalar; return (loss, aux) with "
+                f"has_aux=True, or use vjp or jacobian"
+            )
+        shape = tuple(outputs[0].shape)
+        if shape != ():
+            raise ShapeError(
+                f"{self.head}the function returns shape {shape} and not a scalar; reduce it (ops.sum, ops.mean), or "
+                f"use vjp or jacobian"
+            )
+        if self.backend.kind_of(outputs[0]) != "float":
+            name = self.backend.dtype_of(outputs[0]).name
+            raise DTypeError(f"{self.head}the function returns {name}, and a loss is real and floating")
+
+    def matching(self, tree: Any, structure: TreeDef, tensors: Sequence[Any], what: str) -> list[Any]:
+        """Returns the leaves of a tree as tensors of the dtypes of `tensors`; None in place of integers.
+
+        Raises: ArgumentError, ShapeError or DTypeError where structure, shapes or dtypes differ.
+        """
+        leaves, given = flatten(tree)
+        if given != structure:
+            raise ArgumentError(f"{self.head}the {what}s must form the same tree as what they belong to")
+        return [self.matched(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
+
+    def matched(self, leaf: Any, tensor: Any, what: str) -> Any:
+        """Returns a leaf as a tensor of the shape and dtype of `tensor`, or None if that is an integer."""
+        if not self.is_inexact(tensor):
+            return None
+        if not self.is_tensor(leaf):
+            leaf = self.tensor(leaf, f"a {what}", tensor.dtype)
+        if tuple(leaf.shape) != tuple(tensor.shape):
+            raise ShapeError(f"{self.head}a {what} has shape {tuple(leaf.shape)}, wanted {tuple(tensor.shape)}")
+        if leaf.dtype != tensor.dtype:
+            given, wanted = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
+            raise DTypeError(f"{self.head}a {what} has dtype {given}, wanted {wanted} (ops.cast)")
+        return leaf
+
+
+class Flat(Outcome):
+    """A function of trees as one of tensors.
+
+    Called with tensors in place of `primals` it returns the tensors of the function's result, then those of its aux.
+
+    Args:
+        op: the transform, for messages.
+        fn: the function of `args` and `kwargs`; with `has_aux` it returns (result, aux).
+        argnums: the positions of the arguments whose leaves become `primals`.
+
+    Raises: ArgumentError for `argnums` out of range or repeated; DTypeError for an integer to differentiate.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        fn: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        argnums: int | Sequence[int],
+        has_aux: bool = False,
+    ) -> None:
+        super().__init__(op, has_aux)
+        self.fn, self.args, self.kwargs = fn, list(args), kwargs
+        self.alone = not isinstance(argnums, Sequence)
+        self.positions = self._positions(list(argnums) if isinstance(argnums, Sequence) else [argnums])
+        leaves, self.structure = flatten(tuple(args[place] for place in self.positions))
+        self.primals = [self._primal(leaf) for leaf in leaves]
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Returns the tensors of the result and of the aux."""
+        args = list(self.args)
+        for place, value in zip(self.positions, tree_unflatten(self.structure, leaves), strict=True):
+            args[place] = value
+        return self.tensors(self.fn(*args, **self.kwargs))
+
+    def _positions(self, argnums: list[Any]) -> list[int]:
+        count = len(self.args)
+        try:
+            places = [operator.index(place) for place in argnums]
+        except TypeError as error:
+            raise ArgumentTypeError(f"{self.head}argnums is an integer or several, not {argnums!r:.60}") from error
+        for place in places:
+            if not -count <= place < count:
+                raise ArgumentError(
+                    f"{self.head}argnums {place} is out of range: {count} positional arguments were given (an argument "
+                    f"to differentiate is passed by position)"
+                )
+        wrapped = [place % count for place in places]
+        if len(set(wrapped)) != len(wrapped):
+            raise ArgumentError(f"{self.head}argnums {argnums} name an argument twice")
+        return wrapped
+
+    def _primal(self, leaf: Any) -> Any:
+        tensor = leaf if self.is_tensor(leaf) else self.tensor(leaf, "an argument to differentiate")
+        if not self.is_inexact(tensor):
+            raise DTypeError(
+                f"{self.head}an argument to differentiate has dtype {self.backend.dtype_of(tensor).name}, which has no "
+                f"derivative; cast it to a floating dtype (ops.cast), or leave it out of argnums"
+            )
+        return tensor
+
+    def arguments(self, leaves: Sequence[Any]) -> Any:
+        """Returns tensors in the places of the primals: a tree for one argnum, a tuple of trees for a sequence."""
+        trees: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
+        return trees[0] if self.alone else trees
+
+
+def require_callable(op: str, fn: Any) -> None:
+    """Raises an `ArgumentTypeError` if `fn` cannot be called."""
+    if not callable(fn):
+        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}")
