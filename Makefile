@@ -14,11 +14,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up $(VENV) (some minutes the first time)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,mlx,dev,bench]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,dev,bench]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## Train on the digits, switching the backend in mid-training
@@ -56,7 +56,7 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 lint-stdlib: $(STAMP)  ## emberlint on the whole standard library, which holds no tensors
-	$(PYTEST) -q -m "slow or not slow" tests/lint/test_stdlib.py
+	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py
 
 generate: $(STAMP)  ## Write the generated files
 	$(BIN)/python utils/generate.py

@@ -18,12 +18,12 @@ import time
 import warnings
 from pathlib import Path
 
-from emberharmony.lint.cache import FOLDER
-from emberharmony.lint.check import check_text
-from emberharmony.lint.configuration import load
-from emberharmony.lint.discover import discover
-from emberharmony.lint.engine import default_jobs, read_text
-from emberharmony.lint.registry import all_rules, chosen
+from emberlint.config.configuration import load
+from emberlint.run.check import check_text
+from emberlint.run.engine import default_jobs, read_text
+from emberlint.run.file_cache import FOLDER
+from emberlint.run.registry import all_rules, chosen
+from emberlint.source.discover import discover
 
 ROUNDS = 3
 PACKAGES = Path(sysconfig.get_path("purelib"))
@@ -100,7 +100,7 @@ def measure_rules(tree: Path, lines: int) -> None:
 
 def measure_command(tree: Path) -> None:
     """Print the wall time of the command, cold and warm, on one process and on as many as there are cores."""
-    command = [sys.executable, "-m", "emberharmony.lint", "check", str(tree), "--exit-zero"]
+    command = [sys.executable, "-m", "emberlint", "check", str(tree), "--exit-zero"]
     for jobs in (["-j", "1"], []):
         colds, warms = [], []
         for _ in range(ROUNDS):

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emberlint" / "src"))
 
-from emberharmony.lint.parity.command import main
+from emberlint.commands.parity import main
 
 if __name__ == "__main__":
     main()

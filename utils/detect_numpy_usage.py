@@ -13,16 +13,16 @@ from collections import Counter
 from pathlib import Path
 
 # The linter stands apart from the rest of the package and runs from a checkout without installation.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emberlint" / "src"))
 
-from emberharmony.lint.commands import options
-from emberharmony.lint.discover import relative
-from emberharmony.lint.engine import check, default_jobs
-from emberharmony.lint.errors import UsageError
-from emberharmony.lint.model import Finding
-from emberharmony.lint.registry import GROUPS
-from emberharmony.lint.reporters.text import details, line
-from emberharmony.lint.settings import Settings
+from emberlint.commands import options
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding
+from emberlint.reporters.text import details, line
+from emberlint.run.engine import check, default_jobs
+from emberlint.run.registry import GROUPS
+from emberlint.source.discover import relative
 
 SWITCHES = {
     "numpy": "imports and uses of NumPy and other array libraries, their types, dtypes, random streams and devices",

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 # The linter stands apart from the rest of the package and runs from a checkout without installation.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emberlint" / "src"))
 
-from emberharmony.lint.__main__ import main
+from emberlint.__main__ import main
 
 if __name__ == "__main__":
     main()

@@ -1,1 +1,0 @@
-"""emberlint: keeps array code free of any one framework, and tells a tensor from a number."""

@@ -1,0 +1,73 @@
+"""The command `emberlint`; without a subcommand it checks."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+import click
+
+from emberlint import __version__
+from emberlint.commands import COMMANDS
+from emberlint.config.errors import UsageError, suggestion
+
+
+class CheckByDefault(click.Group):
+    """A group whose first word may be left out."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `check` first where no command is named."""
+        first = args[0] if args else ""
+        if first not in (*COMMANDS, "--help", "-h", "--version"):
+            hint = "" if first.startswith("-") else suggestion(first, COMMANDS)
+            if hint and not Path(first).exists():
+                ctx.fail(f"no command, file or folder {first!r}{hint}")
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of `--help`."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; what the others need is not imported."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"emberlint.commands.{COMMANDS[cmd_name]}")
+        return cast(click.Command, getattr(module, cmd_name))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a wrong configuration ends it with 2, an interrupt with 130."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            click.echo(f"emberlint: {error}", err=True)
+            ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("emberlint: interrupted", err=True)
+            ctx.exit(130)
+
+
+def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        click.echo(f"emberlint {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=CheckByDefault,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    subcommand_metavar="[COMMAND] [PATHS]...",
+    epilog="The exit status is 0 where nothing is found, 1 where something is, 2 for a wrong call or configuration.",
+)
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def main() -> None:
+    """Find what ties array code to one framework, and tell a tensor from a number.
+
+    Without a command it checks: `emberlint library/` is `emberlint check library/`, and takes the options that
+    `emberlint check --help` lists. Without a path it checks the current folder.
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

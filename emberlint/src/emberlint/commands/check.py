@@ -1,0 +1,209 @@
+"""`emberlint check`: find, and say so.
+
+What the same run over untouched files does not need is imported where it is used: the rules take longer to import
+than such a run.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from emberlint.commands import options
+from emberlint.commands.request import Choice
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding, Report
+from emberlint.reporters import REPORTERS, reporter
+from emberlint.reporters.text import details, line, summary
+from emberlint.run.run_cache import RunCache
+from emberlint.source.discover import relative
+
+STDIN = Path("-")
+
+
+class Options(NamedTuple):
+    """What the command line said."""
+
+    paths: tuple[Path, ...]
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    min_tier: str | None
+    groups: tuple[str, ...]
+    form: str
+    stdin_filename: Path | None
+    baseline: Path | None
+    diff_base: str | None
+    statistics: bool
+    explain_inference: str | None
+    force_exclude: bool
+    unsafe_fixes: bool
+    diff: bool
+    exit_zero: bool
+    jobs: int | None
+    no_cache: bool
+    verbose: bool
+    fix: bool = True  # `emberlint fix` has no such switch, and none of the next two
+    baseline_update: bool = False
+    show_settings: bool = False
+
+
+@click.command()
+@options.selection
+@click.option("--format", "form", type=click.Choice([*REPORTERS]), default="text", help="Form of the report.")
+@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The path that `-` stands for.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="File of accepted findings.")
+@click.option("--baseline-update", is_flag=True, help="Drop what the baseline no longer needs; write it if missing.")
+@click.option("--diff-base", metavar="REF", help="Only findings on lines that differ from a commit.")
+@click.option("--statistics", is_flag=True, help="Count the findings by rule.")
+@click.option("--show-settings", is_flag=True, help="Print the settings and stop.")
+@click.option("--explain-inference", metavar="FILE:LINE", help="Say what is a tensor on a line, and why.")
+@click.option("--force-exclude", is_flag=True, help="Leave out what is excluded, even if it is named.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and report the rest.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also repair what may change a value's type, dtype or place.")
+@click.option("--diff", is_flag=True, help="Print the repairs and write nothing.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 though there are findings.")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes; as many as there are cores.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option("-v", "--verbose", is_flag=True, help="Add the evidence and what to do.")
+@click.pass_context
+def check(ctx: click.Context, /, **given: Any) -> None:
+    """Check files and folders; `-` is standard input."""
+    asked = Options(**given)
+    if STDIN in asked.paths and len(asked.paths) > 1:
+        raise UsageError("`-` stands alone")
+    if asked.stdin_filename is not None and STDIN not in asked.paths:
+        raise UsageError("--stdin-filename goes with `-`")
+    if asked.explain_inference is not None:
+        _explain(asked.explain_inference)
+        return
+    places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
+    settings = options.settings_for(places, asked.min_tier)
+    if asked.show_settings:
+        click.echo(_settings_text(settings))
+        return
+    choice = options.choice(settings, asked.select, asked.ignore, asked.groups)
+    if asked.diff or asked.fix or asked.unsafe_fixes:
+        would_change = _repair(asked, places, settings, choice)
+        if asked.diff or STDIN in asked.paths:
+            ctx.exit(1 if would_change and not asked.exit_zero else 0)
+    report = _check(asked, places, settings, choice)
+    findings = _accept(report, settings, choice, asked)
+    if asked.diff_base is not None:
+        from emberlint.run.changed import changed_lines, is_changed
+
+        changed = changed_lines(settings.root, asked.diff_base)
+        findings = [one for one in findings if is_changed(one, changed)]
+    findings = options.at_hand(findings, settings)
+    _print(findings, len(report.paths), asked)
+    ctx.exit(1 if findings and not asked.exit_zero else 0)
+
+
+def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> Report:
+    if STDIN in asked.paths:
+        return _check_stdin(asked, relative(places[0], settings.root), settings, choice)
+    files = options.files_for(places, settings, asked.force_exclude)
+    run_cache = None if asked.no_cache else RunCache(settings, choice.words, files)
+    known = None if run_cache is None else run_cache.recall()
+    if known is not None:
+        return Report(known, tuple(files))
+    from emberlint.run.engine import check, default_jobs
+
+    report = check(files, settings, choice.codes, asked.jobs or default_jobs(), not asked.no_cache)
+    if run_cache is not None:
+        run_cache.keep(report.findings)
+    return report
+
+
+def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) -> Report:
+    from emberlint.run.engine import check_content
+
+    return check_content(path, options.read_stdin(), settings, choice.codes, cached=not asked.no_cache)
+
+
+def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> bool:
+    """Repair, or with --diff show it; return whether anything changes."""
+    from emberlint.run.repair import repair_content, repair_file
+
+    if STDIN in asked.paths:
+        known = relative(places[0], settings.root)
+        results = {known: repair_content(known, options.read_stdin(), settings, choice.codes, asked.unsafe_fixes)}
+        if not asked.diff:
+            click.echo(results[known].after, nl=False)
+    else:
+        files = options.files_for(places, settings, asked.force_exclude)
+        results = {
+            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, write=not asked.diff)
+            for path, file in files.items()
+        }
+    for path, result in results.items():
+        if asked.diff:
+            click.echo("".join(result.diff(options.shown(path, settings))), nl=False)
+        for finding, reason in result.refused if asked.verbose else ():
+            click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
+    return any(result.after != result.before for result in results.values())
+
+
+def _accept(report: Report, settings: Settings, choice: Choice, asked: Options) -> list[Finding]:
+    file = asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
+    if file is None:
+        if asked.baseline_update:
+            raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")
+        return report.findings
+    from emberlint.run import baseline as accepted
+
+    checked = frozenset(report.paths)
+    if asked.baseline_update:
+        accepted.shrink(file, report.findings, checked)
+    findings, left = accepted.apply(report.findings, accepted.read(file))
+    judged = Counter({entry: count for entry, count in left.items() if entry.code in choice.codes})
+    if "EMB905" in choice.codes:
+        findings += accepted.stale(file, relative(file, settings.root), judged, checked)
+    return findings
+
+
+def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
+    quiet = asked.form != "text"
+    if asked.verbose and not quiet:
+        lines = [text for finding in findings for text in (line(finding), *details(finding))]
+    else:
+        lines = [*reporter(asked.form)(findings)]
+    if lines:
+        click.echo("\n".join(lines))
+    if asked.statistics:
+        for (code, name), count in Counter((one.code, one.name) for one in findings).most_common():
+            click.echo(f"{count:6} {code} {name}", err=quiet)
+    if not quiet:
+        click.echo(summary(len(findings), files), err=True)
+
+
+def _explain(place: str) -> None:
+    from emberlint.run.check import source_file
+    from emberlint.run.engine import read_text
+
+    name, _, number = place.rpartition(":")
+    if not name or not number.isdigit():
+        raise UsageError(f"--explain-inference: expected FILE:LINE, got {place!r}")
+    path = Path(name)
+    if not path.is_file():
+        raise UsageError(f"no such file: {path}")
+    settings = options.settings_for([path])
+    try:
+        file = source_file(relative(path, settings.root), read_text(path.read_bytes()), settings)
+        known = [*file.inference.explain(int(number))]
+    except (SyntaxError, ValueError, RecursionError, OSError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    click.echo("\n".join(known) if known else f"no expression but constants begins on line {number}")
+
+
+def _settings_text(settings: Settings) -> str:
+    data = {
+        **settings._asdict(),
+        "min_tier": settings.min_tier.name if settings.min_tier else None,
+        "contracts": [one._asdict() for one in settings.contracts],
+        "parity": settings.parity._asdict(),
+    }
+    return json.dumps({key.replace("_", "-"): value for key, value in data.items()}, indent=2, default=str)

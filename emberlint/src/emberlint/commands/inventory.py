@@ -1,0 +1,67 @@
+"""`emberlint inventory`: what adopting the namespace would take."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from emberlint.commands import options
+from emberlint.config.settings import Settings
+from emberlint.inventory import Inventory, Row, take
+from emberlint.run.check import source_file
+from emberlint.run.engine import read_text
+from emberlint.source.source_file import SourceFile
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+def inventory(paths: tuple[Path, ...], form: str) -> None:
+    """Count native names and the ops for them."""
+    settings = options.settings_for(paths)
+    # Backends and tests, too: whoever counts wants to see all of it.
+    everywhere = settings.with_(roles=(("**", "frontend"),))
+    result = take(_parsed(paths, everywhere))
+    click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
+
+
+def _parsed(paths: Sequence[Path], settings: Settings) -> Iterator[SourceFile]:
+    for path, file in options.files_for(paths, settings).items():
+        try:
+            yield source_file(path, read_text(file.read_bytes()), settings)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            click.echo(f"{options.shown(path, settings)}: left out: {error}", err=True)
+
+
+def _text(result: Inventory) -> Iterator[str]:
+    for row in result.rows():
+        op = "-" if row.op is None else f"ops.{row.op}"
+        yield f"{row.uses:6}  {row.native:40}  {op:32}  {_how(row):18}  {row.first}"
+    total = sum(result.counts.values())
+    parts = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
+    imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"
+    yield f"{total} native uses of {len(result.counts)} names in {result.files} files: {parts}; imports: {imports}"
+
+
+def _how(row: Row) -> str:
+    if row.op is None:
+        return ""
+    if row.renames in (0, row.uses):
+        return "rename" if row.renames else "other arguments"
+    return f"rename ({row.renames} of {row.uses})"
+
+
+def _json(result: Inventory) -> str:
+    uses = [
+        {
+            "native": row.native,
+            "count": row.uses,
+            "op": row.op,
+            "rename": row.renames == row.uses,
+            "first": row.first,
+        }
+        for row in result.rows()
+    ]
+    document = {"version": 1, "files": result.files, "imports": result.imports, "totals": result.totals(), "uses": uses}
+    return json.dumps(document, indent=2)

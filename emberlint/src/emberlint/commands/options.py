@@ -1,0 +1,37 @@
+"""Options that several subcommands share."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from emberlint.commands.request import at_hand as at_hand
+from emberlint.commands.request import choice as choice
+from emberlint.commands.request import codes_for as codes_for
+from emberlint.commands.request import files_for as files_for
+from emberlint.commands.request import settings_for as settings_for
+from emberlint.commands.request import shown as shown
+from emberlint.config.groups import GROUPS
+from emberlint.config.tiers import Tier
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def selection(function: FunctionT) -> FunctionT:
+    """Add PATHS and the options that choose rules."""
+    for group, codes in [*GROUPS.items()][::-1]:
+        flag = click.option(
+            f"--{group}-only", "groups", flag_value=group, multiple=True, help=f"Only {', '.join(codes)}."
+        )
+        function = flag(function)
+    function = click.option("--min-tier", type=click.Choice([*Tier.__members__]), help="Least evidence.")(function)
+    function = click.option("--ignore", multiple=True, help="Codes, names or prefixes to leave out.")(function)
+    function = click.option("--select", multiple=True, help="Codes, names or prefixes; commas allowed.")(function)
+    return click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))(function)
+
+
+def read_stdin() -> bytes:
+    """Return standard input."""
+    return sys.stdin.buffer.read()

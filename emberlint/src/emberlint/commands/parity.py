@@ -1,0 +1,131 @@
+"""The command `python utils/analyze_backend_operations.py`."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from emberlint.config.configuration import find_root, load
+from emberlint.config.errors import UsageError, suggestion
+from emberlint.migrate.transaction import MigrationError
+from emberlint.parity import report
+from emberlint.parity.layout import Layout, find
+from emberlint.parity.matrix import Matrix, matrix
+from emberlint.source.project import Project
+
+
+def open_project(path: Path) -> tuple[Project, Layout]:
+    """Return the project at `path` and its layout; that of the settings wins over what the folders say.
+
+    Raises: UsageError where there is no frontend beside a backend.
+    """
+    settings = load(find_root([path]))
+    if not (settings.parity.frontend and settings.parity.backend):
+        settings = settings.with_(root=path.resolve())
+    project = Project(settings)
+    layout = find(project)
+    if layout is None:
+        raise UsageError(
+            f"{path}: found no folder 'ops' beside a folder 'backend' with backends in it; name both in "
+            "[tool.emberlint.parity], as frontend and backend"
+        )
+    return project, layout
+
+
+def _known(words: Sequence[str], known: Sequence[str], what: str) -> None:
+    for word in words:
+        if word not in known:
+            raise UsageError(f"unknown {what} {word!r}{suggestion(word, known)}; known: {', '.join(known)}")
+
+
+def _rendered(found: Matrix, form: str, verbose: bool) -> str:
+    if form == "json":
+        return report.as_json(found)
+    if form == "md":
+        return report.markdown(found)
+    return report.html(found) if form == "html" else report.text(found, verbose)
+
+
+def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
+    project, layout = open_project(path)
+    _known(backends, layout.names, "backend")
+    found = matrix(project, layout, backends)
+    _known(categories, found.categories, "category")
+    return found.select(categories)
+
+
+def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
+    # LibCST is imported only where something moves.
+    from emberlint.migrate.plan import plan
+
+    _, layout = open_project(path)
+    _known(backends, layout.names, "backend")
+    chosen = backends or layout.names
+    if not dry_run:
+        for backend in chosen:  # a clash in any of them is to stop all, before anything is written
+            plan(*open_project(path), backend, wanted)
+    for backend in chosen:
+        project, layout = open_project(path)
+        found = plan(project, layout, backend, wanted)
+        if not found.changes:
+            click.echo(f"{backend}: nothing to move")
+            continue
+        for line in found.moved:
+            click.echo(f"{backend}: {'would move' if dry_run else 'moved'} {line}")
+        for line in found.notes if verbose or not dry_run else ():
+            click.echo(f"note: {line}")
+        if dry_run or verbose:
+            click.echo(found.diff(), nl=False)
+        if not dry_run:
+            found.apply()
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option("--backend", "backends", multiple=True, help="Only this backend; may be repeated.")
+@click.option("--category", "categories", multiple=True, help="Only this category; may be repeated.")
+@click.option("--format", "form", type=click.Choice(["text", "md", "json", "html"]), default="text")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to a file.")
+@click.option("--check", is_flag=True, help="Exit with 1 if any op is missing, misplaced or has another signature.")
+@click.option("--migrate", is_flag=True, help="Move implementations from ops/<backend>/ to backend/<backend>/.")
+@click.option("--operation", "operations", multiple=True, help="Move only this operation and what it needs.")
+@click.option("--dry-run", is_flag=True, help="Show what --migrate would change, and change nothing.")
+@click.option("--verbose", is_flag=True, help="Show every op; with --migrate, every change.")
+def main(
+    path: Path,
+    backends: tuple[str, ...],
+    categories: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    check: bool,
+    migrate: bool,
+    operations: tuple[str, ...],
+    dry_run: bool,
+    verbose: bool,
+) -> None:
+    """Show which backend has which op of the package below PATH, from its source alone; --migrate moves them."""
+    try:
+        if migrate:
+            _migrate(path, backends, operations, dry_run, verbose)
+            return
+        if operations or dry_run:
+            raise UsageError("--operation and --dry-run go with --migrate")
+        found = _analyze(path, backends, categories)
+    except UsageError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except MigrationError as error:
+        click.echo(f"nothing was changed:\n{error}", err=True)
+        sys.exit(1)
+    shown = _rendered(found, form, verbose)
+    if output is None:
+        click.echo(shown, nl=False)
+    else:
+        try:
+            output.write_text(shown, encoding="utf-8")
+        except OSError as error:
+            click.echo(f"error: {output} cannot be written: {error.strerror}", err=True)
+            sys.exit(2)
+    if check and any(found.gaps()):
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""The settings of `[tool.emberlint]`, and what holds where they say nothing."""

@@ -1,0 +1,144 @@
+"""Reads `[tool.emberlint]` from pyproject.toml; an unknown key is an error that names the nearest known one."""
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from emberlint.config.errors import UsageError, suggestion
+from emberlint.config.settings import Contract, Parity, Settings
+from emberlint.config.tiers import Tier
+
+KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")  # of what functions return
+ROLE_KINDS = ("frontend", "backend", "test", "script")
+CONTRACT_KEYS = {"layers": "layers", "independence": "modules", "protected": "modules"}
+
+
+def find_root(paths: Sequence[Path]) -> Path:
+    """Return the project's folder: the nearest above all paths with a pyproject.toml or .git, else the current one."""
+    common = Path(os.path.commonpath([path.absolute() for path in paths])) if paths else Path.cwd()
+    start = common if common.is_dir() else common.parent
+    for marker in ("pyproject.toml", ".git"):
+        for folder in (start, *start.parents):
+            if (folder / marker).exists():
+                return folder
+    return Path.cwd() if start.is_relative_to(Path.cwd()) else start
+
+
+def load(root: Path) -> Settings:
+    """Return the settings of the project at `root`."""
+    file = root / "pyproject.toml"
+    if not file.is_file():
+        return Settings(root=root)
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {error}") from error
+    return from_table(_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root)
+
+
+def from_table(table: Mapping[str, object], root: Path) -> Settings:
+    """Return the settings that a `[tool.emberlint]` table gives."""
+    changes: dict[str, object] = {}
+    for key, value in table.items():
+        reader = READERS.get(key)
+        if reader is None:
+            raise UsageError(f"[tool.emberlint] has no key {key!r}{suggestion(key, READERS)}")
+        changes[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
+    return Settings(root=root).with_(**changes)
+
+
+def _text(where: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: expected a string, got {value!r}")
+    return value
+
+
+def _texts(where: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"{where}: expected a list of strings, got {value!r}")
+    return tuple(value)
+
+
+def _table(where: str, value: object, known: Iterable[str] | None = None) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: expected a table, got {value!r}")
+    for key in value:
+        if known is not None and key not in known:
+            raise UsageError(f"{where} has no key {key!r}{suggestion(key, known)}")
+    return value
+
+
+def _tier(where: str, value: object) -> Tier:
+    if value not in Tier.__members__:
+        raise UsageError(f"{where}: expected 'A', 'B' or 'C', got {value!r}")
+    return Tier[str(value)]
+
+
+def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
+    """A table of role = [patterns]; what the project says comes before the defaults."""
+    given: list[tuple[str, str]] = []
+    for role, patterns in _table(where, value).items():
+        kind = role.partition(":")[0]
+        if kind not in ROLE_KINDS:
+            raise UsageError(f"{where}: unknown role {role!r}{suggestion(kind, ROLE_KINDS)}")
+        given.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
+    return (*given, *Settings().roles)
+
+
+def _functions(where: str, value: object) -> Mapping[str, str]:
+    given = {name: _text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
+    for name, kind in given.items():
+        if kind not in KINDS:
+            raise UsageError(
+                f"{where}.{name}: unknown kind {kind!r}{suggestion(kind, KINDS)}; known: {', '.join(KINDS)}"
+            )
+    return given
+
+
+def _ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
+    return {pattern: _texts(f"{where}.{pattern}", words) for pattern, words in _table(where, value).items()}
+
+
+def _parity(where: str, value: object) -> Parity:
+    table = _table(where, value, Parity._fields)
+    return Parity(**{key: _text(f"{where}.{key}", folder) for key, folder in table.items()})
+
+
+def _contracts(where: str, value: object) -> tuple[Contract, ...]:
+    if not isinstance(value, list):
+        raise UsageError(f"{where}: expected an array of tables, got {value!r}")
+    return tuple(_contract(f"{where}[{index}]", one) for index, one in enumerate(value))
+
+
+def _contract(where: str, value: object) -> Contract:
+    table = _table(where, value, Contract._fields)
+    kind = _text(f"{where}.type", table.get("type", ""))
+    if kind not in CONTRACT_KEYS:
+        raise UsageError(f"{where}: unknown type {kind!r}{suggestion(kind, CONTRACT_KEYS)}; known: {[*CONTRACT_KEYS]}")
+    needed = CONTRACT_KEYS[kind]
+    if needed not in table:
+        raise UsageError(f"{where}: a contract of type {kind!r} needs the key {needed!r}")
+    lists = {key: _texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table}
+    return Contract(name=_text(f"{where}.name", table.get("name", kind)), type=kind, **lists)
+
+
+READERS: Mapping[str, Callable[[str, object], object]] = {
+    "select": _texts,
+    "ignore": _texts,
+    "min-tier": _tier,
+    "backends": _texts,
+    "host": _texts,
+    "namespaces": _texts,
+    "tensor-types": _texts,
+    "tensor-names": _texts,
+    "module-classes": _texts,
+    "functions": _functions,
+    "roles": _roles,
+    "frontends": _texts,
+    "per-file-ignores": _ignores,
+    "exclude": _texts,
+    "contracts": _contracts,
+    "parity": _parity,
+    "baseline": _text,
+}

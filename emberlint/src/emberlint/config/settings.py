@@ -1,0 +1,174 @@
+"""What `[tool.emberlint]` in pyproject.toml may say, and what holds where it says nothing."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.tiers import Tier
+
+BACKENDS = ("numpy", "torch", "mlx", "jax", "tensorflow", "cupy")
+NAMESPACES = ("emberharmony.ops", "ember_ml.ops", "keras.ops")
+TENSOR_TYPES = (
+    "emberharmony.Tensor",
+    "emberharmony.TensorLike",
+    "emberharmony.core.types.Tensor",
+    "emberharmony.core.types.TensorLike",
+    "keras.KerasTensor",
+    "numpy.ndarray",
+    "numpy.typing.NDArray",
+    "numpy.typing.ArrayLike",
+    "torch.Tensor",
+    "torch.nn.Parameter",
+    "mlx.core.array",
+    "jax.Array",
+    "jax.numpy.ndarray",
+    "tensorflow.Tensor",
+    "tensorflow.Variable",
+    "cupy.ndarray",
+)
+MODULE_CLASSES = (
+    "emberharmony.nn.Module",
+    "keras.Layer",
+    "keras.Model",
+    "keras.layers.Layer",
+    "torch.nn.Module",
+    "mlx.nn.Module",
+)
+ROLES = (
+    ("tests/**", "test"),  # before the backends: tests/backend/torch/ tests
+    ("test/**", "test"),
+    ("**/tests/**", "test"),
+    ("**/test_*.py", "test"),
+    ("**/*_test.py", "test"),
+    ("**/conftest.py", "test"),
+    ("**/backend/{name}/**", "backend:{name}"),
+    ("**/backends/{name}/**", "backend:{name}"),
+    ("**/ops/{name}/**", "backend:{name}"),  # misplaced, says EMB305; what it holds is still a backend
+    ("**/backend/{name}.py", "backend:{name}"),
+    ("**/backends/{name}.py", "backend:{name}"),
+    ("**/backend/*.py", "backend"),
+    ("**/backends/*.py", "backend"),
+    ("benchmarks/**", "script"),
+    ("scripts/**", "script"),
+    ("tools/**", "script"),
+    ("utils/**", "script"),
+    ("docs/**", "script"),
+    ("setup.py", "script"),
+    ("noxfile.py", "script"),
+)
+FRONTENDS = ("**/ops", "**/frontend")
+EXCLUDE = ("**/.*", "**/__pycache__", "**/build", "**/dist", "**/node_modules", "**/site-packages", "**/venv")
+
+
+class Role(NamedTuple):
+    """What a file is for: `frontend`, `backend` (of one library, or shared), `test` or `script`."""
+
+    kind: str = "frontend"
+    backend: str | None = None
+
+
+class Contract(NamedTuple):
+    """A rule of layering: `layers` (top first), `independence`, or `protected` modules and who may import them."""
+
+    name: str
+    type: str
+    layers: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+
+class Parity(NamedTuple):
+    """Where the parity rules find the frontend's declarations and the backends' implementations."""
+
+    frontend: str = ""
+    backend: str = ""
+
+
+class Settings(NamedTuple):
+    """The configuration of one run: a list given in pyproject.toml comes before the default for `roles`, and
+    replaces it elsewhere.
+    """
+
+    root: Path = Path()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    min_tier: Tier | None = None
+    backends: tuple[str, ...] = BACKENDS
+    host: tuple[str, ...] = ()  # libraries that every backend folder may use: NumPy, for host data
+    namespaces: tuple[str, ...] = NAMESPACES
+    tensor_types: tuple[str, ...] = TENSOR_TYPES
+    tensor_names: tuple[str, ...] = ()  # name patterns that count as tensors by convention (tier C)
+    module_classes: tuple[str, ...] = MODULE_CLASSES
+    functions: Mapping[str, str] = {}  # dotted name -> kind of what it returns
+    roles: tuple[tuple[str, str], ...] = ROLES
+    per_file_ignores: Mapping[str, tuple[str, ...]] = {}
+    frontends: tuple[str, ...] = FRONTENDS  # folders of declarations, which no backend may import
+    exclude: tuple[str, ...] = EXCLUDE
+    contracts: tuple[Contract, ...] = ()
+    parity: Parity = Parity()
+    baseline: str = ""
+
+    def role(self, path: str) -> Role:
+        """Return the role of a file by its path; the first pattern that matches wins."""
+        for pattern, role in self.roles:
+            for backend in self.backends if "{name}" in pattern else ("",):
+                if matches(path, pattern.replace("{name}", backend)):
+                    kind, _, name = role.replace("{name}", backend).partition(":")
+                    return Role(kind, name or None)
+        return Role()
+
+    def foreign(self, role: Role) -> frozenset[str]:
+        """Return the native libraries that a file of this role may not use."""
+        if role.kind == "frontend":
+            return frozenset(self.backends)
+        if role.kind == "backend" and role.backend:
+            return frozenset(self.backends) - {role.backend, *self.host}
+        return frozenset()
+
+    def module(self, path: str) -> str:
+        """Return the dotted module name of a path relative to the root."""
+        parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
+        if parts[0] == "src" and len(parts) > 1:
+            del parts[0]
+        if parts[-1] == "__init__":
+            del parts[-1]
+        return ".".join(parts)
+
+    @property
+    def project_folders(self) -> tuple[str, ...]:
+        """The folders that contracts and parity speak of."""
+        modules = [module for one in self.contracts for module in (*one.layers, *one.modules)]
+        packages = {word.strip().partition(".")[0] for module in modules for word in re.split("[|:]", module)}
+        source = "src/" if packages and (self.root / "src").is_dir() else ""
+        given = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
+        return tuple(sorted({source + name for name in packages} | given))
+
+    def with_(self, **changes: object) -> "Settings":
+        """Return a copy with some values changed."""
+        return self._replace(**changes)  # type: ignore[arg-type]
+
+
+_GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_PARTS = re.compile(r"(\*\*/|\*\*|\*|\?)")
+
+
+def _regex(pattern: str) -> str:
+    return "".join(_GLOB.get(part, re.escape(part)) for part in _PARTS.split(pattern.strip("/"))) + r"(?:/.*)?\Z"
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(_regex(pattern))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether a path matches a pattern; `*` stays within a folder, `**` does not, a folder holds its files."""
+    return _compiled(pattern).match(path) is not None
+
+
+def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
+    """Return a test of whether a path matches any of the patterns, for many paths."""
+    joined = "|".join(map(_regex, patterns))
+    return re.compile(joined).match if joined else lambda path: False

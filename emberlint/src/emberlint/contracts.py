@@ -1,0 +1,139 @@
+"""Layering contracts over the graph of imports: layers, independence, protected modules."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from emberlint.config.errors import UsageError, suggestion
+from emberlint.config.settings import Contract
+from emberlint.source.imports import Import
+from emberlint.source.project import Project
+
+Edges = Mapping[str, tuple[tuple[str, Import], ...]]
+
+
+class Breach(NamedTuple):
+    """An import that a contract forbids, with the chain of modules it starts."""
+
+    path: str
+    at: Import
+    chain: tuple[str, ...]
+    contract: str
+
+
+class Graph:
+    """Which module of the project imports which; imports for type checkers alone do not count."""
+
+    def __init__(self, project: Project) -> None:
+        self.paths: dict[str, str] = {}
+        for folder in project.settings.project_folders:
+            for path in project.files(folder):
+                self.paths[project.settings.module(path)] = path
+        self.edges: Edges = {module: tuple(self._imported(project, path)) for module, path in self.paths.items()}
+
+    def _imported(self, project: Project, path: str) -> Iterator[tuple[str, Import]]:
+        for one in project.imports(path):
+            module = self._module(one.target)
+            if module is not None and not one.typing_only:
+                yield module, one
+
+    def _module(self, target: str) -> str | None:
+        """The module that an import of `a.b.name` reads: the longest that there is."""
+        while target and target not in self.paths:
+            target = target.rpartition(".")[0]
+        return target or None
+
+    def below(self, module: str) -> list[str]:
+        """Return a module and all inside it."""
+        return [name for name in self.paths if is_in(name, module)]
+
+
+def is_in(module: str, package: str) -> bool:
+    """Return whether a module is a package or lies in it."""
+    return module == package or module.startswith(package + ".")
+
+
+def breaches(project: Project) -> Iterator[Breach]:
+    """Yield every import that breaks a contract of the settings."""
+    contracts = project.settings.contracts
+    if not contracts:
+        return
+    graph = Graph(project)
+    for contract in contracts:
+        _check_names(graph, contract)
+        if contract.type == "protected":
+            yield from _protected(graph, contract)
+        else:
+            yield from _forbidden(graph, contract, list(_pairs(contract)))
+
+
+def _check_names(graph: Graph, contract: Contract) -> None:
+    """A contract about a package that is not there would hold for ever; layers that are still to come are none."""
+    packages = {module.partition(".")[0] for module in graph.paths}
+    for module in (name for group in (*contract.layers, *contract.modules) for name in _members(group)[0]):
+        package = module.partition(".")[0]
+        if package not in packages:
+            hint = suggestion(package, packages)
+            raise UsageError(f"[tool.emberlint] contract {contract.name!r}: no package {package!r}{hint}")
+
+
+def _pairs(contract: Contract) -> Iterator[tuple[str, str]]:
+    """The pairs (importer, imported) that a contract forbids."""
+    # `a | b` are independent of each other, `a : b` stand together and are not.
+    groups = [_members(group) for group in contract.layers or contract.modules]
+    for height, (members, independent) in enumerate(groups):
+        for lower, _ in groups[height + 1 :]:
+            yield from ((low, high) for low in lower for high in members)
+            if contract.type == "independence":
+                yield from ((high, low) for low in lower for high in members)
+        if independent:
+            yield from ((one, other) for one in members for other in members if one != other)
+
+
+def _members(layer: str) -> tuple[list[str], bool]:
+    mark = ":" if ":" in layer else "|"
+    return [word.strip() for word in layer.split(mark)], mark == "|"
+
+
+def _forbidden(graph: Graph, contract: Contract, pairs: Sequence[tuple[str, str]]) -> Iterator[Breach]:
+    """Direct imports, and chains through modules that the contract does not name."""
+    named = {word for pair in pairs for word in pair}
+    for importer in sorted({low for low, _ in pairs}):
+        targets = [high for low, high in pairs if low == importer]
+        for module in sorted(graph.below(importer)):
+            yield from _chains(graph, contract, module, targets, named)
+
+
+def _chains(graph: Graph, contract: Contract, module: str, targets: Sequence[str], named: set[str]) -> Iterator[Breach]:
+    for imported, at in graph.edges[module]:
+        chain = _path(graph, imported, targets, named, {module})
+        if chain is not None:
+            yield Breach(graph.paths[module], at, (module, *chain), contract.name)
+
+
+def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], seen: set[str]) -> tuple[str, ...] | None:
+    """The shortest chain from `start` into a target through modules outside the contract, or None."""
+    queue: deque[tuple[str, ...]] = deque([(start,)])
+    seen = {*seen, start}
+    while queue:
+        chain = queue.popleft()
+        if any(is_in(chain[-1], target) for target in targets):
+            return chain
+        if any(is_in(chain[-1], one) for one in named):
+            continue  # what a named module imports is judged where it stands
+        for following, _ in graph.edges[chain[-1]]:
+            if following not in seen:
+                seen.add(following)
+                queue.append((*chain, following))
+    return None
+
+
+def _protected(graph: Graph, contract: Contract) -> Iterator[Breach]:
+    """Imports of protected modules by others than those allowed."""
+    friends = (*contract.modules, *contract.allowed)
+    for module, edges in graph.edges.items():
+        if any(is_in(module, friend) for friend in friends):
+            continue
+        for imported, at in edges:
+            if any(is_in(imported, one) for one in contract.modules):
+                yield Breach(graph.paths[module], at, (module, imported), contract.name)

@@ -1,0 +1,278 @@
+"""The analysis of one file: its module body, then every function, then again those that learned something since."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.settings import Settings
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.calls import FORWARD
+from emberlint.inference.flow import Flow
+from emberlint.knowledge.kinds import is_plain_name
+from emberlint.knowledge.ops_table import RETURNS
+from emberlint.source.imports import absolute
+
+# The top of the module is gone through anew in each, for by then its functions and classes are known; of the
+# functions only those that read what has changed since.
+_ROUNDS = 4
+_RECORDS = ("dataclasses.dataclass", ".NamedTuple", "attrs.define", "attrs.frozen", "attr.s", "attr.dataclass")
+_PROPERTIES = ("property", "functools.cached_property", "functools.singledispatchmethod")
+_FIRST = ("__init__", "__post_init__", "setup", "build")
+
+
+class Analysis(Flow):
+    """Learns what the expressions of one module are."""
+
+    def __init__(self, settings: Settings, package: str) -> None:
+        super().__init__(settings)
+        self.package = package
+        self.classes: dict[ast.ClassDef, v.ClassUnit] = {}
+        self.module = v.Env(None, None)
+
+    def run(self, tree: ast.Module) -> None:
+        """Analyse a module."""
+        for number in range(_ROUNDS):
+            self.block(tree.body, self.module)
+            self._drain()
+            again, self.dirty = [*self.dirty], {}
+            if number and not again:
+                return
+            for unit in again:
+                self.analyse(unit)
+            self._drain()
+
+    def _drain(self) -> None:
+        while self.pending:
+            waiting, self.pending = self.pending, []
+            for unit in sorted(waiting, key=lambda one: one.name not in _FIRST):
+                if unit.state is v.State.NEW:
+                    self.analyse(unit)
+
+    def analyse(self, unit: v.FunctionUnit) -> None:
+        """Analyse the body of a function."""
+        if unit.state is v.State.RUNNING:
+            return
+        unit.state = v.State.RUNNING
+        kept = self.unit, self.depth, self.loops
+        self.unit, self.depth, self.loops = unit, 0, []
+        before = unit.declared or (self._made(unit) if unit.returns or unit.yields else None)
+        unit.returns, unit.yields = [], []
+        env = v.Env(unit.env, unit)
+        self._parameters(unit, env)
+        node = unit.node
+        if isinstance(node, ast.Lambda):
+            unit.returns.append(self.evaluate(node.body, env))
+        else:
+            self.block(node.body, env)
+        self.unit, self.depth, self.loops = kept
+        unit.state = v.State.DONE
+        if unit.readers and unit.declared is None and _differ(before, self._made(unit)):
+            self.dirty.update(dict.fromkeys(unit.readers))
+
+    @staticmethod
+    def _made(unit: v.FunctionUnit) -> v.Value:
+        values = unit.yields or unit.returns
+        result: v.Value = v.NONE
+        for value in values:
+            result = v.join(result, value)
+        return result
+
+    # Parameters
+
+    def _parameters(self, unit: v.FunctionUnit, env: v.Env) -> None:
+        spec = unit.node.args
+        ordered = [*spec.posonlyargs, *spec.args]
+        defaults: list[ast.expr | None] = [None] * (len(ordered) - len(spec.defaults)) + [*spec.defaults]
+        bound = self._receiver(unit)
+        for at, (parameter, default) in enumerate(
+            [*zip(ordered, defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
+        ):
+            if at == 0 and bound is not None:
+                env.vars[parameter.arg] = bound
+            else:
+                env.vars[parameter.arg] = self._parameter(unit, parameter, default, env, at)
+        if spec.vararg is not None:
+            element = self.annotations.resolve(spec.vararg.annotation, unit.env)
+            given = unit.given.get(spec.vararg.arg)
+            env.vars[spec.vararg.arg] = given if element is None and given is not None else v.Sequence(element)
+        if spec.kwarg is not None:
+            env.vars[spec.kwarg.arg] = v.Mapping(element=self.annotations.resolve(spec.kwarg.annotation, unit.env))
+
+    def _receiver(self, unit: v.FunctionUnit) -> v.Value:
+        if unit.owner is None or unit.kind in ("function", "staticmethod"):
+            return None
+        return v.Class(unit.owner) if unit.kind == "classmethod" else v.Instance(unit.owner)
+
+    def _parameter(
+        self, unit: v.FunctionUnit, parameter: ast.arg, default: ast.expr | None, env: v.Env, position: int
+    ) -> v.Value:
+        name = parameter.arg
+        if parameter.annotation is not None:
+            declared = self.annotations.resolve(parameter.annotation, unit.env)
+            if isinstance(declared, v.Tensor):
+                return v.Tensor(declared.tier, f"`{name}` is {declared.why}", parameter)
+            return declared if declared is not None else self._given(unit, name)
+        value = self._given(unit, name)
+        if value is not None:
+            return value
+        if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
+            known = self.evaluate(default, unit.env)
+            if isinstance(known, v.Tensor):
+                return known.carried(f"the default of `{name}`", default)
+            return None if known is v.OPAQUE else known  # a mark of absence says nothing
+        if name in unit.contrary:
+            return None
+        if default is None and self._is_forward(unit) and not is_plain_name(name):
+            return v.Tensor(Tier.C, f"`{name}` is what `{unit.name}` of a module class is called with", parameter)
+        return unit.hinted.get(name)
+
+    def _given(self, unit: v.FunctionUnit, name: str) -> v.Value:
+        value = unit.given.get(name)
+        return None if isinstance(value, v.Tensor) and name in unit.contrary else value
+
+    @staticmethod
+    def _is_forward(unit: v.FunctionUnit) -> bool:
+        return unit.owner is not None and unit.owner.is_module and unit.name in FORWARD
+
+    # Definitions
+
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
+        """Bind a function's name."""
+        env.vars[node.name] = self._decorated(self.function(node, env), node, env)[0]
+
+    def _decorated(
+        self, unit: v.FunctionUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env
+    ) -> tuple[v.Value, list[str]]:
+        """Return what the decorators make of a function, and their origins."""
+        if unit.declared is None:
+            declared = self.annotations.resolve(node.returns, env) if node.returns is not None else None
+            if isinstance(declared, v.Tensor):
+                declared = v.Tensor(Tier.B, f"`{node.name}` is {declared.why}", node.returns)
+            unit.declared = declared
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                self.evaluate(default, env)
+        function: v.Value = v.Function(unit)
+        origins = []
+        for decorator in reversed(node.decorator_list):
+            value = self.evaluate(decorator, env)
+            origin = value.origin if isinstance(value, v.Imported) else _builtin_name(decorator, value)
+            origins.append(origin)
+            if self.kinds.returned(origin) == "transform":
+                function = v.Derived(origin.rpartition(".")[2], function)
+        return function, origins
+
+    def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
+        """Bind a class's name, and learn what its body says of its attributes."""
+        unit = self.classes.get(node)
+        if unit is None:
+            unit = self.classes[node] = v.ClassUnit(node)
+        env.vars[node.name] = v.Class(unit)
+        self._bases(unit, node, env)
+        body = v.Env(env, env.unit)
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._member_function(unit, statement, env, body)
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                self._field(unit, statement, env, body)
+            else:
+                self.block([statement], body)
+        for name, value in body.vars.items():
+            if name not in unit.methods and name not in unit.declared:
+                kept = value.carried(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
+                if kept is not v.NONE:
+                    self.learn(unit, name, kept)
+
+    def _bases(self, unit: v.ClassUnit, node: ast.ClassDef, env: v.Env) -> None:
+        origins = []
+        for base in node.bases:
+            value = self.evaluate(base, env)
+            if isinstance(base, ast.Subscript):
+                value = self.evaluate(base.value, env)
+            if isinstance(value, v.Class) and value.unit is not unit and value.unit not in unit.bases:
+                unit.bases.append(value.unit)
+            elif isinstance(value, v.Imported):
+                origins.append(value.origin)
+        for decorator in node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            self.evaluate(decorator, env)
+            value = self.values.get(called)
+            if isinstance(value, v.Imported):
+                origins.append(value.origin)
+        unit.foreign = origins
+        unit.is_module = any(map(self.kinds.is_module_class, origins)) or any(one.is_module for one in unit.bases)
+        unit.is_tensor = any(map(self.kinds.is_tensor_type, origins)) or any(one.is_tensor for one in unit.bases)
+        unit.is_dict = any(one.endswith(".TypedDict") for one in origins) or any(one.is_dict for one in unit.bases)
+        unit.is_record = any(one.endswith(_RECORDS) for one in origins) or any(one.is_record for one in unit.bases)
+
+    def _member_function(
+        self, unit: v.ClassUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env, body: v.Env
+    ) -> None:
+        function = self.function(node, env)  # methods do not see the names of the class
+        function.owner = unit
+        _, origins = self._decorated(function, node, body)
+        function.kind = "method"
+        if "staticmethod" in origins:
+            function.kind = "staticmethod"
+        elif "classmethod" in origins or node.name in ("__new__", "__init_subclass__", "__class_getitem__"):
+            function.kind = "classmethod"
+        elif any(one in _PROPERTIES or one.endswith("property") for one in origins):
+            function.kind = "property"
+        if not any(isinstance(one, ast.Attribute) and one.attr in ("setter", "deleter") for one in node.decorator_list):
+            unit.methods[node.name] = function
+        body.vars[node.name] = v.Function(function)
+
+    def _field(self, unit: v.ClassUnit, statement: ast.AnnAssign, env: v.Env, body: v.Env) -> None:
+        assert isinstance(statement.target, ast.Name)
+        name = statement.target.id
+        declared = self.annotations.resolve(statement.annotation, env)
+        value = None if statement.value is None else self.evaluate(statement.value, body)
+        unit.fields.append(name) if name not in unit.fields else None
+        if isinstance(declared, v.Tensor):
+            declared = declared.carried(f"the attribute `.{name}` is annotated so", statement.annotation)
+        if declared is not None:
+            unit.declared[name] = declared
+        elif v.holds_tensor(value):
+            self.learn(unit, name, value)
+
+    def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
+        """Bind what an import binds."""
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                env.vars[alias.asname or top] = v.Imported(alias.name if alias.asname else top)
+            return
+        base = absolute(node, self.package)
+        for alias in node.names:
+            if alias.name == "*":
+                if self.kinds.is_op(f"{base}."):
+                    env.vars.update({name: v.Imported(f"{base}.{name}") for name in RETURNS})
+                continue
+            origin = f"{base}.{alias.name}"
+            env.vars[alias.asname or alias.name] = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+
+    def grown(self, container: v.Sequence | v.Mapping) -> None:
+        """Note that a container holds something new."""
+        for unit in self.classes.values():
+            for name, value in unit.attributes.items():
+                if value is container:
+                    self.dirty.update(dict.fromkeys(unit.readers.get(name, ())))
+
+
+def imported_roots(nodes: Iterator[ast.Import | ast.ImportFrom], package: str) -> set[str]:
+    """Return the top-level names of what a file imports."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name.partition(".")[0] for alias in node.names)
+        else:
+            found.add(absolute(node, package).partition(".")[0])
+    return found
+
+
+def _builtin_name(decorator: ast.expr, value: v.Value) -> str:
+    return decorator.id if isinstance(decorator, ast.Name) and value is None else ""
+
+
+def _differ(before: v.Value, after: v.Value) -> bool:
+    return v.holds_tensor(before) != v.holds_tensor(after) or type(before) is not type(after)

@@ -1,0 +1,189 @@
+"""What an annotation says of the value that bears it."""
+
+import ast
+from typing import Protocol
+
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.knowledge.kinds import Kinds, is_stdlib, words
+
+_TYPING = ("typing", "typing_extensions", "collections.abc", "types", "collections")
+_INNER = frozenset(
+    ("Annotated", "Optional", "Final", "ClassVar", "Required", "NotRequired", "ReadOnly", "InitVar", "Awaitable")
+)
+_SEQUENCES = words("""
+    List Sequence MutableSequence Set FrozenSet AbstractSet MutableSet Iterable Iterator Collection Generator Reversible
+    AsyncGenerator AsyncIterator AsyncIterable Deque deque list set frozenset ContextManager AbstractContextManager
+""")
+_MAPPINGS = frozenset(
+    ("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict", "dict", "ChainMap")
+)
+_BUILTINS: dict[str, v.Value] = {
+    **dict.fromkeys(("int", "float", "bool", "complex"), v.NUMBER),
+    **dict.fromkeys(("str", "bytes", "bytearray"), v.STRING),
+    **dict.fromkeys(("type", "slice", "BaseException", "Exception"), v.OPAQUE),
+}
+_UNKNOWN = frozenset(("Any", "object", "TypeVar", "Self", "Generic", "Protocol"))
+_BY_CUSTOM = frozenset(("Tensor", "TensorLike", "KerasTensor", "NDArray", "Operand"))
+_ALIAS_DEPTH = 8
+
+
+class Lookup(Protocol):
+    """What the resolution of annotations asks of the analysis."""
+
+    kinds: Kinds
+    aliases: dict[str, ast.expr]
+
+    def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
+        """Return whether a name is bound, and what it holds."""
+        ...
+
+
+class Annotations:
+    """Resolves annotations to values."""
+
+    def __init__(self, analysis: Lookup) -> None:
+        self.analysis = analysis
+        self._parsed: dict[str, ast.expr | None] = {}
+
+    def resolve(self, node: ast.expr | None, env: v.Env, depth: int = 0) -> v.Value:
+        """Return the value that an annotation promises; None where it says nothing."""
+        if node is None or depth > _ALIAS_DEPTH:
+            return None
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                return self.resolve(self._parse(node.value), env, depth + 1)
+            return v.NONE if node.value is None else None
+        if isinstance(node, ast.Name):
+            return self._name(node, env, depth)
+        if isinstance(node, ast.Attribute):
+            origin = self._origin(node, env)
+            return None if origin is None else self._type(origin, node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return self._union([node.left, node.right], env, depth)
+        if isinstance(node, ast.Subscript):
+            return self._generic(node, env, depth)
+        if isinstance(node, ast.Call):
+            return self._new_type(node, env, depth)
+        return None
+
+    def _parse(self, text: str) -> ast.expr | None:
+        if text not in self._parsed:
+            try:
+                self._parsed[text] = ast.parse(text.strip(), mode="eval").body
+            except SyntaxError:  # a string in Literal or Annotated need not be code
+                self._parsed[text] = None
+        return self._parsed[text]
+
+    def _name(self, node: ast.Name, env: v.Env, depth: int) -> v.Value:
+        bound, value = self.analysis.lookup(node.id, env)
+        if not bound:
+            if node.id in _SEQUENCES or node.id == "tuple":
+                return v.Sequence()
+            return v.Mapping() if node.id == "dict" else _BUILTINS.get(node.id)
+        if isinstance(value, v.Class):
+            return self._instance(value)
+        if isinstance(value, v.Imported):
+            return self._type(value.origin, node)
+        alias = self.analysis.aliases.get(node.id)
+        return None if alias is None else self.resolve(alias, env, depth + 1)
+
+    def _instance(self, value: v.Class) -> v.Value:
+        if value.unit.is_tensor:
+            return v.Tensor(Tier.A, f"annotated with `{value.unit.node.name}`, a tensor type")
+        return keyed(value.unit) if value.unit.is_dict else v.Instance(value.unit)
+
+    def _origin(self, node: ast.expr, env: v.Env) -> str | None:
+        if isinstance(node, ast.Name):
+            bound, value = self.analysis.lookup(node.id, env)
+            if not bound:
+                return f"builtins.{node.id}"
+            return value.origin if isinstance(value, v.Imported) else None
+        if isinstance(node, ast.Attribute):
+            base = self._origin(node.value, env)
+            return None if base is None else f"{base}.{node.attr}"
+        return None
+
+    def _type(self, origin: str, node: ast.expr) -> v.Value:
+        kinds, last = self.analysis.kinds, origin.rpartition(".")[2]
+        if kinds.is_tensor_type(origin):
+            return v.Tensor(Tier.A, f"annotated with `{origin}`, a tensor type", node)
+        if origin.startswith(_TYPING):
+            if last in _SEQUENCES or last == "Tuple":
+                return v.Sequence()
+            return v.Mapping() if last in _MAPPINGS else (None if last in _UNKNOWN else v.OPAQUE)
+        if is_stdlib(origin):
+            return v.OPAQUE
+        if last in _BY_CUSTOM:
+            return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)
+        if last in ("Shape", "Axis", "DType", "DTypeLike") or kinds.is_constant(origin):
+            return v.NUMBER
+        if last == "Tensors":
+            return v.Sequence(v.Tensor(Tier.B, f"annotated with `{origin}`, a sequence of tensors", node))
+        return v.LAYER if kinds.is_module_class(origin) else None
+
+    def _union(self, members: list[ast.expr], env: v.Env, depth: int) -> v.Value:
+        values = [self.resolve(one, env, depth + 1) for one in members]
+        result = values[0]
+        for value in values[1:]:
+            result = v.join(result, value)
+        if isinstance(result, v.Sequence | v.Mapping):
+            result.rest = next((one for one in values if isinstance(one, v.Tensor)), None)
+        return result
+
+    def _generic(self, node: ast.Subscript, env: v.Env, depth: int) -> v.Value:
+        origin = self._origin(node.value, env)
+        parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not parameters:
+            return v.Sequence()
+        last = "" if origin is None else origin.rpartition(".")[2]
+        if origin is None:
+            return self.resolve(node.value, env, depth + 1)
+        if origin.startswith("jaxtyping."):
+            return self.resolve(parameters[0], env, depth + 1)
+        if not origin.startswith((*_TYPING, "builtins.", "contextlib", "dataclasses")):
+            return self.resolve(node.value, env, depth + 1)
+        if last == "Union":
+            return self._union(parameters, env, depth)
+        if last in _INNER:
+            return self.resolve(parameters[0], env, depth + 1)
+        if last == "Coroutine":
+            return self.resolve(parameters[-1], env, depth + 1)
+        if last in ("tuple", "Tuple"):
+            return self._tuple(parameters, env, depth)
+        if last in _SEQUENCES:
+            return v.Sequence(self._held(self.resolve(parameters[0], env, depth + 1)))
+        if last in _MAPPINGS:
+            mapping = v.Mapping(element=self._held(self.resolve(parameters[-1], env, depth + 1)))
+            mapping.key = self.resolve(parameters[0], env, depth + 1)
+            return mapping
+        if last == "Callable":
+            return v.Returning(self._held(self.resolve(parameters[-1], env, depth + 1)))
+        return v.OPAQUE if last in ("Literal", "type", "Type") else None
+
+    def _tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
+        if len(parameters) == 2 and isinstance(parameters[1], ast.Constant) and parameters[1].value is Ellipsis:
+            return v.Sequence(self._held(self.resolve(parameters[0], env, depth + 1)))
+        return v.Sequence(items=[self._held(self.resolve(one, env, depth + 1)) for one in parameters])
+
+    @staticmethod
+    def _held(value: v.Value) -> v.Value:
+        """An element is reached by unpacking or subscripting, hence tier B."""
+        return value.carried("an element of what is annotated so", value.node) if isinstance(value, v.Tensor) else value
+
+    def _new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
+        last = (self._origin(node.func, env) or "").rpartition(".")[2]
+        if last == "NewType" and len(node.args) == 2:
+            return self.resolve(node.args[1], env, depth + 1)
+        if last == "TypeVar":
+            bounds = [one.value for one in node.keywords if one.arg == "bound"] or node.args[1:]
+            return self._union(bounds, env, depth) if bounds else None
+        return None
+
+
+def keyed(unit: v.ClassUnit) -> v.Mapping:
+    """Return what a TypedDict holds."""
+    declared: dict[object, v.Value] = {}
+    for one in reversed(unit.lineage()):
+        declared.update(one.declared)
+    return v.Mapping(declared)

@@ -1,0 +1,111 @@
+"""What calls of Python's builtins give."""
+
+import ast
+
+from emberlint.inference import values as v
+from emberlint.inference.calls import Calls
+from emberlint.inference.expressions import carried
+from emberlint.inference.methods import Arguments
+from emberlint.knowledge.kinds import (
+    BUILTINS,
+)
+
+SIMPLE: dict[str, v.Value] = {
+    "number": v.NUMBER,
+    "bool": v.NUMBER,
+    "dtype": v.NUMBER,
+    "shape": v.NUMBER,
+    "string": v.STRING,
+    "none": v.NONE,
+    "other": v.OPAQUE,
+}
+
+
+class BuiltinCalls(Calls):
+    """Evaluates calls of builtins."""
+
+    def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
+        """Return what a call of a builtin gives."""
+        if kind in SIMPLE:
+            return SIMPLE[kind]
+        result: v.Value = getattr(self, f"_builtin_{kind}")(name, given)
+        return result
+
+    def _builtin_range(self, name: str, given: Arguments) -> v.Value:
+        if isinstance(given.node, ast.Call):
+            for one in given.node.args:
+                if type(one) is ast.Name:
+                    self.contradict(one.id)
+        return v.Sequence(v.NUMBER)
+
+    def _builtin_sequence(self, name: str, given: Arguments) -> v.Value:
+        value = given.first()
+        if not given.positional:
+            return v.Sequence(items=[])
+        if isinstance(value, v.Sequence):
+            return v.Sequence(items=[*value.items]) if value.items is not None else v.Sequence(value.element)
+        return v.Sequence(v.element_of(value))
+
+    def _builtin_zip(self, name: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(items=[v.element_of(one) for one in given.positional]))
+
+    def _builtin_enumerate(self, name: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(items=[v.NUMBER, v.element_of(given.first())]))
+
+    def _builtin_map(self, name: str, given: Arguments) -> v.Value:
+        values = [v.element_of(one) for one in given.positional[1:]]
+        node = given.node
+        if given.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
+            kind = BUILTINS.get(node.args[0].id, "unknown")
+            return v.Sequence(SIMPLE.get(kind))
+        return v.Sequence(carried(self.callback(given.first(), values, given), node))
+
+    def _builtin_filter(self, name: str, given: Arguments) -> v.Value:
+        element = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
+        self.callback(given.first(), [element], given)
+        return v.Sequence(element)
+
+    def _builtin_sum(self, name: str, given: Arguments) -> v.Value:
+        return v.element_of(given.first(), "the sum of its parts", given.node)
+
+    def _builtin_extreme(self, name: str, given: Arguments) -> v.Value:
+        if len(given.positional) > 1:
+            return v.joined(given.positional)
+        return v.element_of(given.first(), f"the {name} of its parts", given.node)
+
+    def _builtin_arithmetic(self, name: str, given: Arguments) -> v.Value:
+        tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
+        if not tensors:
+            return v.NUMBER if given.first() is v.NUMBER else None
+        return v.Sequence(tensors[0].carried("`divmod` of it", given.node)) if name == "divmod" else tensors[0]
+
+    def _builtin_next(self, name: str, given: Arguments) -> v.Value:
+        return v.element_of(given.first())
+
+    def _builtin_mapping(self, name: str, given: Arguments) -> v.Value:
+        first = given.first()
+        mapping = v.Mapping()
+        if isinstance(first, v.Mapping):
+            mapping = v.Mapping(dict(first.by_key), first.element)
+            mapping.key = first.key
+        elif isinstance(first, v.Sequence) and isinstance(first.element, v.Sequence):
+            pair = first.element
+            mapping.put(None, pair.items[1] if pair.items is not None and len(pair.items) == 2 else pair.element)
+        for key, value in given.keywords.items():
+            mapping.put(key, carried(value, given.node))
+        return mapping
+
+    def _builtin_getattr(self, name: str, given: Arguments) -> v.Value:
+        node = given.node
+        if not (isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)):
+            return None
+        attribute = ast.Attribute(node.args[0], str(node.args[1].value), ast.Load())
+        return self.attribute(given.first(), ast.copy_location(attribute, node))
+
+    def _builtin_super(self, name: str, given: Arguments) -> v.Value:
+        owner = None if self.unit is None else self.unit.owner
+        if owner is None:
+            return None
+        above = v.ClassUnit(owner.node)
+        above.bases, above.is_module, above.foreign = owner.bases, owner.is_module, owner.foreign
+        return v.Instance(above)

@@ -1,0 +1,270 @@
+"""What calls give: of functions and classes of the file, of layers, of methods of tensors and containers."""
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+
+from emberlint.config.settings import Settings
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.annotations import keyed
+from emberlint.inference.expressions import Expressions, carried
+from emberlint.inference.methods import Arguments, mapping_method, sequence_method
+from emberlint.knowledge.kinds import (
+    BUILTINS,
+    CONTAINER_METHODS,
+    KEEPING_METHODS,
+    PLAIN_METHODS,
+    WEIGHT_METHODS,
+)
+
+_NESTED = 5  # calls followed into functions not analysed yet
+FORWARD = ("call", "forward", "__call__")
+
+
+class Calls(Expressions):
+    """Evaluates calls; `call_imported` and `call_builtin` are for those of what is not of the file."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.nested = 0
+        self._by_callee: dict[type, Callable[[v.Value, Arguments], v.Value]] = {
+            v.Imported: self.call_imported,
+            v.Function: self._call_function,
+            v.Class: self._call_class,
+            v.Instance: self._call_instance,
+            v.Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
+            v.Derived: self._call_derived,
+            v.Returning: lambda callee, given: callee.result,  # type: ignore[union-attr]
+            v.Choice: lambda callee, given: v.joined([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
+            v.Layer: self._call_layer,
+            v.Other: lambda callee, given: callee if callee is not v.OPAQUE else None,
+        }
+
+    @abstractmethod
+    def analyse(self, unit: v.FunctionUnit) -> None:
+        """Analyse the body of a function."""
+
+    @abstractmethod
+    def grown(self, container: v.Sequence | v.Mapping) -> None:
+        """Note that a container holds something new."""
+
+    @abstractmethod
+    def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
+        """Return what a call of something imported gives."""
+
+    @abstractmethod
+    def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
+        """Return what a call of a builtin gives."""
+
+    def _Call(self, node: ast.Call, env: v.Env) -> v.Value:
+        function = node.func
+        base: v.Value = None
+        if type(function) is ast.Attribute:
+            base = self.evaluate(function.value, env)
+            if isinstance(base, v.Tensor | v.Sequence | v.Mapping):
+                given = self._arguments(node, env)
+                return self._container_method(base, function.attr, given)
+            callee = self.attribute(base, function)
+            self.values[function] = callee
+        else:
+            callee = self.evaluate(function, env)
+            if callee is None and type(function) is ast.Name:
+                bound, _ = self.lookup(function.id, env)
+                if not bound and function.id in BUILTINS:
+                    return self.call_builtin(BUILTINS[function.id], function.id, self._arguments(node, env))
+        given = self._arguments(node, env)
+        if callee is None:
+            made = self._call_inherited(base, function.attr, given) if isinstance(function, ast.Attribute) else None
+            return self._call_unknown(base, given) if made is None else made
+        return self.apply(callee, given)
+
+    def _arguments(self, node: ast.Call, env: v.Env) -> Arguments:
+        given = Arguments(node, env, [self.evaluate(one, env) for one in node.args])
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value, env)
+            if keyword.arg is not None:
+                given.keywords[keyword.arg] = value
+        given.starred = any(type(one) is ast.Starred for one in node.args)
+        return given
+
+    def apply(self, callee: v.Value, given: Arguments) -> v.Value:
+        """Return what a call of a value gives."""
+        call = self._by_callee.get(type(callee))
+        return None if call is None else call(callee, given)
+
+    # Functions and classes of this file
+
+    def _call_function(self, callee: v.Value, given: Arguments) -> v.Value:
+        assert isinstance(callee, v.Function)
+        unit = callee.unit
+        self.pass_on(unit, [*callee.given, *given.positional], given, skip_first=callee.bound is not None)
+        if isinstance(callee.bound, v.Instance | v.Class) and unit.owner is not None:
+            override = callee.bound.unit.methods.get(unit.name, unit)
+            unit = override if override.kind == unit.kind else unit
+        result = self.result(unit)
+        for name, (at_top, value) in unit.written.items():
+            where = unit.env
+            while at_top and where.parent is not None:
+                where = where.parent
+            where.vars[name] = v.join(where.vars.get(name, v.NONE), value)
+        return result
+
+    def result(self, unit: v.FunctionUnit) -> v.Value:
+        """Return what a function gives, analysing it first where that has not been done."""
+        if self.unit is not None:
+            unit.readers.add(self.unit)
+        if unit.declared is None and unit.state is v.State.NEW and self.nested < _NESTED:
+            self.nested += 1
+            self.analyse(unit)
+            self.nested -= 1
+        value = unit.declared
+        if value is None:
+            value = (
+                v.Sequence(v.joined(unit.yields)) if unit.yields else v.joined(unit.returns) if unit.returns else None
+            )
+        return value.carried(f"`{unit.name}` returns it", unit.node) if isinstance(value, v.Tensor) else value
+
+    def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
+        """Return what a method of a class of this file gives; None where there is none of that name."""
+        unit = instance.unit.method(name)
+        if unit is None:
+            return None
+        return self._call_function(v.Function(unit, instance), Arguments(node, v.Env(None, self.unit), arguments))
+
+    def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], given: Arguments, skip_first: bool) -> None:
+        """Tell a function what it is called with."""
+        spec = unit.node.args
+        names = [one.arg for one in (*spec.posonlyargs, *spec.args)]
+        if skip_first:
+            names = names[1:]
+        if not given.starred:
+            for name, value in zip(names, positional, strict=False):
+                self._give(unit, name, value)
+            if spec.vararg is not None and len(positional) > len(names):
+                self._give(unit, spec.vararg.arg, v.Sequence(v.joined(positional[len(names) :])))
+        for name, value in given.keywords.items():
+            self._give(unit, name, value)
+
+    def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
+        if isinstance(value, v.Tensor):
+            value = value.carried(f"`{unit.name}` is called with it as `{name}`", value.node)
+        if name not in unit.given:
+            unit.given[name] = value
+            changed = value is not None
+        else:
+            old = unit.given[name]
+            new = v.join(old, value)
+            changed = not v.same(old, new)
+            unit.given[name] = new
+        if changed and unit.state is not v.State.NEW:
+            self.dirty[unit] = None
+
+    def _call_class(self, callee: v.Value, given: Arguments) -> v.Value:
+        assert isinstance(callee, v.Class)
+        unit = callee.unit
+        if unit.is_tensor:
+            return v.Tensor(Tier.B, f"`{unit.node.name}` is a subclass of a tensor type", given.node)
+        if unit.is_dict:
+            mapping = keyed(unit)
+            for name, value in given.keywords.items():
+                mapping.put(name, carried(value, given.node))
+            return mapping
+        start = unit.method("__init__") or unit.method("__new__")
+        if start is not None:
+            self.pass_on(start, given.positional, given, skip_first=True)
+        elif unit.is_record:
+            self._fill(unit, given)
+        return v.Instance(unit)
+
+    def _fill(self, unit: v.ClassUnit, given: Arguments) -> None:
+        fields = [name for one in reversed(unit.lineage()) for name in one.fields]
+        for name, value in (*zip(fields, given.positional, strict=False), *given.keywords.items()):
+            if name not in unit.declared:
+                self.learn(unit, name, carried(value, given.node, f"a field of `{unit.node.name}`"))
+
+    def _call_instance(self, callee: v.Value, given: Arguments) -> v.Value:
+        assert isinstance(callee, v.Instance)
+        names = FORWARD if callee.unit.is_module else ("__call__",)
+        for name in names:
+            unit = callee.unit.method(name)
+            if unit is not None:
+                found = self._call_function(v.Function(unit, callee), given)
+                if found is not None or unit.returns or unit.yields or not callee.unit.is_module:
+                    return found
+                break  # it only raises, for a subclass to say more
+        return self._call_layer(callee, given) if callee.unit.is_module else None
+
+    def _call_layer(self, callee: v.Value, given: Arguments) -> v.Value:
+        tensors = [one for one in given.everything() if isinstance(one, v.Tensor)]
+        if tensors:
+            return tensors[0].carried("a layer is called with it, and gives a tensor", given.node)
+        return v.Tensor(Tier.C, "a layer gives a tensor", given.node)
+
+    def _call_inherited(self, base: v.Value, name: str, given: Arguments) -> v.Value:
+        """What `self.add_weight(...)` and its like give, which a module class has from its library."""
+        if not isinstance(base, v.Instance):
+            return None
+        origins = [origin for unit in base.unit.lineage() for origin in unit.foreign]
+        if not (base.unit.is_module or any(map(self.kinds.is_rooted, origins))):
+            return None
+        if name in WEIGHT_METHODS:
+            return v.Tensor(Tier.A, f"`{name}` of a module class makes a tensor", given.node)
+        kept = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
+        if name in KEEPING_METHODS and isinstance(kept, ast.Constant) and len(given.positional) > 1:
+            attribute, value = str(kept.value), given.positional[1]
+            held = value.carried(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
+            self.learn(base.unit, attribute, held)
+            return v.NONE
+        return None
+
+    def _call_unknown(self, base: v.Value, given: Arguments) -> v.Value:
+        """A method or layer that is not in sight, called with a tensor inside a module class."""
+        inside = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
+        tensor = given.first()
+        if inside and isinstance(tensor, v.Tensor) and (base is None or isinstance(base, v.Instance | v.Sequence)):
+            return v.Tensor(Tier.C, "called with a tensor inside a module class", given.node, tensor)
+        return None
+
+    def _call_derived(self, callee: v.Value, given: Arguments) -> v.Value:
+        assert isinstance(callee, v.Derived)
+        inner = self.apply(callee.function, given)
+        if callee.kind in ("grad", "jacobian", "hessian"):
+            return v.Tensor(Tier.B, f"what `{callee.kind}` makes gives gradients", given.node)
+        if callee.kind == "value_and_grad":
+            return v.Sequence(items=[inner, v.Tensor(Tier.B, "a gradient", given.node)])
+        return inner
+
+    def callback(self, function: v.Value, values: list[v.Value], given: Arguments) -> v.Value:
+        """Return what a function gives that was handed to another, which calls it with these values."""
+        return self.apply(function, Arguments(given.node, given.env, values))
+
+    # Methods of tensors and containers
+
+    def _container_method(self, base: v.Value, name: str, given: Arguments) -> v.Value:
+        if isinstance(base, v.Tensor):
+            return self._tensor_method(base, name, given)
+        assert isinstance(base, v.Sequence | v.Mapping)
+        before = base.element
+        result = (
+            mapping_method(base, name, given) if isinstance(base, v.Mapping) else sequence_method(base, name, given)
+        )
+        if not v.same(before, base.element):
+            self.grown(base)
+        return result
+
+    def _tensor_method(self, base: v.Tensor, name: str, given: Arguments) -> v.Value:
+        if name in PLAIN_METHODS or name.startswith("is_"):
+            return v.NUMBER
+        function = given.node.func if isinstance(given.node, ast.Call) else None
+        if isinstance(function, ast.Attribute):
+            attribute = self.attribute(base, function)
+            if isinstance(attribute, v.Other):  # t.size()
+                return attribute
+            if attribute is None and type(function.value) is ast.Name and self._contradicted(function.value.id):
+                return None
+        result = base.carried(f"`.{name}()` of a tensor", given.node)
+        return v.Sequence(result) if name in CONTAINER_METHODS else result
+
+    def _contradicted(self, name: str) -> bool:
+        return self.unit is not None and name in self.unit.contrary

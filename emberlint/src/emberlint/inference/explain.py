@@ -1,0 +1,53 @@
+"""Tells why an expression is held to be a tensor, step by step."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.inference.values import Imported, Mapping, Other, Sequence, Tensor, Value, holds_tensor
+from emberlint.source.source_file import SourceFile
+
+_STEPS = 12
+
+
+def reason(value: Tensor) -> str:
+    """Return the reason in one line: what it is, and what that goes back to."""
+    first = value
+    steps = 0
+    while first.via is not None and steps < _STEPS:
+        first, steps = first.via, steps + 1
+    if first is value:
+        return value.why
+    line = getattr(first.node, "lineno", None)
+    place = f" (line {line})" if line else ""
+    return f"{value.why}; {first.why}{place}"
+
+
+def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterator[str]:
+    """Yield what is known of each expression that begins on a line, with the way there."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.expr) and node.lineno == line and not isinstance(node, ast.Constant):
+            value = values.get(node)
+            if not isinstance(value, Imported):
+                yield from _told(file.segment(node), value)
+
+
+def _told(text: str, value: Value) -> list[str]:
+    if isinstance(value, Tensor):
+        return [f"{text}: a tensor, tier {Tier(value.tier).name}", *_steps(value)]
+    if isinstance(value, Sequence | Mapping) and holds_tensor(value):
+        inner: Value = value.element
+        while isinstance(inner, Sequence | Mapping):
+            inner = inner.element
+        return [f"{text}: a container of tensors", *(_steps(inner) if isinstance(inner, Tensor) else [])]
+    return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: nothing says that it is a tensor"]
+
+
+def _steps(value: Tensor) -> list[str]:
+    steps: list[str] = []
+    step: Tensor | None = value
+    while step is not None and len(steps) < _STEPS:
+        line = getattr(step.node, "lineno", None)
+        steps.append(f"    {step.why}" + (f" (line {line})" if line else ""))
+        step = step.via
+    return steps

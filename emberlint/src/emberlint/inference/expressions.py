@@ -1,0 +1,226 @@
+"""What an expression is, from what its parts are: names, attributes, subscripts, displays, comprehensions."""
+
+import ast
+
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.operations import Operations
+from emberlint.knowledge.kinds import (
+    PLAIN_ATTRIBUTES,
+    TENSOR_ATTRIBUTES,
+    TEXT_METHODS,
+)
+
+
+class Expressions(Operations):
+    """Evaluates expressions other than operators and calls."""
+
+    # Names and constants
+
+    def _Constant(self, node: ast.Constant, env: v.Env) -> v.Value:
+        value = node.value
+        if value is None:
+            return v.NONE
+        return v.STRING if isinstance(value, str | bytes) else v.NUMBER
+
+    def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
+        _, value = self.lookup(node.id, env)
+        if value is None and self._custom is not None and self._custom.match(node.id):
+            return v.Tensor(Tier.C, f"`{node.id}` is named as the configured `tensor-names` are", node)
+        return value
+
+    def _NamedExpr(self, node: ast.NamedExpr, env: v.Env) -> v.Value:
+        value = self.evaluate(node.value, env)
+        while env.parent is not None and env.comprehension:
+            env = env.parent
+        self.bind(node.target, value, env)
+        return value
+
+    # Attributes and subscripts
+
+    def _Attribute(self, node: ast.Attribute, env: v.Env) -> v.Value:
+        if type(node.value) is ast.Name and f"{node.value.id}.{node.attr}" in env.vars:
+            self.evaluate(node.value, env)
+            return env.vars[f"{node.value.id}.{node.attr}"]  # narrowed by a test
+        return self.attribute(self.evaluate(node.value, env), node)
+
+    def attribute(self, base: v.Value, node: ast.Attribute) -> v.Value:
+        """Return what an attribute of a value is."""
+        name = node.attr
+        if base is None:
+            if type(node.value) is ast.Name and name in TEXT_METHODS:
+                self.contradict(node.value.id)
+            return None
+        if isinstance(base, v.Imported):
+            origin = f"{base.origin}.{name}"
+            return v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+        if isinstance(base, v.Tensor):
+            return self._tensor_attribute(base, node)
+        if isinstance(base, v.Instance | v.Class):
+            return self._member(base, node)
+        return base if isinstance(base, v.Other) and base is not v.OPAQUE else None
+
+    def _tensor_attribute(self, base: v.Tensor, node: ast.Attribute) -> v.Value:
+        name = node.attr
+        if base.tier is Tier.C and name in TEXT_METHODS and type(node.value) is ast.Name:
+            self.contradict(node.value.id)
+            return None
+        if name in TENSOR_ATTRIBUTES:
+            return base.carried(f"`.{name}` of a tensor", node)
+        return v.NUMBER if name in PLAIN_ATTRIBUTES else None
+
+    def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
+        name, stored = node.attr, False
+        found: v.Value = None
+        for unit in base.unit.lineage():
+            if name in unit.methods:
+                return self._method(unit.methods[name], base)
+            if self.unit is not None:
+                unit.readers.setdefault(name, set()).add(self.unit)
+            if name in unit.declared:
+                return unit.declared[name]
+            if name in unit.attributes:
+                found = v.join(found, unit.attributes[name]) if stored else unit.attributes[name]
+                stored = True
+        if isinstance(found, v.Tensor):
+            return found
+        if not stored and base.unit.is_record and name == "_replace":
+            return base
+        return found
+
+    def _method(self, unit: v.FunctionUnit, base: v.Instance | v.Class) -> v.Value:
+        if unit.kind == "property":
+            return self.result(unit)
+        if unit.kind == "staticmethod" or (isinstance(base, v.Class) and unit.kind == "method"):
+            return v.Function(unit)
+        return v.Function(unit, v.Class(base.unit) if unit.kind == "classmethod" else base)
+
+    def _Subscript(self, node: ast.Subscript, env: v.Env) -> v.Value:
+        base = self.evaluate(node.value, env)
+        index = self.evaluate(node.slice, env)
+        return self.subscript(base, index, node)
+
+    def subscript(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
+        """Return what a value holds at an index."""
+        if isinstance(base, v.Tensor):
+            if base.tier is Tier.C and index is v.STRING:
+                if type(node.value) is ast.Name:
+                    self.contradict(node.value.id)
+                return None
+            return base.carried("a part of a tensor", node)
+        if isinstance(base, v.Sequence):
+            return _item(base, node.slice)
+        if isinstance(base, v.Mapping):
+            key = _literal(node.slice)
+            return base.by_key[key] if key is not None and key in base.by_key else base.element
+        if isinstance(base, v.Instance):
+            return self.call_method(base, "__getitem__", [index], node)
+        return base if base is v.NUMBER or base is v.STRING else None
+
+    def _Slice(self, node: ast.Slice, env: v.Env) -> v.Value:
+        for part in (node.lower, node.upper, node.step):
+            if part is not None:
+                self.evaluate(part, env)
+        return v.NUMBER
+
+    # Displays and comprehensions
+
+    def _List(self, node: ast.List | ast.Set | ast.Tuple, env: v.Env) -> v.Value:
+        values = [self.evaluate(one, env) for one in node.elts]
+        if any(type(one) is ast.Starred for one in node.elts):
+            return v.Sequence(v.joined(values))
+        return v.Sequence(items=values)
+
+    _Tuple = _List
+
+    _Set = _List
+
+    def _Starred(self, node: ast.Starred, env: v.Env) -> v.Value:
+        return self.elements(self.evaluate(node.value, env), "", node)
+
+    def _Dict(self, node: ast.Dict, env: v.Env) -> v.Value:
+        mapping = v.Mapping()
+        found: list[v.Value] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            held = self.evaluate(value, env)
+            if key is None:
+                found.append(held.element if isinstance(held, v.Mapping) else None)
+            else:
+                mapping.key = self.evaluate(key, env)
+                mapping.put(_literal(key), held)
+                found.append(held)
+        mapping.element = v.joined(found) if found else None
+        return mapping
+
+    def _comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: v.Env) -> v.Env:
+        inner = v.Env(env, env.unit)
+        inner.comprehension = True
+        for generator in node.generators:
+            values = self.evaluate(generator.iter, inner)
+            self.bind(generator.target, self.elements(values, "an element of a tensor", generator.iter), inner)
+            for test in generator.ifs:
+                self.evaluate(test, inner)
+                inner.vars.update(self.narrow(test, inner)[0])
+        return inner
+
+    def _ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, env: v.Env) -> v.Value:
+        return v.Sequence(carried(self.evaluate(node.elt, self._comprehended(node, env)), node))
+
+    _SetComp = _ListComp
+
+    _GeneratorExp = _ListComp
+
+    def _DictComp(self, node: ast.DictComp, env: v.Env) -> v.Value:
+        inner = self._comprehended(node, env)
+        key = self.evaluate(node.key, inner)
+        mapping = v.Mapping(element=carried(self.evaluate(node.value, inner), node))
+        mapping.key = key
+        return mapping
+
+    # The rest
+
+    def _JoinedStr(self, node: ast.JoinedStr, env: v.Env) -> v.Value:
+        for part in node.values:
+            if type(part) is ast.FormattedValue:
+                self.evaluate(part.value, env)
+                if part.format_spec is not None:
+                    self.evaluate(part.format_spec, env)
+        return v.STRING
+
+    def _Await(self, node: ast.Await, env: v.Env) -> v.Value:
+        return self.evaluate(node.value, env)
+
+    def _Yield(self, node: ast.Yield, env: v.Env) -> v.Value:
+        value = v.NONE if node.value is None else self.evaluate(node.value, env)
+        if self.unit is not None:
+            self.unit.yields.append(value)
+        return None
+
+    def _YieldFrom(self, node: ast.YieldFrom, env: v.Env) -> v.Value:
+        value = self.evaluate(node.value, env)
+        if self.unit is not None:
+            self.unit.yields.append(v.element_of(value))
+        return None
+
+    def _Lambda(self, node: ast.Lambda, env: v.Env) -> v.Value:
+        return v.Function(self.function(node, env))
+
+
+def _item(base: v.Sequence, index: ast.expr) -> v.Value:
+    if isinstance(index, ast.Slice):
+        return base if base.items is None else v.Sequence(base.element)
+    position = _literal(index)
+    if base.items is not None and isinstance(position, int) and -len(base.items) <= position < len(base.items):
+        return base.items[position]
+    return base.element
+
+
+def _literal(node: ast.expr) -> object:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value if isinstance(node.operand.value, int) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def carried(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
+    """Return a value as it comes out of where it was put."""
+    return value.carried(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value

@@ -1,0 +1,381 @@
+"""Statements, in the order in which they run: assignments, branches that join, loops that are gone through twice."""
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Sequence as Statements
+
+from emberlint.config.settings import Settings
+from emberlint.inference import values as v
+from emberlint.inference.evaluation import Updates
+from emberlint.inference.expressions import carried
+from emberlint.inference.narrowing import Narrowing
+
+_LOOPS = 2  # nested loops whose bodies are gone through twice
+
+
+class Flow(Narrowing):
+    """Executes statements over what names hold."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.dotted: set[str] = set()  # names of objects of which an attribute is kept among the names
+        self.loops: list[list[Updates]] = []  # what names hold at the `break`s and `continue`s of each loop
+        self._statements: dict[type[ast.AST], Callable[[ast.stmt, v.Env], bool | None]] = {
+            getattr(ast, name[1:]): getattr(self, name)
+            for name in dir(type(self))
+            if name[0] == "_" and isinstance(getattr(ast, name[1:], None), type)
+        }
+
+    @abstractmethod
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
+        """Bind a function's name."""
+
+    @abstractmethod
+    def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
+        """Bind a class's name."""
+
+    @abstractmethod
+    def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
+        """Bind what an import binds."""
+
+    def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
+        """Execute statements; return whether they never reach their end."""
+        ended = False
+        for statement in body:
+            handler = self._statements.get(type(statement))
+            if handler is not None and handler(statement, env):
+                ended = True
+        return ended
+
+    # Binding
+
+    def bind(self, target: ast.expr, value: v.Value, env: v.Env) -> None:
+        """Give a target a value."""
+        if isinstance(target, ast.Name):
+            if isinstance(value, v.Tensor):
+                value = value.carried(f"bound to `{target.id}`", target)
+            self._set(target.id, value, env)
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target.elts, value, env)
+        elif isinstance(target, ast.Attribute):
+            owner = self.evaluate(target.value, env)
+            if isinstance(target.value, ast.Name):
+                self._set_attribute(f"{target.value.id}.{target.attr}", owner, value, env)
+            if isinstance(owner, v.Instance | v.Class) and target.attr not in owner.unit.declared:
+                kept = value.carried(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
+                self.learn(owner.unit, target.attr, kept)
+        elif isinstance(target, ast.Subscript):
+            self._store(target, value, env)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, v.Sequence(value), env)
+
+    def _set_attribute(self, name: str, owner: v.Value, value: v.Value, env: v.Env) -> None:
+        """Keep what was just put into `x.name`, where x is none of those whose attributes are kept elsewhere."""
+        if isinstance(owner, v.Instance | v.Class | v.Tensor) or not isinstance(value, v.Tensor):
+            env.vars.pop(name, None)
+        else:
+            env.vars[name] = value.carried(f"kept in `{name}`", value.node)
+            self.dotted.add(name.partition(".")[0])
+
+    def _set(self, name: str, value: v.Value, env: v.Env) -> None:
+        if name in self.dotted:
+            for one in [one for one in env.vars if one.startswith(f"{name}.")]:
+                del env.vars[one]
+        where = env.outer_names.get(name) if env.outer_names else None
+        if where is not None:
+            where.vars[name] = v.join(where.vars.get(name, v.NONE), value)
+            if self.unit is not None:
+                self.unit.written[name] = where.parent is None, where.vars[name]
+        else:
+            env.vars[name] = value
+
+    def _store(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
+        container = self.evaluate(target.value, env)
+        self.evaluate(target.slice, env)
+        held = carried(value, target)
+        if isinstance(container, v.Mapping):
+            key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+            self.grow(container, lambda: container.put(key, held))
+        elif isinstance(container, v.Sequence):
+            self.grow(container, lambda: container.add(held))
+
+    def _unpack(self, targets: list[ast.expr], value: v.Value, env: v.Env) -> None:
+        fields: list[v.Value] | None = None
+        if isinstance(value, v.Sequence):
+            fields = value.items
+        elif isinstance(value, v.Instance) and value.unit.is_record:
+            fields = [value.unit.declared.get(one, value.unit.attributes.get(one)) for one in value.unit.fields]
+        star = next((at for at, one in enumerate(targets) if isinstance(one, ast.Starred)), None)
+        if fields is not None and star is None and len(fields) == len(targets):
+            for target, one in zip(targets, fields, strict=True):
+                self.bind(target, one, env)
+            return
+        if fields is not None and star is not None and len(fields) >= len(targets) - 1:
+            tail = len(targets) - star - 1
+            middle = fields[star : len(fields) - tail]
+            fields = [*fields[:star], v.joined(middle), *fields[len(fields) - tail :]]
+            for target, one in zip(targets, fields, strict=True):
+                self.bind(target, one, env)
+            return
+        element = v.element_of(value, "unpacked from a tensor")
+        for target in targets:
+            self.bind(target, element, env)
+
+    def _Assign(self, node: ast.Assign, env: v.Env) -> None:
+        value = self.evaluate(node.value, env)
+        for target in node.targets:
+            self.bind(target, value, env)
+            if env.parent is None and isinstance(target, ast.Name):
+                self.aliases[target.id] = node.value
+
+    def _AnnAssign(self, node: ast.AnnAssign, env: v.Env) -> None:
+        value = None if node.value is None else self.evaluate(node.value, env)
+        declared = self.annotations.resolve(node.annotation, env)
+        if declared is None:
+            declared = value
+        elif isinstance(declared, v.Sequence | v.Mapping) and not isinstance(declared, type(value)):
+            declared = v.join(declared, value)
+        target = node.target
+        if isinstance(target, ast.Name):
+            if node.value is not None or declared is not None:
+                self._set(target.id, declared, env)
+            if env.parent is None and node.value is not None:
+                self.aliases[target.id] = node.value
+        elif isinstance(target, ast.Attribute):
+            self.bind(target, declared, env)
+
+    def _AugAssign(self, node: ast.AugAssign, env: v.Env) -> None:
+        target = node.target
+        before = self.evaluate(target, env)
+        value = self.evaluate(node.value, env)
+        after = self.binary(before, value, node.op, node)
+        if isinstance(before, v.Sequence):  # += extends in place
+            element = v.element_of(value)
+            self.grow(before, lambda: before.add(element))
+            after = before
+        self.values[target] = after
+        if not isinstance(before, v.Tensor) or not isinstance(target, ast.Subscript):
+            self.bind(target, after, env)
+
+    def grow(self, container: v.Sequence | v.Mapping, change: Callable[[], None]) -> None:
+        """Change a container; whoever read it from an attribute is to be looked at again."""
+        before = container.element
+        change()
+        if not v.same(before, container.element):
+            self.grown(container)
+
+    # Simple statements
+
+    def _Expr(self, node: ast.Expr, env: v.Env) -> None:
+        self.evaluate(node.value, env)
+
+    def _Return(self, node: ast.Return, env: v.Env) -> bool:
+        value = v.NONE if node.value is None else self.evaluate(node.value, env)
+        if self.unit is not None:
+            self.unit.returns.append(value)
+        return True
+
+    def _Raise(self, node: ast.Raise, env: v.Env) -> bool:
+        for part in (node.exc, node.cause):
+            if part is not None:
+                self.evaluate(part, env)
+        return True
+
+    def _Break(self, node: ast.stmt, env: v.Env) -> bool:
+        if self.loops:
+            self.loops[-1].append(dict(env.vars))
+        return True
+
+    _Continue = _Break
+
+    def _Assert(self, node: ast.Assert, env: v.Env) -> None:
+        self.evaluate(node.test, env)
+        if node.msg is not None:
+            self.evaluate(node.msg, env)
+        env.vars.update(self.narrow(node.test, env)[0])
+
+    def _Delete(self, node: ast.Delete, env: v.Env) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                env.vars.pop(target.id, None)
+            elif isinstance(target, ast.Subscript):
+                self.evaluate(target, env)
+
+    def _Global(self, node: ast.Global | ast.Nonlocal, env: v.Env) -> None:
+        outer = env.parent
+        while isinstance(node, ast.Global) and outer is not None and outer.parent is not None:
+            outer = outer.parent
+        if outer is not None:
+            env.outer_names.update(dict.fromkeys(node.names, outer))
+
+    _Nonlocal = _Global
+
+    def _Import(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
+        self.imported(node, env)
+
+    _ImportFrom = _Import
+
+    def _FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
+        self.define(node, env)
+
+    _AsyncFunctionDef = _FunctionDef
+
+    def _ClassDef(self, node: ast.ClassDef, env: v.Env) -> None:
+        self.define_class(node, env)
+
+    # Branches
+
+    def _If(self, node: ast.If, env: v.Env) -> bool:
+        start, ends = env.vars, []
+        statement = node
+        while True:  # along `elif`, without recursion
+            self.evaluate(statement.test, env)
+            holds, fails = self.narrow(statement.test, env)
+            ends.append(self._branch(statement.body, {**env.vars, **holds}, env, holds))
+            env.vars = {**env.vars, **fails}
+            if len(statement.orelse) == 1 and type(statement.orelse[0]) is ast.If:
+                statement = statement.orelse[0]
+                continue
+            ends.append(self._branch(statement.orelse, env.vars, env, fails))
+            break
+        return self._meet(ends, start, env)
+
+    def _branch(
+        self, body: Statements[ast.stmt], names: Updates, env: v.Env, told: Updates
+    ) -> tuple[Updates | None, Updates]:
+        """Execute a branch; return what names hold at its end, None where that is never reached."""
+        kept, env.vars = env.vars, names
+        ended = self.block(body, env)
+        names, env.vars = env.vars, kept
+        return (None if ended else names), told
+
+    @staticmethod
+    def _meet(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
+        open_ends = [(names, told) for names, told in ends if names is not None]
+        if not open_ends:
+            env.vars = start
+            return True
+        if len(open_ends) == 1:
+            env.vars = open_ends[0][0]
+            return False
+        for names, told in open_ends:
+            for name, value in told.items():  # what only the test said does not outlive the branch
+                if names.get(name) is value:
+                    if name in start:
+                        names[name] = start[name]
+                    else:
+                        del names[name]
+        env.vars = merged([names for names, _ in open_ends])
+        return False
+
+    def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
+        before = dict(env.vars)
+        ended = self.block(node.body, env)
+        middle = merged([before, env.vars])
+        if not ended:
+            ended = self.block(node.orelse, env)
+        ends: list[tuple[Updates | None, Updates]] = [(None if ended else env.vars, {})]
+        for handler in node.handlers:
+            names = dict(middle)
+            if handler.name:
+                names[handler.name] = None
+            ends.append(self._branch(handler.body, names, env, {}))
+        ended = self._meet(ends, middle, env)
+        return self.block(node.finalbody, env) or ended
+
+    _TryStar = _Try
+
+    def _With(self, node: ast.With | ast.AsyncWith, env: v.Env) -> bool:
+        for item in node.items:
+            manager = self.evaluate(item.context_expr, env)
+            if item.optional_vars is not None:
+                value = manager.element if isinstance(manager, v.Sequence) else None  # a generator as a manager
+                if isinstance(manager, v.Instance):
+                    value = self.call_method(manager, "__enter__", [], item.context_expr)
+                self.bind(item.optional_vars, value, env)
+        return self.block(node.body, env)
+
+    _AsyncWith = _With
+
+    def _Match(self, node: ast.Match, env: v.Env) -> bool:
+        subject = self.evaluate(node.subject, env)
+        start = env.vars
+        ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
+        for case in node.cases:
+            env.vars = dict(start)
+            told = self._pattern(case.pattern, subject, node.subject, env)
+            if case.guard is not None:
+                self.evaluate(case.guard, env)
+            ends.append(self._branch(case.body, env.vars, env, told))
+            if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
+                del ends[0]  # nothing falls through
+        return self._meet(ends, start, env)
+
+    def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
+        told: Updates = {}
+        value = subject
+        if isinstance(pattern, ast.MatchClass):
+            value = self.annotations.resolve(pattern.cls, env)
+            if isinstance(node, ast.Name):
+                told[node.id] = value
+                env.vars[node.id] = value
+        for part in ast.walk(pattern):
+            name = getattr(part, "name", None) or getattr(part, "rest", None)
+            if isinstance(name, str):
+                env.vars[name] = value if part is pattern else None
+        if isinstance(pattern, ast.MatchAs) and isinstance(pattern.pattern, ast.MatchClass) and pattern.name:
+            env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
+        return told
+
+    # Loops
+
+    def _For(self, node: ast.For | ast.AsyncFor, env: v.Env) -> None:
+        values = self.evaluate(node.iter, env)
+        element = self.elements(values, "an element of a tensor", node.iter)
+
+        def once() -> None:
+            self.bind(node.target, element, env)
+            self.block(node.body, env)
+
+        self._loop(once, env)
+        self.block(node.orelse, env)
+
+    _AsyncFor = _For
+
+    def _While(self, node: ast.While, env: v.Env) -> None:
+        def once() -> None:
+            self.evaluate(node.test, env)
+            env.vars.update(self.narrow(node.test, env)[0])
+            self.block(node.body, env)
+
+        self._loop(once, env)
+        if not any(isinstance(one, ast.Break) for part in node.body for one in ast.walk(part)):
+            env.vars.update(self.narrow(node.test, env)[1])
+        self.block(node.orelse, env)
+
+    def _loop(self, once: Callable[[], None], env: v.Env) -> None:
+        """Go through a body, and once more where it changed what it started from."""
+        before = dict(env.vars)
+        self.loops.append([])
+        once()
+        after = merged([before, env.vars, *self.loops[-1]])
+        changed = (name for name, value in before.items() if value is not after[name])
+        if len(self.loops) <= _LOOPS and any(not v.same(before[name], after[name]) for name in changed):
+            env.vars = dict(after)
+            once()
+            after = merged([after, env.vars, *self.loops[-1]])
+        self.loops.pop()
+        env.vars = after
+
+
+def merged(states: list[Updates]) -> Updates:
+    """Return what names hold where several ways come together."""
+    result = dict(states[0])
+    for state in states[1:]:
+        for name, value in state.items():
+            if name not in result:
+                result[name] = value
+            elif result[name] is not value:
+                result[name] = v.join(result[name], value)
+    return result

@@ -1,0 +1,166 @@
+"""What calls of imported functions give: of ops, of array libraries, of the standard library."""
+
+import ast
+
+from emberlint.config.settings import Settings
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.builtin_calls import SIMPLE, BuiltinCalls
+from emberlint.inference.expressions import carried
+from emberlint.inference.methods import Arguments
+
+
+class LibraryCalls(BuiltinCalls):
+    """Evaluates calls of what is imported."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.records: dict[ast.Call, v.ClassUnit] = {}  # classes made by calls of `namedtuple`
+
+    def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
+        """Return what a call of something imported gives."""
+        assert isinstance(callee, v.Imported)
+        origin = callee.origin
+        kind = self.kinds.returned(origin)
+        if kind == "tensor":
+            node = given.node
+            if isinstance(node, ast.Call) and node.args:
+                if self.kinds.is_elementwise(origin):
+                    self.hint(node.args[0], given.env, f"handed to `{origin}`")
+                elif self.kinds.is_reduction(origin) and isinstance(node.args[0], ast.BinOp):
+                    self.hint_result(node.args[0], given.env, f"handed to `{origin}`")
+            return v.Tensor(Tier.A, f"`{origin}` returns a tensor", given.node)
+        if kind == "tensors":
+            return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node))
+        if kind in SIMPLE:
+            self._contradict_numbers(kind, given)
+            return SIMPLE[kind]
+        if kind == "layer":
+            return v.LAYER
+        special = getattr(self, f"_special_{kind}", None)
+        return None if special is None else special(origin, given)
+
+    def _contradict_numbers(self, kind: str, given: Arguments) -> None:
+        """What `math.f(x)` is given, a convention must not call a tensor."""
+        if kind == "number" and isinstance(given.node, ast.Call):
+            for one in given.node.args:
+                if type(one) is ast.Name and given.env.vars.get(one.id, v.NONE) is None:
+                    self.contradict(one.id)
+
+    def _special_argument(self, origin: str, given: Arguments) -> v.Value:
+        return v.element_of(given.first()) if origin.endswith(("choice", "heappop")) else given.first()
+
+    def _special_cast(self, origin: str, given: Arguments) -> v.Value:
+        node = given.node
+        return self.annotations.resolve(node.args[0], given.env) if isinstance(node, ast.Call) and node.args else None
+
+    def _special_partial(self, origin: str, given: Arguments) -> v.Value:
+        callee = given.first()
+        if isinstance(callee, v.Function):
+            offset = callee.bound is not None
+            self.pass_on(callee.unit, [*callee.given, *given.positional[1:]], given, skip_first=offset)
+            return v.Function(callee.unit, callee.bound, (*callee.given, *given.positional[1:]))
+        return v.Partial(callee)
+
+    def _special_reduce(self, origin: str, given: Arguments) -> v.Value:
+        elements = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
+        start = given.positional[2] if len(given.positional) > 2 else elements
+        result = self.callback(given.first(), [v.join(start, elements), elements], given)
+        return v.join(start, result)
+
+    def _special_sequence(self, origin: str, given: Arguments) -> v.Value:
+        return self.call_builtin("sequence", "list", given)
+
+    def _special_mapping(self, origin: str, given: Arguments) -> v.Value:
+        return self.call_builtin("mapping", "dict", given)
+
+    def _special_defaultdict(self, origin: str, given: Arguments) -> v.Value:
+        factory = given.first()
+        node = given.node
+        if factory is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
+            return v.Mapping(
+                element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(node.args[0].id, v.NUMBER)
+            )
+        return v.Mapping(element=self.callback(factory, [], given))
+
+    def _special_counter(self, origin: str, given: Arguments) -> v.Value:
+        return v.Mapping(element=v.NUMBER)
+
+    def _special_import(self, origin: str, given: Arguments) -> v.Value:
+        node = given.node
+        name = _text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
+        return v.Imported(name) if name and not name.startswith(".") else None
+
+    def _special_record(self, origin: str, given: Arguments) -> v.Value:
+        """`namedtuple("Pair", "left right")`: a class of this file, with fields."""
+        node = given.node
+        if not (isinstance(node, ast.Call) and len(node.args) > 1):
+            return None
+        unit = self.records.get(node)
+        if unit is None:
+            unit = self.records[node] = v.ClassUnit(ast.ClassDef(_text(node.args[0]), [], [], [], []))
+            unit.is_record = True
+            unit.fields = _field_names(node.args[1])
+        return v.Class(unit)
+
+    def _special_chain(self, origin: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.joined([v.element_of(one) for one in given.positional]))
+
+    def _special_flatten(self, origin: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.element_of(v.element_of(given.first())))
+
+    def _special_repeat(self, origin: str, given: Arguments) -> v.Value:
+        return v.Sequence(carried(given.first(), given.node))
+
+    def _special_pairwise(self, origin: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(v.element_of(given.first())))
+
+    def _special_groups(self, origin: str, given: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(given.first()))]))
+
+    def _special_zip(self, origin: str, given: Arguments) -> v.Value:
+        return self.call_builtin("zip", "zip", given)
+
+    def _special_filter(self, origin: str, given: Arguments) -> v.Value:
+        return self.call_builtin("filter", "filter", given)
+
+    def _special_starmap(self, origin: str, given: Arguments) -> v.Value:
+        rows = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
+        items = rows.items if isinstance(rows, v.Sequence) and rows.items is not None else []
+        return v.Sequence(self.callback(given.first(), items, given))
+
+    def _special_binary(self, origin: str, given: Arguments) -> v.Value:
+        tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
+        return tensors[0] if tensors and v.STRING not in given.positional else None
+
+    _special_unary = _special_binary
+
+    def _special_transform(self, origin: str, given: Arguments) -> v.Value:
+        function = given.first()
+        if function is None and not given.positional:  # @vmap(in_axes=0)
+            return v.Partial(None)
+        return v.Derived(origin.rpartition(".")[2], function)
+
+    def _specialcallback(self, origin: str, given: Arguments) -> v.Value:
+        """`ops.map(f, xs)`, `ops.scan(f, ...)`: functions handed to ops are called with tensors."""
+        last = origin.rpartition(".")[2]
+        tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", given.node)
+        for one in given.positional:
+            if isinstance(one, v.Function) and last != "cond":
+                spec = one.unit.node.args
+                self.callback(one, [tensor] * len(spec.args), given)
+        if last == "cond":
+            return v.joined([self.callback(one, [], given) for one in given.positional[1:3]])
+        return v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node)
+
+
+def _text(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _field_names(node: ast.expr) -> list[str]:
+    """The fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
+    if isinstance(node, ast.List | ast.Tuple):
+        parts = [one.elts[0] if isinstance(one, ast.Tuple) and one.elts else one for one in node.elts]
+        return [_text(one) for one in parts]
+    return _text(node).replace(",", " ").split()

@@ -1,0 +1,76 @@
+"""The arguments of a call, and what methods of containers do with them."""
+
+import ast
+
+from emberlint.inference import values as v
+from emberlint.inference.expressions import carried
+
+
+class Arguments:
+    """The arguments of one call."""
+
+    __slots__ = ("env", "keywords", "node", "positional", "starred")
+
+    def __init__(self, node: ast.expr, env: v.Env, positional: list[v.Value]) -> None:
+        self.node = node
+        self.env = env
+        self.positional = positional
+        self.keywords: dict[str, v.Value] = {}
+        self.starred = False
+
+    def first(self) -> v.Value:
+        """Return the first positional argument, None where there is none."""
+        return self.positional[0] if self.positional else None
+
+    def everything(self) -> list[v.Value]:
+        """Return all arguments."""
+        return [*self.positional, *self.keywords.values()]
+
+
+def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
+    """Return what a method of a list, set or iterator gives, and let it change what that holds."""
+    values = [carried(one, given.node) for one in given.positional]
+    if name in ("append", "appendleft", "add", "insert", "push"):
+        base.add(values[-1] if values else None)
+        return v.NONE
+    if name in ("extend", "update", "extendleft"):
+        base.add(v.element_of(values[0]) if values else None)
+        return v.NONE
+    if name in ("pop", "popleft", "get", "__next__"):
+        return base.element
+    if name in ("index", "count", "sort", "reverse", "remove", "clear", "discard"):
+        return v.NUMBER
+    return base if name in ("copy", "union", "intersection", "difference", "__iter__") else None
+
+
+def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
+    """Return what a method of a dict gives, and let it change what that holds."""
+    values = [carried(one, given.node) for one in given.positional]
+    node = given.node
+    key = (
+        node.args[0].value
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
+        else None
+    )
+    if name == "items":
+        return v.Sequence(v.Sequence(items=[base.key, base.element]))
+    if name == "values":
+        return v.Sequence(base.element)
+    if name == "keys":
+        return v.Sequence(base.key)
+    if name in ("get", "pop"):
+        held = base.by_key.get(key, base.element) if key is not None else base.element
+        return v.join(held, values[1]) if len(values) > 1 else held
+    if name == "setdefault":
+        if len(values) > 1:
+            base.put(key, values[1])
+        return base.by_key.get(key, base.element)
+    if name == "popitem":
+        return v.Sequence(items=[base.key, base.element])
+    if name == "update":
+        for one in values:
+            base.put(None, one.element if isinstance(one, v.Mapping) else None)
+        for keyword, value in given.keywords.items():
+            base.put(keyword, carried(value, node))
+        return v.NONE
+    return base if name == "copy" else None

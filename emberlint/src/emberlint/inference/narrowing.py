@@ -1,0 +1,120 @@
+"""What a test tells of the names in it: `isinstance`, `is None`, `callable`, `is_tensor`."""
+
+import ast
+
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.evaluation import Updates
+from emberlint.inference.library_calls import LibraryCalls
+
+_NOTHING: tuple[Updates, Updates] = ({}, {})
+
+
+class Narrowing(LibraryCalls):
+    """Reads tests."""
+
+    def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
+        """Return what a test tells of names where it holds, and where it does not."""
+        if isinstance(test, ast.Call):
+            return self._narrow_call(test, env)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            holds, fails = self.narrow(test.operand, env)
+            return fails, holds
+        if isinstance(test, ast.BoolOp):
+            return self._narrow_all(test, env)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return self._narrow_compare(test, env)
+        return _NOTHING
+
+    def _narrow_all(self, test: ast.BoolOp, env: v.Env) -> tuple[Updates, Updates]:
+        both: Updates = {}
+        side = 0 if isinstance(test.op, ast.And) else 1
+        for value in test.values:
+            both.update(self.narrow(value, env)[side])
+        return (both, {}) if side == 0 else ({}, both)
+
+    def _narrow_compare(self, test: ast.Compare, env: v.Env) -> tuple[Updates, Updates]:
+        name, op, right = _key(test.left), test.ops[0], test.comparators[0]
+        if name is not None and "." not in name and isinstance(right, ast.Constant) and right.value is None:
+            if isinstance(op, ast.Is):
+                return {name: v.NONE}, {}
+            return ({}, {name: v.NONE}) if isinstance(op, ast.IsNot) else _NOTHING
+        left = test.left
+        if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "type" and left.args:
+            known = self._as_type(left.args[0], right, env)
+            if isinstance(op, ast.Is | ast.Eq):
+                return known
+            return known[::-1] if isinstance(op, ast.IsNot | ast.NotEq) else _NOTHING
+        return _NOTHING
+
+    def _narrow_call(self, test: ast.Call, env: v.Env) -> tuple[Updates, Updates]:
+        if not test.args:
+            return _NOTHING
+        function, name = test.func, _key(test.args[0])
+        if name is None:
+            return _NOTHING
+        if isinstance(function, ast.Name) and not self.lookup(function.id, env)[0]:
+            if function.id == "isinstance" and len(test.args) == 2:
+                return self._as_type(test.args[0], test.args[1], env)
+            return ({name: v.OPAQUE}, {}) if function.id == "callable" else _NOTHING
+        callee = self.values.get(function)
+        if isinstance(callee, v.Imported) and callee.origin.endswith((".is_tensor", ".is_array", ".is_keras_tensor")):
+            return {name: v.Tensor(Tier.A, f"`{callee.origin}` holds for it", test)}, {}
+        return _NOTHING
+
+    def _as_type(self, subject: ast.expr, kind: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
+        name = _key(subject)
+        if name is None:
+            return _NOTHING
+        members = _members(kind)
+        found = [self.annotations.resolve(one, env) for one in members]
+        tensors = [one for one in found if isinstance(one, v.Tensor)]
+        fails: Updates = {}
+        before = self.values.get(subject)
+        if tensors:
+            # what is left over cannot be told where several types were allowed; where only tensors were, nothing is
+            left = before if isinstance(before, v.Sequence | v.Mapping) else v.OPAQUE
+            return {name: tensors[0] if len(tensors) == len(found) else before}, {name: left}
+        if isinstance(before, v.Sequence | v.Mapping) and any(isinstance(one, type(before)) for one in found):
+            fails = {} if before.rest is None else {name: before.rest}
+        if found and all(one is v.NUMBER or one is v.STRING for one in found):
+            self.contradict(name)
+        return {name: _held(found, before)}, fails
+
+
+def _held(found: list[v.Value], before: v.Value) -> v.Value:
+    """What `isinstance(x, types)` makes of x: known containers stay as they are."""
+    if len(found) == 1 and found[0] is not None:
+        if isinstance(found[0], v.Sequence | v.Mapping) and not v.holds_tensor(found[0]):
+            return before if isinstance(before, v.Sequence | v.Mapping) else _opened(found[0], before)
+        return found[0]
+    if any(isinstance(one, v.Sequence | v.Mapping) for one in found):
+        return before if isinstance(before, v.Sequence | v.Mapping) else _opened(v.Sequence(), before)
+    return v.OPAQUE
+
+
+def _opened(container: v.Value, before: v.Value) -> v.Value:
+    """`x` was held to be a tensor, and is a list here: a list of tensors."""
+    if isinstance(before, v.Tensor):
+        element = before.carried("an element of it, where it is a container", before.node)
+        return v.Mapping(element=element) if isinstance(container, v.Mapping) else v.Sequence(element)
+    return container
+
+
+def _members(kind: ast.expr) -> list[ast.expr]:
+    if isinstance(kind, ast.Tuple):
+        return kind.elts
+    if isinstance(kind, ast.BinOp) and isinstance(kind.op, ast.BitOr):
+        return [*_members(kind.left), *_members(kind.right)]
+    return [kind]
+
+
+def _key(node: ast.expr) -> str | None:
+    """The name under which a test's subject is kept: `x`, or `self.x`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.NamedExpr):
+        return node.target.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return None

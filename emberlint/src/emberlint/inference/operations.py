@@ -1,0 +1,138 @@
+"""What operators give, and which of them work on tensors."""
+
+import ast
+from collections.abc import Collection
+
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.evaluation import Evaluation, Updates
+from emberlint.source.operators import OPERATORS
+
+
+class Operations(Evaluation):
+    """Evaluates operators."""
+
+    def _BinOp(self, node: ast.BinOp, env: v.Env) -> v.Value:
+        spine = [node]
+        while type(spine[-1].left) is ast.BinOp:  # long sums lean to the left: no recursion for those
+            spine.append(spine[-1].left)
+        value = self.evaluate(spine[-1].left, env)
+        for part in reversed(spine):
+            value = self.binary(value, self.evaluate(part.right, env), part.op, part)
+            if part is not node and (value is not None or part in self.values):
+                self.values[part] = value
+        return value
+
+    def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
+        """Return what a binary operator gives: the tensor among its operands, if it is an operator on tensors."""
+        if isinstance(left, v.Tensor):
+            return None if self._refuses(right, left) else self._stronger(left, right)
+        if isinstance(right, v.Tensor):
+            if left is v.STRING or left is v.OPAQUE or isinstance(left, v.Mapping):
+                return left
+            if left is None and isinstance(op, ast.Mod):  # may well be a format
+                return None
+            if isinstance(left, v.Instance):
+                return self._operated(left, op, right, node)
+            return None if self._refuses(left, right) else right
+        if isinstance(left, v.Instance) or isinstance(right, v.Instance):
+            return self._operated(left, op, right, node) if isinstance(left, v.Instance) else None
+        if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
+            return _concatenated(left, right)
+        if isinstance(left, v.Sequence) and isinstance(op, ast.Mult):
+            return v.Sequence(left.element)
+        if isinstance(right, v.Sequence) and isinstance(op, ast.Mult):
+            self._repeats(node)
+            return v.Sequence(right.element)
+        if isinstance(left, v.Mapping) and isinstance(right, v.Mapping):
+            return v.join(left, right)
+        if left is v.STRING or right is v.STRING:
+            return v.STRING
+        return v.NUMBER if left is v.NUMBER and right is v.NUMBER else None
+
+    @staticmethod
+    def _stronger(left: v.Tensor, right: v.Value) -> v.Tensor:
+        return right if isinstance(right, v.Tensor) and right.tier > left.tier else left
+
+    @staticmethod
+    def _refuses(other: v.Value, tensor: v.Tensor) -> bool:
+        """Whether what stands beside a tensor says that it is none."""
+        if other is v.STRING:
+            return True
+        return tensor.tier is Tier.C and (other is v.OPAQUE or isinstance(other, v.Mapping | v.Instance))
+
+    def _repeats(self, node: ast.AST) -> None:
+        if isinstance(node, ast.BinOp) and type(node.left) is ast.Name:
+            self.contradict(node.left.id)
+
+    def _operated(self, left: v.Instance, op: ast.operator | ast.cmpop, right: v.Value, node: ast.AST) -> v.Value:
+        special = OPERATORS[type(op)].method
+        return self.call_method(left, special, [right], node) if isinstance(node, ast.expr) else None
+
+    def _UnaryOp(self, node: ast.UnaryOp, env: v.Env) -> v.Value:
+        value = self.evaluate(node.operand, env)
+        if isinstance(node.op, ast.Not):
+            return v.NUMBER
+        return value if isinstance(value, v.Tensor) or value is v.NUMBER else None
+
+    def _Compare(self, node: ast.Compare, env: v.Env) -> v.Value:
+        found: v.Tensor | None = None
+        left = self.evaluate(node.left, env)
+        for op, operand in zip(node.ops, node.comparators, strict=True):
+            right = self.evaluate(operand, env)
+            if not isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn):
+                pair = self.compared(left, right, op, node)
+                if pair is not None and (found is None or pair.tier > found.tier):
+                    found = pair
+                if right is v.STRING and type(node.left) is ast.Name:
+                    self.contradict(node.left.id)
+            left = right
+        return v.NUMBER if found is None else found
+
+    def compared(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
+        """Return the tensor that a comparison works on, if it does."""
+        for one, two in ((left, right), (right, left)):
+            if isinstance(one, v.Tensor):
+                if isinstance(two, v.Instance) and two is left and two.unit.method(OPERATORS[type(op)].method):
+                    return None
+                if self._refuses(two, one) or (two is v.NONE and one.tier is Tier.C):
+                    return None
+                return self._stronger(one, two)
+        return None
+
+    def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:
+        kept, told = env.vars, set[str]()
+        found: list[v.Value] = []
+        for value in node.values:
+            found.append(self.evaluate(value, env))
+            holds, fails = self.narrow(value, env)
+            updates = holds if isinstance(node.op, ast.And) else fails
+            if updates:
+                told.update(updates)
+                env.vars = {**env.vars, **updates}
+        self._widen(env, kept, told)
+        return v.joined(found)
+
+    def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
+        self.evaluate(node.test, env)
+        holds, fails = self.narrow(node.test, env)
+        kept = env.vars
+        found = []
+        for branch, updates in ((node.body, holds), (node.orelse, fails)):
+            env.vars = {**kept, **updates} if updates else kept
+            found.append(self.evaluate(branch, env))
+            self._widen(env, kept, updates.keys())
+        return v.join(found[0], found[1])
+
+    @staticmethod
+    def _widen(env: v.Env, kept: Updates, told: Collection[str]) -> None:
+        """Forget what a test told; keep what was bound meanwhile."""
+        if env.vars is not kept:
+            kept.update({name: value for name, value in env.vars.items() if name not in kept and name not in told})
+            env.vars = kept
+
+
+def _concatenated(left: v.Sequence, right: v.Sequence) -> v.Sequence:
+    if left.items is not None and right.items is not None:
+        return v.Sequence(items=[*left.items, *right.items])
+    return v.Sequence(v.join(left.element, right.element))

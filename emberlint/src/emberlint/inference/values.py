@@ -1,0 +1,367 @@
+"""What an expression may be: a tensor, a container of values, an object of the file, or certainly something else."""
+
+import ast
+from enum import Enum
+from typing import Union
+
+from emberlint.config.tiers import Tier
+
+
+class Tensor:
+    """A tensor, how sure that is, and why. `via` is the tensor it comes from, told when an explanation is asked for."""
+
+    __slots__ = ("node", "tier", "via", "why")
+
+    def __init__(self, tier: Tier, why: str, node: ast.AST | None = None, via: "Tensor | None" = None) -> None:
+        self.tier = tier
+        self.why = why
+        self.node = node
+        self.via = via
+
+    def carried(self, why: str, node: ast.AST | None = None) -> "Tensor":
+        """Return what this is after it was handed on: at most tier B."""
+        return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self)
+
+
+class Other:
+    """Certainly not a tensor."""
+
+    __slots__ = ("label",)
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+
+NONE = Other("None")
+NUMBER = Other("a number, a shape, a dtype or the like")
+STRING = Other("a string")
+OPAQUE = Other("an object that is no tensor")
+
+
+class Sequence:
+    """A list, tuple, set or iterator: what its elements are, and each of them where that is known."""
+
+    __slots__ = ("element", "items", "rest")
+
+    def __init__(self, element: "Value" = None, items: "list[Value] | None" = None) -> None:
+        self.items = items
+        self.rest: Tensor | None = None  # what an annotation allows beside it
+        self.element = joined(items) if items is not None else element
+
+    def add(self, value: "Value") -> None:
+        """Take in one more element."""
+        self.items = None
+        self.element = join(self.element, value)
+
+
+class Mapping:
+    """A dict: what its values are, and by key where the keys are literals."""
+
+    __slots__ = ("by_key", "element", "key", "rest")
+
+    def __init__(self, by_key: "dict[object, Value] | None" = None, element: "Value" = None) -> None:
+        self.by_key = by_key or {}
+        self.element = join(element, joined([*self.by_key.values()]))
+        self.key: Value = OPAQUE
+        self.rest: Tensor | None = None
+
+    def put(self, key: object, value: "Value") -> None:
+        """Take in a value, under a key where it is a literal."""
+        if key is not None:
+            self.by_key[key] = join(self.by_key[key], value) if key in self.by_key else value
+        self.element = join(self.element, value)
+
+
+class Imported:
+    """Something imported, by its dotted origin."""
+
+    __slots__ = ("origin",)
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+
+
+class Function:
+    """A function or lambda of this file, bound to an instance where it is a method."""
+
+    __slots__ = ("bound", "given", "unit")
+
+    def __init__(self, unit: "FunctionUnit", bound: "Value" = None, given: "tuple[Value, ...]" = ()) -> None:
+        self.unit = unit
+        self.bound = bound
+        self.given = given  # the first arguments, of a partial
+
+
+class Partial:
+    """`functools.partial` of something that is not a function of this file."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: "Value") -> None:
+        self.function = function
+
+
+class Derived:
+    """What a transform such as `value_and_grad` makes of a function."""
+
+    __slots__ = ("function", "kind")
+
+    def __init__(self, kind: str, function: "Value") -> None:
+        self.kind = kind
+        self.function = function
+
+
+class Returning:
+    """Something callable of which only the result is known."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: "Value") -> None:
+        self.result = result
+
+
+class Choice:
+    """One of several callables."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: "tuple[Value, ...]") -> None:
+        self.options = options
+
+
+class Layer:
+    """An instance of an imported module class: a call of it with a tensor gives a tensor."""
+
+    __slots__ = ()
+
+
+LAYER = Layer()
+
+
+class Env:
+    """The names of a function, a comprehension, a class body or the module, and where to look further."""
+
+    __slots__ = ("comprehension", "outer_names", "parent", "unit", "vars")
+
+    def __init__(self, parent: "Env | None", unit: "FunctionUnit | None") -> None:
+        self.vars: dict[str, Value] = {}
+        self.parent = parent
+        self.unit = unit
+        self.comprehension = False
+        self.outer_names: dict[str, Env] = {}  # declared `global` or `nonlocal`
+
+
+class State(Enum):
+    """How far the analysis of a function has come."""
+
+    NEW = 0
+    RUNNING = 1
+    DONE = 2
+
+
+class FunctionUnit:
+    """A function or lambda, and what is learned of it: arguments at its calls, results."""
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
+        self.node = node
+        self.env = env
+        self.name: str = getattr(node, "name", "lambda")
+        self.owner: ClassUnit | None = None
+        self.kind = "function"  # or method, classmethod, staticmethod, property
+        self.state = State.NEW
+        self.given: dict[str, Value] = {}  # by parameter, joined over the calls seen
+        self.hinted: dict[str, Value] = {}  # by parameter, from convention
+        self.contrary: set[str] = set()  # parameters used as no tensor is
+        self.declared: Value = None
+        self.returns: list[Value] = []
+        self.yields: list[Value] = []
+        self.readers: set[FunctionUnit] = set()
+        self.written: dict[str, tuple[bool, Value]] = {}  # by `global` (true) and `nonlocal` name
+
+
+class ClassUnit:
+    """A class, and what its attributes hold."""
+
+    def __init__(self, node: ast.ClassDef) -> None:
+        self.node = node
+        self.bases: list[ClassUnit] = []
+        self.foreign: list[str] = []  # the origins of imported bases
+        self.is_module = False
+        self.is_tensor = False
+        self.is_record = False  # a dataclass or named tuple: its fields are its arguments
+        self.is_dict = False  # a TypedDict: its fields are its keys
+        self.fields: list[str] = []
+        self.declared: dict[str, Value] = {}
+        self.attributes: dict[str, Value] = {}
+        self.methods: dict[str, FunctionUnit] = {}
+        self.readers: dict[str, set[FunctionUnit]] = {}
+
+    def lineage(self) -> "list[ClassUnit]":
+        """Return this class and its bases in this file, nearest first."""
+        found = [self]
+        for unit in found:
+            found.extend(base for base in unit.bases if base not in found)
+        return found
+
+    def method(self, name: str) -> FunctionUnit | None:
+        """Return the method of that name, of this class or a base."""
+        return next((unit.methods[name] for unit in self.lineage() if name in unit.methods), None)
+
+
+class Class:
+    """A class of this file."""
+
+    __slots__ = ("unit",)
+
+    def __init__(self, unit: ClassUnit) -> None:
+        self.unit = unit
+
+
+class Instance:
+    """An instance of a class of this file."""
+
+    __slots__ = ("unit",)
+
+    def __init__(self, unit: ClassUnit) -> None:
+        self.unit = unit
+
+
+Value = Union[  # noqa: UP007 - names are quoted
+    Tensor,
+    Other,
+    Sequence,
+    Mapping,
+    Imported,
+    Function,
+    Partial,
+    Derived,
+    Returning,
+    Choice,
+    Layer,
+    Class,
+    Instance,
+    None,
+]
+"""What is known of an expression; None for nothing."""
+
+_CALLABLE = (Imported, Function, Partial, Derived, Returning, Choice, Layer, Class)
+_DEPTH = 4  # containers of containers
+_OPTIONS = 8
+
+
+def join(left: Value, right: Value, depth: int = 0) -> Value:
+    """Return what a name holds that is `left` on one path and `right` on another.
+
+    A tensor on one path is a tensor; a container on one path silences the rest, for it answers the same operators.
+    """
+    if left is right or right is None:
+        return left if left is right or holds_tensor(left) else None
+    if left is None:
+        return right if holds_tensor(right) else None
+    if left is NONE:
+        return right
+    if right is NONE:
+        return left
+    if isinstance(left, Sequence) and isinstance(right, Sequence):
+        return _join_sequences(left, right, depth)
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return _join_mappings(left, right, depth)
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return left if left.tier >= right.tier else right
+    return _join_kinds(left, right)
+
+
+def _join_kinds(left: Value, right: Value) -> Value:
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, Sequence | Mapping) and isinstance(two, Tensor | Other):
+            return one
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, Tensor):
+            return one if isinstance(two, Other) else None
+    if isinstance(left, Other) and isinstance(right, Other):
+        return OPAQUE
+    if same(left, right):
+        return left
+    return _chosen(left, right) if isinstance(left, _CALLABLE) and isinstance(right, _CALLABLE) else None
+
+
+def _chosen(left: Value, right: Value) -> Value:
+    options: list[Value] = []
+    for one in (left, right):
+        for option in one.options if isinstance(one, Choice) else (one,):
+            if not any(same(option, known) for known in options):
+                options.append(option)
+    return Choice(tuple(options)) if len(options) <= _OPTIONS else None
+
+
+def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
+    if depth > _DEPTH:
+        return left
+    if left.items is not None and right.items is not None and len(left.items) == len(right.items):
+        pairs = zip(left.items, right.items, strict=True)
+        return Sequence(items=[join(one, two, depth + 1) for one, two in pairs])
+    if left.items == []:
+        return right
+    if right.items == []:
+        return left
+    return Sequence(join(left.element, right.element, depth + 1))
+
+
+def _join_mappings(left: Mapping, right: Mapping, depth: int) -> Value:
+    if depth > _DEPTH:
+        return left
+    both = Mapping(dict(left.by_key), join(left.element, right.element, depth + 1))
+    for key, value in right.by_key.items():
+        both.put(key, value)
+    return both
+
+
+def joined(values: "list[Value]") -> Value:
+    """Return the join of all values."""
+    if not values:
+        return NONE
+    result = values[0]
+    for value in values[1:]:
+        result = join(result, value)
+    return result
+
+
+def holds_tensor(value: Value, depth: int = 0) -> bool:
+    """Return whether a value is a tensor or a container of some."""
+    if isinstance(value, Tensor):
+        return True
+    if isinstance(value, Sequence | Mapping) and depth < _DEPTH:
+        return holds_tensor(value.element, depth + 1)
+    return False
+
+
+def same(left: Value, right: Value, depth: int = 0) -> bool:
+    """Return whether two values say the same of an expression, reasons aside."""
+    if left is right:
+        return True
+    if type(left) is not type(right) or depth > _DEPTH:
+        return False
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        return left.tier == right.tier
+    if isinstance(left, Sequence | Mapping) and isinstance(right, Sequence | Mapping):
+        return same(left.element, right.element, depth + 1)
+    if isinstance(left, Function) and isinstance(right, Function):
+        return left.unit is right.unit and same(left.bound, right.bound, depth + 1)
+    if isinstance(left, Imported) and isinstance(right, Imported):
+        return left.origin == right.origin
+    if isinstance(left, Choice) and isinstance(right, Choice):
+        return len(left.options) == len(right.options)
+    if isinstance(left, Class | Instance) and isinstance(right, Class | Instance):
+        return left.unit is right.unit
+    return False
+
+
+def element_of(value: Value, why: str = "", node: ast.AST | None = None) -> Value:
+    """Return what iterating over a value gives."""
+    if isinstance(value, Tensor):
+        return value.carried(why or "an element of a tensor", node)
+    if isinstance(value, Sequence):
+        return value.element
+    if isinstance(value, Mapping):
+        return value.key
+    return value if value is STRING or value is NUMBER else None

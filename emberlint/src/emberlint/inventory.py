@@ -1,0 +1,75 @@
+"""Counts the native calls of a code base, and which op replaces each: what adopting the namespace would take."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from emberlint.knowledge.replacements import neutral_dtype, replacement
+from emberlint.source.native_uses import native_uses
+from emberlint.source.rename import is_plain
+from emberlint.source.source_file import SourceFile
+
+
+class Row(NamedTuple):
+    """A native name, how often it is used, the op that replaces it, how often by name alone, and the first place."""
+
+    native: str
+    uses: int
+    op: str | None
+    renames: int
+    first: str
+
+
+@dataclass
+class Inventory:
+    """The native things used, how often and where, and what becomes of them."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    plain: Counter[str] = field(default_factory=Counter)  # of those, the uses where the name alone would change
+    first: dict[str, str] = field(default_factory=dict)
+    imports: Counter[str] = field(default_factory=Counter)
+    files: int = 0
+
+    def add(self, file: SourceFile) -> None:
+        """Count what a file uses."""
+        self.files += 1
+        for node in file.index.nodes(ast.Import):
+            self.imports.update(
+                root for root in (one.name.partition(".")[0] for one in node.names) if root in file.foreign
+            )
+        for source in file.index.nodes(ast.ImportFrom):
+            root = (source.module or "").partition(".")[0]
+            self.imports.update([root] if root in file.foreign and not source.level else [])
+        for use in native_uses(file):
+            self.counts[use.origin] += 1
+            self.plain[use.origin] += is_plain(file, use)
+            self.first.setdefault(use.origin, f"{file.path}:{use.node.lineno}")
+
+    def rows(self) -> list[Row]:
+        """Return a row for each native name, the most used first."""
+        return [
+            Row(name, count, _replaced(name), self.plain[name], self.first[name])
+            for name, count in self.counts.most_common()
+        ]
+
+    def totals(self) -> dict[str, int]:
+        """Return how many uses are plain renames, need other arguments, or have no op."""
+        known = sum(count for name, count in self.counts.items() if _replaced(name) is not None)
+        renames = self.plain.total()
+        return {"renames": renames, "other arguments": known - renames, "no op": self.counts.total() - known}
+
+
+def _replaced(origin: str) -> str | None:
+    """The op or the neutral dtype that replaces a native thing."""
+    found = replacement(origin)
+    return neutral_dtype(origin) or (found.op if found is not None else None)
+
+
+def take(files: Iterable[SourceFile]) -> Inventory:
+    """Return the inventory of some files."""
+    inventory = Inventory()
+    for file in files:
+        inventory.add(file)
+    return inventory

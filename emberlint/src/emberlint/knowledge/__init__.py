@@ -1,0 +1,1 @@
+"""What the linter knows of the native libraries and of the ops."""

@@ -1,0 +1,77 @@
+"""Which op of the namespace stands in for a native function; the table was drawn from runs of all three libraries."""
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from emberlint.knowledge.native import DTYPES
+
+# Libraries that repeat the names of another.
+ALIASES = (
+    ("jax.numpy.", "numpy."),
+    ("cupy.", "numpy."),
+    ("tensorflow.experimental.numpy.", "numpy."),
+    ("jax.nn.", "torch.nn.functional."),
+    ("tensorflow.math.", "numpy."),
+    ("tensorflow.nn.", "torch.nn.functional."),
+    ("tensorflow.", "numpy."),
+)
+
+
+DTYPE_NAMES = {
+    "half": "float16",
+    "single": "float32",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "int_": "int64",
+    "intc": "int32",
+    "byte": "int8",
+    "ubyte": "uint8",
+    "bool": "bool_",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "csingle": "complex64",
+}
+
+
+NEUTRAL = frozenset(
+    {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+    | {"float16", "float32", "float64", "bfloat16", "complex64", "complex128", "bool_"}
+)
+
+
+class Replacement(NamedTuple):
+    """An op that does what a native function does; a plain rename takes the same arguments."""
+
+    op: str
+    is_rename: bool
+
+
+@cache
+def table() -> Mapping[str, Replacement]:
+    """Return the ops by native name."""
+    text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
+    return {
+        row["native"]: Replacement(row["op"], row["change"] == "rename") for row in csv.DictReader(text.splitlines())
+    }
+
+
+def replacement(origin: str) -> Replacement | None:
+    """Return the op that replaces a native function, or None."""
+    found = table().get(origin)
+    for start, other in ALIASES:
+        if found is None and origin.startswith(start):
+            found = table().get(other + origin[len(start) :])
+    return found
+
+
+def neutral_dtype(origin: str) -> str | None:
+    """Return the neutral dtype that means what a native one means."""
+    name = origin.rpartition(".")[2]
+    neutral = DTYPE_NAMES.get(name, name)
+    return neutral if name in DTYPES and neutral in NEUTRAL else None

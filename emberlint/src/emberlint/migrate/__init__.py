@@ -1,0 +1,1 @@
+"""Moves the implementations of ops into the folders of their backends."""

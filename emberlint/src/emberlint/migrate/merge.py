@@ -1,0 +1,355 @@
+"""Puts what moves into the file where it belongs, and takes it out of the file where it was."""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from emberlint.migrate.selection import SourceModule
+from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, bound, listed, members, units
+
+BLANK = cst.EmptyLine(indent=False)
+
+
+@dataclass(frozen=True)
+class Clash:
+    """One name that stands for different things in the two files, with both bodies."""
+
+    name: str
+    where: tuple[str, str]
+    bodies: tuple[str, str]
+
+    def __str__(self) -> str:
+        parts = [f"{self.name!r} is defined twice and differently:"]
+        for place, body in zip(self.where, self.bodies, strict=True):
+            parts += [f"--- {place}", body.strip("\n")]
+        return "\n".join(parts)
+
+
+@dataclass
+class _Target:
+    """The file that receives."""
+
+    source: SourceModule
+    tree: cst.Module
+    units: list[Unit]
+    clashes: list[Clash] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+
+def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
+    """Return the receiving file with what moves into it, and the clashes that forbid it."""
+    tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
+    target = _Target(source, tree, units(tree.body))
+    before, after = _statements(target)
+    imports, future = _imports(target)
+    body = list(_place(target, imports, before, after))
+    body = _with_all(target, body, is_new=text is None)
+    start = _start(source, is_new=text is None or not target.units)
+    if future:
+        start.append(cst.parse_module("from __future__ import annotations\n").body[0])
+    split = _header_end(body)
+    final = [*body[:split], *start, *body[split:]] if target.units else [*start, *body]
+    spaced = _spaced(final, [unit.node for unit in target.units])
+    return tree.with_changes(body=spaced, has_trailing_newline=True).code, target.clashes
+
+
+def _start(source: SourceModule, is_new: bool) -> list[Statement]:
+    """The docstring of a new file."""
+    return [unit.node for unit in source.units if unit.kind == "docstring"] if is_new else []
+
+
+def _header_end(body: Sequence[Statement]) -> int:
+    """Where `from __future__` goes: after the docstring."""
+    found = units(list(body[:1]))
+    return 1 if found and found[0].kind == "docstring" else 0
+
+
+def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
+    """What goes before the classes that receive members, and what goes to the end; the classes are changed in place."""
+    source, known = target.source, bound(target.units, "definition", "import")
+    before: list[Statement] = []
+    after: list[Statement] = []
+    met_class = False
+    for unit in source.units:
+        whole = unit in source.moved
+        if not whole and unit not in source.parts:
+            continue
+        parts = None if whole else source.parts[unit]
+        same = [one for name in unit.binds for one in known.get(name, ()) if not _is_old_import(one, source)]
+        if isinstance(unit.node, cst.ClassDef) and same and isinstance(same[0].node, cst.ClassDef):
+            met_class = True
+            _into_class(target, unit, same[0], members(unit.node) if parts is None else parts)
+            continue
+        if same:
+            if any(ast.dump(one.tree) != ast.dump(unit.tree) for one in same):
+                target.clashes.append(_clash(target, unit, same[0]))
+            continue
+        if unit.kind == "effect" and any(ast.dump(one.tree) == ast.dump(unit.tree) for one in target.units):
+            continue
+        node = unit.node if parts is None else _cut(unit.node, parts)
+        target.added.extend(sorted(unit.binds) if parts is None else [n for part in parts for n in sorted(part.binds)])
+        (after if met_class else before).append(node)
+    return (before, after) if met_class else ([], before)
+
+
+def _is_old_import(unit: Unit, source: SourceModule) -> bool:
+    """Whether a statement imports from where the definition was until now."""
+    tree = unit.tree
+    return isinstance(tree, ast.ImportFrom) and tree.module in (source.module, source.module.rpartition(".")[0])
+
+
+def _clash(target: _Target, unit: Unit, other: Unit, owner: str = "") -> Clash:
+    source = target.source
+    name = ", ".join(sorted(unit.binds))
+    return Clash(f"{owner}.{name}" if owner else name, (source.path, source.target_path), (unit.code, other.code))
+
+
+def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
+    """Move members into the class of the same name."""
+    node, body = receiver.node, receiver.node.body
+    assert isinstance(node, cst.ClassDef)
+    assert isinstance(unit.node, cst.ClassDef)
+    known = bound(members(node), "definition")
+    taken: list[Statement] = []
+    owner = node.name.value
+    for part in parts:
+        if part.kind == "docstring" or (not part.binds and part.code.strip() in ("pass", "...")):
+            continue
+        same = [one for name in part.binds for one in known.get(name, ())]
+        if any(ast.dump(one.tree) != ast.dump(part.tree) for one in same):
+            target.clashes.append(_clash(target, part, same[0], owner))
+        elif not same:
+            taken.append(part.node)
+            target.added.extend(sorted(part.binds))
+    old = list(body.body) if isinstance(body, cst.IndentedBlock) else []
+    if taken:
+        old = [one for one in old if not _is_pass(one)]
+        first = taken[0].with_changes(leading_lines=_with_blank(taken[0].leading_lines, 1 if old else 0))
+        old += [first, *taken[1:]]
+    bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
+    block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
+    changed = node.with_changes(body=block.with_changes(body=old), bases=bases) if taken else node
+    target.tree = target.tree.with_changes(body=[changed if one is node else one for one in target.tree.body])
+
+
+def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
+    """Whether a class has a base already, or is it: the rest of a class split before inherits from `_Name`."""
+    code = cst.Module([]).code_for_node(base.value)
+    own = {cst.Module([]).code_for_node(one.value) for one in node.bases}
+    return code in own or code in ("object", node.name.value, f"_{node.name.value}")
+
+
+def _is_pass(node: cst.BaseStatement) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and cst.Module([node]).code.strip() in ("pass", "...")
+
+
+def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
+    """A class with some of its members, and its docstring."""
+    assert isinstance(node, cst.ClassDef)
+    kept = {id(part.node) for part in parts} | {id(one.node) for one in members(node) if one.kind == "docstring"}
+    assert isinstance(node.body, cst.IndentedBlock)
+    body = [one for one in node.body.body if id(one) in kept]
+    return node.with_changes(body=node.body.with_changes(body=body))
+
+
+def _used(source: SourceModule) -> set[str]:
+    """The global names that what moves reads."""
+    used = {name for unit in source.moved for name in unit.uses}
+    for owner, parts in source.parts.items():
+        used.update(name for part in parts for name in part.uses)
+        tree = owner.tree
+        assert isinstance(tree, ast.ClassDef)
+        header = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
+        used.update(one.id for part in header for one in ast.walk(part) if isinstance(one, ast.Name))
+    if source.is_package and source.is_emptied:
+        # What a package imports it offers.
+        used.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
+    used.update(listed(source.units) or () if source.is_emptied else ())
+    return used
+
+
+def _imports(target: _Target) -> tuple[list[Statement], bool]:
+    """The imports that the receiving file lacks, and whether annotations must become strings there."""
+    source, wanted = target.source, _used(target.source)
+    known = bound(target.units, "import", "definition")
+    present = {unit.code.strip() for unit in target.units}
+    found: list[Statement] = []
+    for unit in source.units:
+        if unit.kind != "import" or unit.code.strip() in present:
+            continue
+        tree = unit.tree
+        if isinstance(tree, ast.ImportFrom) and tree.names[0].name == "*":
+            if source.is_emptied and tree.module != source.target:
+                found.append(unit.node)
+        elif not isinstance(tree, ast.Import | ast.ImportFrom):
+            if wanted & unit.binds - set(known):
+                found.append(unit.node)
+        else:
+            needed = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in wanted]
+            missing = [alias for alias in needed if not _is_there(target, known, tree, alias)]
+            if missing:
+                found.append(_narrowed(unit.node, tree, missing))
+    future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
+    return found, future and not any(unit.kind == "future" for unit in target.units)
+
+
+def _is_there(
+    target: _Target, known: dict[str, list[Unit]], tree: ast.Import | ast.ImportFrom, alias: ast.alias
+) -> bool:
+    """Whether the receiving file has an import; another thing of that name is a clash."""
+    if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
+        return True  # the rest of a module split before imports back what it lost
+    name = alias.asname or alias.name.partition(".")[0]
+    same = [one for one in known.get(name, ()) if not _is_old_import(one, target.source)]
+    if not same:
+        return False
+    if not any(_imports_same(one.tree, tree, alias) for one in same):
+        mine = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
+        place = (target.source.path, target.source.target_path)
+        target.clashes.append(Clash(name, place, (ast.unparse(mine), same[0].code)))
+    return True
+
+
+def _imports_same(there: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+    if not isinstance(there, ast.Import | ast.ImportFrom):
+        return any(_imports_same(one, tree, alias) for one in ast.iter_child_nodes(there) if isinstance(one, ast.stmt))
+    if type(there) is not type(tree) or getattr(there, "module", None) != getattr(tree, "module", None):
+        return False
+    return any((one.name, one.asname or one.name) == (alias.name, alias.asname or alias.name) for one in there.names)
+
+
+def _narrowed(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[ast.alias]) -> Statement:
+    """An import of fewer names; the whole statement as it stands where all are wanted."""
+    if len(aliases) == len(tree.names):
+        return node
+    smaller = ast.Import(aliases) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, aliases, tree.level)
+    statement = cst.parse_module(ast.unparse(smaller) + "\n").body[0]
+    return statement.with_changes(leading_lines=[])
+
+
+def _place(
+    target: _Target, imports: Sequence[Statement], before: Sequence[Statement], after: Sequence[Statement]
+) -> Iterator[Statement]:
+    """The statements of the receiving file with the new ones among them."""
+    old = list(target.tree.body)
+    kinds = [unit.kind for unit in target.units]
+    heads = [index for index, kind in enumerate(kinds) if kind in HEAD]
+    top = heads[-1] + 1 if heads and all(kind != "definition" for kind in kinds[: heads[-1]]) else 0
+    if not top:
+        top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old))
+    # What is used there as soon as the file is imported has to stand above: it was an import until now.
+    early = any(_is_old_import(unit, target.source) for unit in target.units)
+    first_class = next((index for index, one in enumerate(old) if one not in [u.node for u in target.units]), top)
+    end = next((index for index, one in enumerate(old) if _is_guard(one)), len(old))
+    for index, one in enumerate(old):
+        if index == top:
+            yield from imports
+            if early:
+                yield from after
+        if index == first_class:
+            yield from before
+        if index == end and not early:
+            yield from after
+        yield one
+    if top >= len(old):
+        yield from imports
+    if first_class >= len(old):
+        yield from before
+    if (end >= len(old) and not early) or (early and top >= len(old)):
+        yield from after
+
+
+def _is_guard(node: cst.BaseStatement) -> bool:
+    return isinstance(node, cst.If) and "__name__" in cst.Module([]).code_for_node(node.test)
+
+
+def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
+    """The statements with `__all__` naming what came."""
+    theirs, mine = listed(target.source.units), listed(target.units)
+    has = any(unit.kind == "all" for unit in target.units)
+    taken = set(target.added) | target.source.names
+    if target.source.is_emptied:
+        taken |= set(theirs or ())
+    names = [name for name in (theirs or ()) if name in taken]
+    if theirs is None:
+        names = sorted(name for name in target.source.names if not name.startswith("_")) if has else []
+    if (has and mine is None) or not names:
+        return body
+    if has:
+        wanted = [*(mine or ()), *(name for name in names if name not in (mine or ()))]
+    else:
+        own = {name for unit in target.units if unit.kind == "definition" for name in unit.binds}
+        wanted = [*sorted(name for name in own if not name.startswith("_") and name not in names), *names]
+    if wanted == mine:
+        return body
+    statement = _all_statement(wanted)
+    if not has:
+        position = next((i for i, one in enumerate(units(body)) if one.kind in ("definition", "effect")), len(body))
+        return [*body[:position], statement, *body[position:]]
+    old = next(unit.node for unit in target.units if unit.kind == "all")
+    return [statement.with_changes(leading_lines=old.leading_lines) if one is old else one for one in body]
+
+
+def _all_statement(names: Iterable[str]) -> Statement:
+    quoted = [f'"{name}"' for name in names]
+    line = f"__all__ = [{', '.join(quoted)}]\n"
+    if len(line) > 100:
+        line = "__all__ = [\n" + "".join(f"    {name},\n" for name in quoted) + "]\n"
+    return cst.parse_module(line).body[0]
+
+
+def _spaced(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
+    """The statements, with blank lines where something new stands beside something else.
+
+    Two around functions and classes, one between imports and what follows.
+    """
+    known = {id(one) for one in old}
+    spaced: list[Statement] = []
+    for index, one in enumerate(body):
+        wanted = 0
+        if index:
+            before = body[index - 1]
+            tall = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(before, cst.FunctionDef | cst.ClassDef)
+            wanted = 2 if tall else 0 if _is_import(one) == _is_import(before) and not _is_future(before) else 1
+        blanks = sum(1 for line in one.leading_lines if line.comment is None)
+        if index and id(one) in known and id(body[index - 1]) in known:
+            spaced.append(one)
+        elif index == 0:
+            lines = list(one.leading_lines)
+            while lines and lines[0].comment is None:
+                del lines[0]
+            spaced.append(one.with_changes(leading_lines=lines))
+        elif blanks < wanted and not any(line.comment for line in one.leading_lines[:blanks]):
+            spaced.append(one.with_changes(leading_lines=_with_blank(one.leading_lines, wanted)))
+        else:
+            spaced.append(one)
+    return spaced
+
+
+def _is_import(node: Statement) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and isinstance(node.body[0], cst.Import | cst.ImportFrom)
+
+
+def _is_future(node: Statement) -> bool:
+    return units([node])[0].kind == "future"
+
+
+def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLine]:
+    kept = list(lines)
+    while kept and kept[0].comment is None:
+        del kept[0]
+    return [*[BLANK] * wanted, *kept]
+
+
+def unresolved(text: str) -> set[str]:
+    """Return the names that a module reads and nothing there binds; empty where everything of a module is imported."""
+    found = units(cst.parse_module(text).body)
+    if any(isinstance(one.tree, ast.ImportFrom) and one.tree.names[0].name == "*" for one in found):
+        return set()
+    known = {name for one in found for name in one.binds} | BUILTINS
+    assigned = {
+        name for one in found for node in ast.walk(one.tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    return {name for one in found for name in one.uses} - known - assigned

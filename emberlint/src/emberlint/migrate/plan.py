@@ -1,0 +1,287 @@
+"""Moves implementations from `ops/<backend>/` to `backend/<backend>/`, and whatever imports them after them."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from emberlint.config.errors import UsageError, suggestion
+from emberlint.migrate import transaction
+from emberlint.migrate.imports import Moves, computed, rewrite
+from emberlint.migrate.merge import Clash, merged, unresolved
+from emberlint.migrate.remains import remains, shim
+from emberlint.migrate.selection import SourceModule, movable, select
+from emberlint.migrate.transaction import MigrationError
+from emberlint.migrate.units import bound, listed
+from emberlint.parity.definitions import definitions
+from emberlint.parity.layout import Layout
+from emberlint.source.discover import discover
+from emberlint.source.project import Project
+
+
+@dataclass
+class Plan:
+    """What a migration changes; None is a file that is removed."""
+
+    root: Path
+    before: dict[str, str | None] = field(default_factory=dict)
+    after: dict[str, str | None] = field(default_factory=dict)
+    moved: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    kept: set[str] = field(default_factory=set)  # files that only pass on what moved
+
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """The files that do not stay as they are."""
+        return {path: text for path, text in self.after.items() if text != self.before[path]}
+
+    def diff(self) -> str:
+        """Return the changes as a unified diff."""
+        return transaction.diff(self.before, self.after)
+
+    def apply(self) -> None:
+        """Write the changes, all or none."""
+        transaction.write(self.root, self.changes)
+
+
+def plan(project: Project, layout: Layout, backend: str, operations: Sequence[str] = ()) -> Plan:
+    """Return what moving one backend's implementations changes: all of them, or some and what they need.
+
+    Raises: MigrationError for clashes and for names that would be lost, UsageError for an unknown operation.
+    """
+    result = Plan(project.settings.root)
+    found = _sources(project, layout, backend)
+    modules = {one.module: one for one in found}
+    here, there = movable(modules), definitions(project, layout, layout.backend_files(project, backend))
+    for name in operations:
+        if name not in here and name not in there:
+            raise UsageError(f"no operation {name!r} to move{suggestion(name, [*here, *there])}")
+    wanted = [name for name in operations if name in here]
+    if not found or (operations and not wanted):
+        return result
+    select(modules, wanted)
+    moving = [one for one in found if _moves(one, bool(operations))]
+    for one in found:
+        result.before[one.path] = project.text(one.path)
+    _check_elsewhere(project, layout, backend, moving)
+    texts: dict[str, str | None] = {}
+    for one in moving:
+        texts[one.target_path] = _received(project, one, result)
+    moves = _moves_of(project, layout, backend, found, bool(operations))
+    references = _references(project, layout) if any(one.is_emptied for one in found) else []
+    reached = _reached(project, found)
+    for one in moving:
+        texts[one.path] = _left(one, found, references, reached, result)
+    _packages(project, layout, backend, texts, result)
+    _follow(project, texts, moves, result)
+    for one in moving:
+        if {one.path, one.target_path} & set(result.changes):
+            result.moved.append(f"{one.path} -> {one.target_path}: {', '.join(one.operations) or 'imports'}")
+    _verify(moving, result)
+    return result
+
+
+def _moves(one: SourceModule, partial: bool) -> bool:
+    return bool(one.moved or one.parts) if partial else True
+
+
+def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
+    """The misplaced files of a backend, with their relative imports spelled out."""
+    found = []
+    old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
+    for path in layout.misplaced_files(project, backend):
+        target = new + path[len(old) :]
+        module = module_name(project, path)
+        is_package = path.endswith("__init__.py")
+        text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
+        found.append(SourceModule(path, module, target, module_name(project, target), text))
+    return found
+
+
+def module_name(project: Project, path: str) -> str:
+    """Return the dotted name of a file: from the outermost folder around it that is a package."""
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    folders = parts[:-1]
+    start = len(folders)
+    while start and _is_package(project, "/".join(folders[:start])):
+        start -= 1
+    if start == len(folders):
+        start = _outermost(project, folders)
+    name = ".".join(parts[start:])
+    outside = project.settings.root
+    while not start and (outside / "__init__.py").is_file():
+        name, outside = f"{outside.name}.{name}", outside.parent
+    return name
+
+
+def _is_package(project: Project, folder: str) -> bool:
+    path = f"{folder}/__init__.py"
+    return path in project.texts or (project.settings.root / path).is_file()
+
+
+def _outermost(project: Project, folders: Sequence[str]) -> int:
+    """Where the name of a file begins that is in no package yet: as for the folders above it that are."""
+    for end in range(len(folders), 0, -1):
+        if _is_package(project, "/".join(folders[:end])):
+            start = end
+            while start and _is_package(project, "/".join(folders[:start])):
+                start -= 1
+            return start
+    return 1 if folders and folders[0] == "src" else 0
+
+
+def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]) -> None:
+    """An operation that another file of the backend defines already would exist twice."""
+    files = layout.backend_files(project, backend)
+    targets = {one.target_path for one in moving}
+    package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
+    others = [path for path in files if path not in targets and not path.endswith("__init__.py")]
+    others = [path for path in others if package not in project.text(path)]
+    defined = definitions(project, layout, others)
+    clashes: list[Clash] = []
+    for name, mine in definitions(project, layout, [one.path for one in moving]).items():
+        taken = {part for one in moving for parts in one.parts.values() for unit in parts for part in unit.binds}
+        leaving = any(name in one.names or one.is_emptied for one in moving) or name in taken
+        if name in defined and leaving:
+            theirs = defined[name]
+            where = (f"{mine.place.path}:{mine.place.line}", f"{theirs.place.path}:{theirs.place.line}")
+            clashes.append(Clash(name, where, (mine.source, theirs.source)))
+    _stop(clashes)
+
+
+def _stop(clashes: Sequence[Clash]) -> None:
+    if clashes:
+        raise MigrationError("\n\n".join(str(one) for one in clashes))
+
+
+def _received(project: Project, one: SourceModule, result: Plan) -> str:
+    """The text of the receiving file; a file that is new takes the old one whole."""
+    there = _read(project, one.target_path)
+    result.before[one.target_path] = there
+    if there is None and one.is_emptied:
+        return one.text
+    text, clashes = merged(one, there)
+    _stop(clashes)
+    return text
+
+
+def _read(project: Project, path: str) -> str | None:
+    if path in project.texts or (project.settings.root / path).is_file():
+        return project.text(path)
+    return None
+
+
+def _moves_of(project: Project, layout: Layout, backend: str, found: Sequence[SourceModule], partial: bool) -> Moves:
+    modules = {one.module: one.target for one in found if one.is_emptied and _moves(one, partial)}
+    if not partial:
+        names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
+        old, new = (name.rpartition(".")[0] for name in names)
+        modules[old] = new
+    left = [one for one in found if one.names and not one.is_emptied]
+    names_moved = {one.module: dict.fromkeys(one.names, one.target) for one in left}
+    for one in found:
+        for owner in one.parts:
+            for name in owner.binds:
+                names_moved.get(one.module, {}).pop(name, None)  # its rest inherits from it, and has all of it
+    exports = {
+        one.module: tuple(listed(one.units) or _public(one))
+        for one in found
+        if one.module in modules and _read(project, one.target_path) is not None
+    }
+    return Moves(modules, names_moved, exports)
+
+
+def _public(one: SourceModule) -> list[str]:
+    return sorted(name for name in bound(one.units, "definition", "import") if not name.startswith("_"))
+
+
+def _python_files(project: Project) -> list[str]:
+    on_disk = discover([project.settings.root], project.settings) if project.settings.root.is_dir() else {}
+    return sorted({path for path in (*on_disk, *project.texts) if path.endswith(".py")})
+
+
+def _references(project: Project, layout: Layout) -> list[str]:
+    """Where a module of the frontend is imported by a computed name."""
+    frontend = module_name(project, f"{layout.frontend}/__init__.py")
+    places = []
+    for path in _python_files(project):
+        tree = project.tree(path)
+        if tree is not None:
+            name = module_name(project, path)
+            package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
+            places += [f"{path}:{line}" for line in computed(tree, package, frontend)]
+    return places
+
+
+def _reached(project: Project, found: Sequence[SourceModule]) -> set[str]:
+    """The private names read as attributes where a module of the folder may be at hand: `math_ops._prepare`."""
+    stems = {one.module.rpartition(".")[2] for one in found}
+    names: set[str] = set()
+    for path in _python_files(project):
+        if any(stem in project.text(path) for stem in stems):
+            tree = project.tree(path) or ast.Module([], [])
+            names.update(one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+    return {name for name in names if name.startswith("_")}
+
+
+def _left(
+    one: SourceModule, found: Sequence[SourceModule], references: Sequence[str], reached: set[str], result: Plan
+) -> str | None:
+    text = remains(one, reached)
+    if text is not None or not references:
+        return text
+    result.kept.add(one.path)
+    if one.is_shim:
+        return result.before[one.path]
+    result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
+    below = [other.module for other in found if other.module.rpartition(".")[0] == one.module]
+    return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])
+
+
+def _packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
+    """Make a package of every new folder of a backend whose parent is one."""
+    for path in list(texts):
+        folder = path.rpartition("/")[0]
+        while folder.startswith(f"{layout.backend}/") and texts[path] is not None:
+            init = f"{folder}/__init__.py"
+            if init not in texts and _read(project, init) is None and _is_package(project, layout.frontend):
+                result.before[init], texts[init] = None, f'"""The {backend} backend."""\n'
+            folder = folder.rpartition("/")[0]
+    init = f"{layout.backend}/__init__.py"
+    if _read(project, init) is None and _is_package(project, layout.frontend) and init not in texts:
+        result.before[init], texts[init] = None, '"""The backends."""\n'
+
+
+def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
+    """Rewrite the imports of every file of the project, the moved ones included."""
+    words = [*moves.modules, *moves.names]
+    ends = {word.rpartition(".")[2] for word in words} | {word.rpartition(".")[2] for word in moves.modules.values()}
+    for path in sorted({*_python_files(project), *texts}):
+        text = texts[path] if path in texts else project.text(path)
+        if text is None:
+            result.after[path] = None
+            continue
+        if path not in texts and (not any(end in text for end in ends) or project.tree(path) is None):
+            continue
+        if path in result.kept:
+            result.after[path] = text
+            continue
+        new = rewrite(text, module_name(project, path), path.endswith("__init__.py"), moves)
+        if path not in texts and new == text:
+            continue
+        result.before.setdefault(path, text)
+        result.after[path] = new
+
+
+def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
+    """No name may be lost on the way."""
+    for path, text in result.changes.items():
+        if text is not None:
+            ast.parse(text, path)
+    for one in moving:
+        text = result.after.get(one.target_path)
+        there = result.before.get(one.target_path)
+        known = unresolved(one.text) | (unresolved(there) if there else set())
+        lost = unresolved(text) - known if text else set()
+        if lost:
+            raise MigrationError(f"{one.target_path} would lack {', '.join(sorted(lost))}, which {one.path} has")

@@ -1,0 +1,94 @@
+"""What is left of a file from which something moved."""
+
+import ast
+from collections.abc import Sequence, Set
+
+import libcst as cst
+
+from emberlint.migrate.imports import dotted
+from emberlint.migrate.selection import SourceModule
+from emberlint.migrate.units import HEAD, Statement, Unit, bound, listed, members, units
+
+
+def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None:
+    """Return the file without what moved, which it imports back; None where nothing is left but imports.
+
+    What is public stays importable from here, for whoever holds the module as an object; so do the private names that
+    are `reached` as attributes somewhere.
+    """
+    if source.is_emptied:
+        return None
+    if not source.moved and not source.parts:
+        return source.text
+    kept = [_without(unit, source) for unit in source.rest]
+    used = {name for unit in units(kept) for name in unit.uses} | reached
+    back = sorted(name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used)
+    aliases = [_alias(name, None) for name in back]
+    aliases += [_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
+    taken = {name for unit in source.moved for name in unit.uses} | {
+        name for parts in source.parts.values() for part in parts for name in part.uses
+    }
+    exported = set(listed(source.units) or ()) | used
+    pruned = [one for one in (_pruned(node, taken - exported) for node in kept) if one is not None]
+    top = _top(pruned)
+    line = cst.SimpleStatementLine([cst.ImportFrom(module=dotted(source.target), names=aliases)])
+    body = [*pruned[:top], *([line] if aliases else []), *pruned[top:]]
+    return source.tree.with_changes(body=body).code
+
+
+def _alias(name: str, other: str | None) -> cst.ImportAlias:
+    return cst.ImportAlias(cst.Name(name), asname=None if other is None else cst.AsName(cst.Name(other)))
+
+
+def _without(unit: Unit, source: SourceModule) -> Statement:
+    """A statement that stays; of a class that moved in part, its rest, which inherits from what moved."""
+    if unit not in source.parts:
+        return unit.node
+    node, gone = unit.node, {name for part in source.parts[unit] for name in part.binds}
+    assert isinstance(node, cst.ClassDef)
+    assert isinstance(node.body, cst.IndentedBlock)
+    lost = {id(one.node) for one in members(node) if one.binds & gone}
+    body = [one for one in node.body.body if id(one) not in lost]
+    base = cst.Arg(cst.Name(f"_{node.name.value}"))
+    return node.with_changes(
+        bases=[base], lpar=cst.LeftParen(), rpar=cst.RightParen(), body=node.body.with_changes(body=body)
+    )
+
+
+def _pruned(node: Statement, unused: set[str]) -> Statement | None:
+    """An import without the names that only what moved had a use for."""
+    found = units([node])[0]
+    tree = found.tree
+    if not found.binds & unused or not isinstance(tree, ast.Import | ast.ImportFrom) or found.kind != "import":
+        return node
+    kept = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) not in unused]
+    if not kept:
+        return None
+    smaller = ast.Import(kept) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, kept, tree.level)
+    return cst.parse_module(ast.unparse(smaller) + "\n").body[0].with_changes(leading_lines=node.leading_lines)
+
+
+def _top(body: Sequence[Statement]) -> int:
+    """Where an import goes: after the imports that stand at the top."""
+    kinds = [unit.kind for unit in units(body)]
+    return next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(body))
+
+
+def _back(source: SourceModule) -> set[str]:
+    """What a module imports back, of which a part moved before."""
+    trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
+    aliases = [alias for tree in trees if tree.module == source.target for alias in tree.names]
+    return {alias.name for alias in aliases if alias.asname in (None, alias.name)}
+
+
+def shim(source: SourceModule, submodules: Sequence[str]) -> str:
+    """Return a file that offers what moved under its old name, for imports by a name put together at run time."""
+    kinds = ("definition", "import") if source.is_package else ("definition",)
+    names = sorted({*bound(source.units, *kinds), *_back(source)} - {*submodules})
+    lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
+    if names:
+        lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]
+    lines += [f"from {source.target} import {name} as {name}" for name in submodules]
+    if any(True for _ in source.stars()):
+        lines.append(f"from {source.target} import *")
+    return "\n".join(lines) + "\n"

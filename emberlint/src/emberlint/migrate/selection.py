@@ -1,0 +1,209 @@
+"""What has to move together: the operations asked for, and everything of their modules that they use."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import libcst as cst
+
+from emberlint.migrate.units import Unit, bound, member_needs, member_stores, members, units
+
+
+@dataclass
+class SourceModule:
+    """One file of misplaced implementations, and where it belongs. Its relative imports are spelled out."""
+
+    path: str
+    module: str
+    target_path: str
+    target: str
+    text: str
+    moved: list[Unit] = field(default_factory=list)
+    parts: dict[Unit, list[Unit]] = field(default_factory=dict)  # of a class that moves in part, what moves
+
+    @cached_property
+    def tree(self) -> cst.Module:
+        """The parsed file."""
+        return cst.parse_module(self.text)
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """The statements of the file."""
+        return units(self.tree.body)
+
+    @cached_property
+    def definitions(self) -> dict[str, list[Unit]]:
+        """The statements that define something, by name."""
+        return bound(self.units, "definition")
+
+    @cached_property
+    def is_package(self) -> bool:
+        """Whether this is an `__init__`."""
+        return self.path.endswith("__init__.py")
+
+    def imported(self, name: str) -> tuple[str, str] | None:
+        """Return the module and the name that an import binds `name` to; of a module object, its name and nothing."""
+        for unit in bound(self.units, "import").get(name, ()):
+            tree = unit.tree
+            for alias in tree.names if isinstance(tree, ast.Import | ast.ImportFrom) else ():
+                if (alias.asname or alias.name) == name:
+                    return (tree.module or "", alias.name) if isinstance(tree, ast.ImportFrom) else (alias.name, "")
+        return None
+
+    def stars(self) -> Iterator[str]:
+        """Yield the modules of which everything is imported."""
+        for unit in self.units:
+            if isinstance(unit.tree, ast.ImportFrom) and unit.tree.names[0].name == "*":
+                yield unit.tree.module or ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of this module that move."""
+        return frozenset(name for unit in (*self.moved, *self.parts) for name in unit.binds)
+
+    @property
+    def operations(self) -> list[str]:
+        """The names that move, with those of a class that moves in part, as `Class.name`."""
+        found = [name for unit in self.moved for name in sorted(unit.binds)]
+        for owner, parts in self.parts.items():
+            found += [f"{next(iter(owner.binds))}.{name}" for part in parts for name in sorted(part.binds)]
+        return found
+
+    @property
+    def rest(self) -> list[Unit]:
+        """The statements that stay, classes that move in part among them."""
+        return [unit for unit in self.units if unit not in self.moved]
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether nothing is left of the module but imports."""
+        return all(unit.kind in ("docstring", "future", "import", "all") for unit in self.rest)
+
+    @property
+    def is_shim(self) -> bool:
+        """Whether this is what an earlier migration left: imports from where the module is now."""
+        found = [unit.tree for unit in self.units if unit.kind != "docstring"]
+        return bool(found) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in found)
+
+
+def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
+    """Mark what moves: everything, or the operations named and what they need, across the modules of the folder."""
+    if not operations:
+        for one in modules.values():
+            one.moved = [unit for unit in one.units if unit.kind in ("definition", "effect")]
+        return
+    closure = _Closure(modules)
+    for name in operations:
+        closure.operation(name)
+    closure.finish()
+
+
+def movable(modules: Mapping[str, SourceModule]) -> list[str]:
+    """Return the public names that the modules and their classes define."""
+    found: dict[str, None] = {}
+    for one in modules.values():
+        for unit in one.units:
+            if isinstance(unit.node, cst.ClassDef):
+                found.update(dict.fromkeys(name for part in members(unit.node) for name in sorted(part.binds)))
+            elif unit.kind == "definition":
+                found.update(dict.fromkeys(sorted(unit.binds)))
+    return [name for name in found if not name.startswith("_")]
+
+
+class _Closure:
+    def __init__(self, modules: Mapping[str, SourceModule]) -> None:
+        self.modules = modules
+        self.bodies = {
+            unit: members(unit.node)
+            for one in modules.values()
+            for unit in one.units
+            if isinstance(unit.node, cst.ClassDef)
+        }
+
+    def operation(self, name: str) -> None:
+        for one in self.modules.values():
+            for unit in list(one.units):
+                if unit in self.bodies:
+                    for part in self.bodies[unit]:
+                        if name in part.binds:
+                            self.member(one, unit, part)
+                elif unit.kind == "definition" and name in unit.binds:
+                    self.unit(one, unit)
+
+    def unit(self, one: SourceModule, unit: Unit) -> None:
+        """Take a statement, and what it uses."""
+        if unit in one.moved:
+            return
+        one.moved.append(unit)
+        one.parts.pop(unit, None)
+        for name in sorted(unit.uses):
+            self.name(one, name)
+
+    def member(self, one: SourceModule, owner: Unit, part: Unit) -> None:
+        """Take a statement of a class, and what it uses of the class and of the module."""
+        taken = one.parts.setdefault(owner, [])
+        if owner in one.moved or part in taken:
+            return
+        taken.append(part)
+        body = self.bodies[owner]
+        wanted = member_needs(part, next(iter(owner.binds)))
+        for other in body:
+            if other.binds & (wanted | part.uses) or (other is not part and member_stores(other) & wanted):
+                self.member(one, owner, other)
+        for name in sorted(part.uses | _header(owner)):
+            if not any(name in other.binds for other in body):
+                self.name(one, name)
+
+    def name(self, one: SourceModule, name: str) -> None:
+        """Take what a module binds a name to, here or in a sibling from which it is imported."""
+        for unit in one.definitions.get(name, ()):
+            self.unit(one, unit)
+        origin = one.imported(name)
+        if origin is not None:
+            module, attribute = origin
+            whole = self.modules.get(f"{module}.{attribute}" if attribute else module)
+            if whole is not None:
+                for unit in whole.units:
+                    if unit.kind in ("definition", "effect"):
+                        self.unit(whole, unit)
+            elif attribute and module in self.modules:
+                self.name(self.modules[module], attribute)
+        elif name not in one.definitions:
+            for module in one.stars():
+                if module in self.modules and self.modules[module] is not one:
+                    self.name(self.modules[module], name)
+
+    def finish(self) -> None:
+        """Put what was taken in order, turn classes that are taken whole into units, and take what acts on them."""
+        for one in self.modules.values():
+            for owner, taken in list(one.parts.items()):
+                body = self.bodies[owner]
+                if all(part in taken or not part.binds for part in body):
+                    del one.parts[owner]
+                    one.moved.append(owner)
+                else:
+                    one.parts[owner] = [part for part in body if part in taken]
+            for unit in one.units:
+                here = unit.uses & frozenset(one.definitions)
+                if (
+                    unit.kind == "effect"
+                    and here
+                    and here <= one.names
+                    and not set(one.parts) & set(_owners(one, here))
+                ):
+                    one.moved.append(unit)
+            one.moved = [unit for unit in one.units if unit in one.moved]
+
+
+def _owners(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
+    for name in names:
+        yield from one.definitions.get(name, ())
+
+
+def _header(owner: Unit) -> frozenset[str]:
+    """The names in a class's bases and decorators."""
+    tree = owner.tree
+    assert isinstance(tree, ast.ClassDef)
+    parts = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
+    return frozenset(one.id for part in parts for one in ast.walk(part) if isinstance(one, ast.Name))

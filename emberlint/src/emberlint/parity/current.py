@@ -1,0 +1,23 @@
+"""The matrix that the parity rules share: three rules look at one project, and it is read once."""
+
+from emberlint.config.errors import UsageError
+from emberlint.parity.layout import find
+from emberlint.parity.matrix import Matrix, matrix
+from emberlint.source.project import Project
+
+_latest: list[tuple[Project, Matrix | None]] = []
+
+
+def current(project: Project) -> Matrix | None:
+    """Return the matrix of a project; None unless its settings name both its frontend and its backends."""
+    given = project.settings.parity
+    if not (given.frontend and given.backend):
+        return None
+    if not _latest or _latest[0][0] is not project:
+        layout = find(project)
+        if layout is None:
+            raise UsageError(
+                f"[tool.emberlint] parity: no backends in {given.backend!r}, or nothing in {given.frontend!r}"
+            )
+        _latest[:] = [(project, matrix(project, layout))]
+    return _latest[0][1]

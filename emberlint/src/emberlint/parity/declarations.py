@@ -1,0 +1,191 @@
+"""What the frontend declares: functions under `@op`, or functions and abstract methods that a backend carries out."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from emberlint.parity.layout import Layout, stem
+from emberlint.parity.signature import Signature, signature
+from emberlint.parity.syntax import (
+    FunctionNode,
+    Place,
+    assigned,
+    decorators,
+    flat,
+    is_empty,
+    last_name,
+    parsed,
+)
+from emberlint.source.project import Project
+
+ABSTRACT = frozenset({"ABC", "Protocol"})
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One op as the frontend has it; `signature` is None where it cannot be read."""
+
+    name: str
+    category: str
+    composite: bool
+    signature: Signature | None
+    place: Place
+    aliases: tuple[str, ...] = ()
+
+
+def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
+    """Return what the frontend declares, by name.
+
+    Where anything is under `@op`, that alone is declared. Else every function that hands its work to something of its
+    own name (`return backend().sin(x)`) or declares nothing but itself, and every abstract method, is an op.
+    """
+    trees = {path: parsed(project, path) for path in layout.frontend_files(project)}
+    found = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
+    declared: dict[str, Declaration] = {}
+    for one in found:
+        known = declared.get(one.name)
+        if known is None or (known.signature is None and one.signature is not None):
+            declared[one.name] = one
+    for name, target in _aliases(trees, declared):
+        known = declared[target]
+        if name not in (*known.aliases, target):
+            declared[target] = replace(known, aliases=(*known.aliases, name))
+    return declared
+
+
+def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+    for path, tree in trees.items():
+        for node in flat(tree.body):
+            if isinstance(node, FunctionNode) and "op" in decorators(node):
+                composite = not is_empty(node)
+                yield Declaration(node.name, stem(path), composite, signature(node.args), Place.of(path, node))
+
+
+def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+    for path, tree in trees.items():
+        for node in flat(tree.body):
+            if isinstance(node, FunctionNode) and not node.name.startswith("_"):
+                if is_empty(node) or _delegates(node, node.name):
+                    yield Declaration(node.name, stem(path), False, signature(node.args), Place.of(path, node))
+            else:
+                pair = assigned(node)
+                if pair and _hands_on(pair[1], pair[0]):
+                    yield Declaration(pair[0], stem(path), False, _lambda(pair[1]), Place.of(path, node))
+
+
+def _hands_on(value: ast.expr, name: str) -> bool:
+    """Whether `name = value` is one of `sin = lambda x: backend().sin(x)` and `sin = implementation.sin`."""
+    if isinstance(value, ast.Lambda):
+        return _delegates(value.body, name)
+    return isinstance(value, ast.Attribute) and value.attr == name
+
+
+def _lambda(value: ast.expr) -> Signature | None:
+    """The signature of a lambda, None where it takes anything."""
+    own = signature(value.args) if isinstance(value, ast.Lambda) else ()
+    return None if all(one.kind.startswith("*") for one in own) else own
+
+
+def _delegates(node: ast.AST, name: str) -> bool:
+    """Whether a body calls an attribute of this name, or looks one up by it."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            if isinstance(one.func, ast.Attribute) and one.func.attr == name:
+                return True
+            if any(isinstance(argument, ast.Constant) and argument.value == name for argument in one.args):
+                return True
+    return False
+
+
+def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+    for path, tree in trees.items():
+        for node in tree.body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            bases = {last_name(base) for base in node.bases} | {last_name(one.value) for one in node.keywords}
+            if not bases & {*ABSTRACT, "ABCMeta"}:
+                continue
+            for method in node.body:
+                if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_empty(method):
+                    own = signature(method.args, bound="staticmethod" not in decorators(method))
+                    yield Declaration(method.name, stem(path), False, own, Place.of(path, method))
+
+
+def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
+    """`asin = alias("asin", arcsin)` and `asin = arcsin`."""
+    for tree in trees.values():
+        for node in flat(tree.body):
+            pair = assigned(node)
+            if pair is None or pair[0] in declared:
+                continue
+            value = pair[1]
+            if isinstance(value, ast.Call) and last_name(value) == "alias" and value.args:
+                value = value.args[-1]
+            if isinstance(value, ast.Name) and value.id in declared:
+                yield pair[0], value.id
+
+
+def exported(project: Project, layout: Layout) -> frozenset[str] | None:
+    """Return the names that the frontend's `__init__` offers and its namespaces (`linalg.*`), None if it computes them.
+
+    A name counts when it is imported or defined there and, where there is an `__all__`, also listed in it.
+    """
+    path = f"{layout.frontend}/__init__.py"
+    if layout.frontend.endswith(".py") or path not in project.files(layout.frontend):
+        return None
+    files = layout.frontend_files(project)
+    names: set[str] = set()
+    listed: set[str] | None = None
+    for node in flat(parsed(project, path).body):
+        if isinstance(node, FunctionNode) and node.name == "__getattr__":
+            return None
+        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Expr) and "globals" in ast.dump(node)):
+            return None
+        pair = assigned(node)
+        if pair and pair[0] == "__all__":
+            listed = _strings(pair[1])
+            if listed is None:
+                return None
+        else:
+            names.update(_offered(project, files, node))
+    return frozenset(names if listed is None else names & listed | {one for one in names if one.endswith(".*")})
+
+
+def _strings(node: ast.expr) -> set[str] | None:
+    if not isinstance(node, ast.List | ast.Tuple):
+        return None
+    values = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return set(values) if len(values) == len(node.elts) else None
+
+
+def _offered(project: Project, files: list[str], node: ast.stmt) -> Iterator[str]:
+    modules = {path.rpartition("/")[2].removesuffix(".py") for path in files}
+    if isinstance(node, ast.ImportFrom):
+        source = (node.module or "").rpartition(".")[2]
+        for alias in node.names:
+            if alias.name == "*":
+                yield from _public(project, [path for path in files if path.endswith(f"/{source}.py")])
+            else:
+                yield alias.asname or alias.name
+                if alias.name in modules:
+                    yield f"{stem(alias.name + '.py')}.*"
+    elif isinstance(node, FunctionNode | ast.ClassDef):
+        yield node.name
+    elif pair := assigned(node):
+        yield pair[0]
+
+
+def _public(project: Project, paths: list[str]) -> Iterator[str]:
+    """What `from module import *` gives."""
+    for path in paths:
+        names: set[str] = set()
+        for node in flat(parsed(project, path).body):
+            pair = assigned(node)
+            if pair and pair[0] == "__all__":
+                names = _strings(pair[1]) or names
+                break
+            if isinstance(node, FunctionNode):
+                names.add(node.name)
+            elif pair:
+                names.add(pair[0])
+        yield from (name for name in names if not name.startswith("_"))

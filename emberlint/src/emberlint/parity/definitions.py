@@ -1,0 +1,137 @@
+"""What a backend defines: attributes and methods of its `…Ops` classes, or functions of its `*_ops.py` files."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from emberlint.parity.layout import Layout, stem
+from emberlint.parity.signature import Signature, signature
+from emberlint.parity.syntax import FunctionNode, Place, assigned, decorators, flat, last_name, parsed, refusal
+from emberlint.source.project import Project
+
+MODULES = ("ops.py", "operations.py", "_backend.py")
+CLASSES = ("Ops", "Operations", "Backend")
+DECLARES_NOTHING = frozenset({"unsupported", "Unsupported", "not_implemented"})
+PLAIN_VALUES = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One op as a backend has it; `signature` is None where it cannot be read, as of `staticmethod(torch.sin)`."""
+
+    name: str
+    category: str
+    signature: Signature | None
+    place: Place
+    source: str
+    unsupported: str | None = None  # the reason given
+
+
+def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str, Definition]:
+    """Return what a backend's files define, by name; what a class inherits from the backend folder counts too."""
+    classes: dict[str, tuple[str, ast.ClassDef]] = {}
+    shared = project.files(layout.backend) if layout.backend else ()
+    for path in (*shared, *paths):
+        for node in flat(parsed(project, path).body):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = path, node
+    found: dict[str, Definition] = {}
+    single = {f"{layout.backend}/{name}.py" for name in layout.names}  # a backend that is one file
+    modules = [path for path in paths if path.endswith(MODULES) or path in single or _is_in_ops(path)] or paths
+    for path in paths:
+        holders = [node for node in flat(parsed(project, path).body) if isinstance(node, ast.ClassDef)]
+        holders = [node for node in holders if _holds_ops(node)]
+        for one in _of_classes(project, path, holders, classes):
+            found.setdefault(one.name, one)
+        if not holders and (path in modules or path.endswith("__init__.py")):
+            for one in _of_module(path, parsed(project, path)):
+                found.setdefault(one.name, one)
+    return found
+
+
+def _is_in_ops(path: str) -> bool:
+    """Whether a file lies in a folder of its backend that is called ops: `backend/torch/tensor/ops/casting.py`."""
+    return path.rpartition("/")[0].endswith("/ops")
+
+
+def _of_classes(
+    project: Project, path: str, holders: list[ast.ClassDef], classes: dict[str, tuple[str, ast.ClassDef]]
+) -> Iterator[Definition]:
+    for holder in holders:
+        for where, node in _with_bases(path, holder, classes, set()):
+            functions = _functions(parsed(project, where))
+            for statement in flat(node.body):
+                one = _definition(where, statement, functions, in_class=True)
+                if one is not None:
+                    yield one
+
+
+def _of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
+    functions = _functions(tree)
+    for statement in flat(tree.body):
+        one = _definition(path, statement, functions, in_class=False)
+        if one is not None:
+            yield one
+
+
+def _holds_ops(node: ast.ClassDef) -> bool:
+    return any(name.endswith(CLASSES) for name in (node.name, *map(last_name, node.bases)))
+
+
+def _with_bases(
+    path: str, node: ast.ClassDef, classes: dict[str, tuple[str, ast.ClassDef]], seen: set[str]
+) -> Iterator[tuple[str, ast.ClassDef]]:
+    """A class and those it inherits from, the nearest first."""
+    yield path, node
+    seen.add(node.name)
+    for base in map(last_name, node.bases):
+        if base in classes and base not in seen:
+            yield from _with_bases(*classes[base], classes, seen)
+
+
+def _functions(tree: ast.Module) -> dict[str, FunctionNode]:
+    return {node.name: node for node in flat(tree.body) if isinstance(node, FunctionNode)}
+
+
+def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool) -> Definition | None:
+    place, category = Place.of(path, node), stem(path)
+    if isinstance(node, FunctionNode):
+        marks = decorators(node)
+        if node.name.startswith("_") or marks & {"overload", "setter"}:
+            return None
+        own = signature(node.args, bound=in_class and "staticmethod" not in marks)
+        return Definition(node.name, category, own, place, ast.unparse(node), refusal(node))
+    pair = assigned(node)
+    if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
+        return None
+    name, value = pair
+    if isinstance(value, ast.Call) and last_name(value) in DECLARES_NOTHING:
+        reason = value.args[0] if value.args else None
+        words = str(reason.value) if isinstance(reason, ast.Constant) else ast.unparse(reason) if reason else ""
+        return Definition(name, category, None, place, ast.unparse(node), words)
+    return Definition(name, category, _signature(value, functions, in_class), place, ast.unparse(node))
+
+
+def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:
+    """The signature of what is assigned: a lambda, a function of the module, or what such a function returns."""
+    if isinstance(value, ast.Call) and last_name(value) in ("staticmethod", "classmethod") and value.args:
+        return _signature(value.args[0], functions, last_name(value) == "classmethod")
+    if isinstance(value, ast.Lambda):
+        return signature(value.args, bound)
+    if isinstance(value, ast.Name) and value.id in functions:
+        return signature(functions[value.id].args, bound)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
+        made = _made(functions[value.func.id])
+        return None if made is None else signature(made, bound)
+    return None
+
+
+def _made(factory: FunctionNode) -> ast.arguments | None:
+    """The arguments of the one function that a factory defines and returns."""
+    inner = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
+    returned = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
+    if len(returned) != 1:
+        return None
+    if isinstance(returned[0], ast.Lambda):
+        return returned[0].args
+    return inner.get(returned[0].id) if isinstance(returned[0], ast.Name) else None

@@ -1,0 +1,105 @@
+"""Where a project keeps its frontend and its backends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from emberlint.source.project import Project
+
+FRONTENDS = ("ops", "frontend")
+BACKENDS = ("backend", "backends")
+SUFFIXES = ("_ops", "_operations", "_backend")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders of one package, relative to the project's root: `ops/`, `backend/`, and the backends' names.
+
+    A folder of implementations inside the frontend (`ops/torch/`) is where they do not belong; the frontend may also be
+    one file, `ops.py`.
+    """
+
+    frontend: str
+    backend: str
+    names: tuple[str, ...]
+
+    def frontend_files(self, project: Project) -> list[str]:
+        """Return the files of declarations: those of the frontend without its folders of implementations."""
+        if self.frontend.endswith(".py"):
+            return [self.frontend]
+        below = len(self.frontend) + 1
+        return [path for path in project.files(self.frontend) if path[below:].split("/")[0] not in self.names]
+
+    def backend_files(self, project: Project, name: str) -> list[str]:
+        """Return the files of one backend, its folder's or `backend/<name>.py`."""
+        single = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
+        shared = set(project.files(self.backend)) if self.backend else set()
+        folder = f"{self.backend}/{name}/"
+        return sorted(path for path in shared if path.startswith(folder) or path in single)
+
+    def misplaced_files(self, project: Project, name: str) -> list[str]:
+        """Return the files of one backend that lie in the frontend."""
+        return [] if self.frontend.endswith(".py") else list(project.files(f"{self.frontend}/{name}"))
+
+
+def stem(path: str) -> str:
+    """Return the category that a file's name stands for: `math` for `ops/math.py` and `backend/torch/math_ops.py`."""
+    pure = PurePosixPath(path)
+    name = pure.parent.name if pure.name == "__init__.py" else pure.stem
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def find(project: Project) -> Layout | None:
+    """Return the layout that the settings name, or the first found in the root or one folder below it."""
+    given = project.settings.parity
+    if given.frontend and given.backend:
+        return _layout(project, given.frontend.rstrip("/"), given.backend.rstrip("/"))
+    for base in _bases(project):
+        prefix = f"{base}/" if base else ""
+        for frontend in FRONTENDS:
+            for backend in BACKENDS:
+                found = _layout(project, prefix + frontend, prefix + backend)
+                if found is not None:
+                    return found
+    return None
+
+
+def _bases(project: Project) -> Iterator[str]:
+    yield ""
+    from_texts = {"/".join(path.split("/")[:depth]) for path in project.texts for depth in (1, 2)}
+    on_disk: set[str] = set()
+    for parent in (project.settings.root, project.settings.root / "src"):
+        if parent.is_dir():
+            children = (child for child in parent.iterdir() if child.is_dir() and not child.name.startswith("."))
+            on_disk.update(child.relative_to(project.settings.root).as_posix() for child in children)
+    yield from sorted(base for base in from_texts | on_disk if not base.endswith(".py"))
+
+
+def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
+    if f"{frontend}.py" in project.texts or (project.settings.root / f"{frontend}.py").is_file():
+        frontend = f"{frontend}.py"
+    folder = frontend.removesuffix(".py")
+    names = _backend_names(project, folder, backend)
+    exists = frontend.endswith(".py") or any(project.files(folder))
+    return Layout(frontend, backend, names) if names and exists else None
+
+
+def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
+    """The folders named after a library, in the order of the settings, and then any other folder of `*_ops.py`."""
+    known = project.settings.backends
+    found: set[str] = set()
+    for folder in (backend, frontend):
+        for path in project.files(folder):
+            parts = path[len(folder) + 1 :].split("/")
+            name = parts[0].removesuffix(".py").removesuffix("_backend")
+            is_backend = folder == backend and len(parts) == 2 and parts[1].endswith("_ops.py")
+            if (name in known and (len(parts) > 1 or folder == backend)) or is_backend:
+                found.add(name)
+    return (*(name for name in known if name in found), *sorted(found.difference(known)))
+
+
+def relevant(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the backends asked for, all of them where none is."""
+    return tuple(name for name in names if not wanted or name in wanted)

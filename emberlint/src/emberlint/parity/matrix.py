@@ -1,0 +1,150 @@
+"""The matrix of ops and backends."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from emberlint.parity.declarations import Declaration, declarations, exported
+from emberlint.parity.definitions import Definition, definitions
+from emberlint.parity.layout import Layout, relevant
+from emberlint.parity.signature import difference, shown
+from emberlint.source.project import Project
+
+
+class Status(StrEnum):
+    """How one backend has one op."""
+
+    OK = "ok"  # a primitive, defined
+    OVERRIDE = "override"  # a composite, defined natively
+    COMPOSITE = "composite"  # a composite, left to its body
+    MISSING = "missing"
+    DIFFERS = "signature differs"
+    UNSUPPORTED = "unsupported"  # said to be so, with the reason
+    MISPLACED = "only in ops folder"
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether the op cannot be called on this backend as it is declared."""
+        return self in (Status.MISSING, Status.DIFFERS, Status.MISPLACED)
+
+    @property
+    def works(self) -> bool:
+        """Whether the op can be called on this backend as it is declared."""
+        return self in (Status.OK, Status.OVERRIDE, Status.COMPOSITE)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One op on one backend."""
+
+    status: Status
+    detail: str = ""  # how the signature differs, why it is unsupported, where it is instead
+    declared: str = ""
+    defined: str = ""
+    definition: Definition | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op; `declaration` is None where the frontend declares nothing and the backends stand against each other."""
+
+    name: str
+    category: str
+    composite: bool
+    cells: Mapping[str, Cell]
+    declaration: Declaration | None = None
+    exported: bool = True
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All ops, by category and then in the order of the source."""
+
+    layout: Layout
+    backends: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def gaps(self) -> Iterator[tuple[Row, str, Cell]]:
+        """Yield the cells that are wrong."""
+        for row in self.rows:
+            for backend, cell in row.cells.items():
+                if cell.status.is_gap:
+                    yield row, backend, cell
+
+    def missing(self, backend: str) -> list[str]:
+        """Return the ops that a backend lacks."""
+        return [row.name for row in self.rows if row.cells[backend].status in (Status.MISSING, Status.MISPLACED)]
+
+    def coverage(self, backend: str) -> float:
+        """Return the share of ops that work on a backend, 1 where there are none."""
+        works = sum(row.cells[backend].status.works for row in self.rows)
+        return works / len(self.rows) if self.rows else 1.0
+
+    def select(self, categories: Sequence[str] = ()) -> "Matrix":
+        """Return the matrix of some categories."""
+        rows = tuple(row for row in self.rows if not categories or row.category in categories)
+        return Matrix(self.layout, self.backends, rows)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The categories, in the order of the rows."""
+        return tuple(dict.fromkeys(row.category for row in self.rows))
+
+
+def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
+    """Return the matrix of a project, for the backends named or for all."""
+    names = relevant(layout.names, backends)
+    declared = declarations(project, layout)
+    defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
+    misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
+    known = {name for found in (*defined.values(), *misplaced.values()) for name in found}
+    # Of `name = module.name` only what some backend has is an op; `pi = math.pi` is none.
+    declared = {name: one for name, one in declared.items() if one.signature is not None or name in known}
+    if not declared:
+        return Matrix(layout, names, tuple(_undeclared(names, defined, misplaced)))
+    offered = exported(project, layout)
+    rows = []
+    for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
+        cells = {name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name)) for name in names}
+        rows.append(Row(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
+    return Matrix(layout, names, tuple(rows))
+
+
+def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
+    if offered is None or op.name.startswith("_") or op.place.path.endswith("__init__.py"):
+        return True
+    return op.name in offered or f"{op.category}.*" in offered
+
+
+def _cell(op: Declaration, defined: Definition | None, misplaced: Definition | None) -> Cell:
+    wanted = "" if op.signature is None else shown(op.signature)
+    if defined is None:
+        if misplaced is not None:
+            return Cell(Status.MISPLACED, misplaced.place.path, wanted, definition=misplaced)
+        return Cell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
+    if defined.unsupported is not None:
+        return Cell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
+    given = "" if defined.signature is None else shown(defined.signature)
+    if op.signature is not None and defined.signature is not None:
+        how = difference(op.signature, defined.signature)
+        if how is not None:
+            return Cell(Status.DIFFERS, how, wanted, given, defined)
+    return Cell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, given, defined)
+
+
+def _undeclared(
+    names: Sequence[str],
+    defined: Mapping[str, Mapping[str, Definition]],
+    misplaced: Mapping[str, Mapping[str, Definition]],
+) -> Iterator[Row]:
+    """The rows where no frontend declares: what any backend has is wanted of each, as the first of them has it."""
+    wanted: dict[str, Definition] = {}
+    for found in (*defined.values(), *misplaced.values()):
+        for name, one in found.items():
+            known = wanted.get(name)
+            if known is None or known.unsupported is not None or known.signature is None:
+                wanted[name] = one
+    for name, one in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
+        op = Declaration(name, one.category, False, one.signature, one.place)
+        cells = {key: _cell(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
+        yield Row(name, one.category, False, cells)

@@ -1,0 +1,144 @@
+"""The matrix as text, Markdown, JSON or HTML."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from html import escape
+
+from emberlint.parity.matrix import Cell, Matrix, Row, Status
+
+MARKS = {
+    Status.OK: "ok",
+    Status.OVERRIDE: "override",
+    Status.COMPOSITE: "composite",
+    Status.MISSING: "MISSING",
+    Status.DIFFERS: "DIFFERS",
+    Status.UNSUPPORTED: "unsupported",
+    Status.MISPLACED: "IN OPS FOLDER",
+}
+_STYLE = """body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}
+table{border-collapse:collapse}th,td{border:1px solid #ccc;padding:.2rem .6rem;text-align:left}
+.gap{background:#fbd5d5}.unsupported{background:#fdf1c7}.override{background:#dcefdc}"""
+
+
+def text(matrix: Matrix, verbose: bool = False) -> str:
+    """Return the gaps and the coverage for a terminal; with `verbose` every cell."""
+    lines = []
+    if verbose:
+        width = max((len(row.name) for row in matrix.rows), default=2)
+        lines.append("  ".join(["op".ljust(width), *(name.ljust(13) for name in matrix.backends)]).rstrip())
+        for row in matrix.rows:
+            cells = [MARKS[row.cells[name].status].ljust(13) for name in matrix.backends]
+            lines.append("  ".join([row.name.ljust(width), *cells]).rstrip())
+        lines.append("")
+    for name in matrix.backends:
+        lines.append(f"{name}: {_summary(matrix, name)}")
+        lines.extend(f"  {line}" for line in _notes(matrix, name))
+    hidden = [row.name for row in matrix.rows if not row.exported]
+    if hidden:
+        lines.append(f"not exported by the frontend: {', '.join(hidden)}")
+    return "\n".join(lines) + "\n"
+
+
+def _summary(matrix: Matrix, backend: str) -> str:
+    counted = Counter(row.cells[backend].status for row in matrix.rows)
+    parts = ", ".join(f"{counted[status]} {status}" for status in Status if counted[status])
+    return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({parts or 'none'})"
+
+
+def _percent(share: float) -> str:
+    """A share rounded down, so that 100 % means all."""
+    return f"{int(share * 1000) / 10:g} %"
+
+
+def _notes(matrix: Matrix, backend: str) -> Iterator[str]:
+    """What is wrong on a backend, and why what is unsupported is so; one line each."""
+    for row in matrix.rows:
+        note = _note(row, row.cells[backend])
+        if note:
+            yield f"{row.name}: {note}"
+
+
+def _note(row: Row, cell: Cell) -> str:
+    if cell.status is Status.MISSING:
+        return f"missing {cell.declared}".rstrip()
+    if cell.status is Status.MISPLACED:
+        return f"only in {cell.detail}; --migrate moves it"
+    if cell.status is Status.DIFFERS:
+        return f"{cell.detail}: declared {row.name}{cell.declared}, defined {row.name}{cell.defined}{_where(cell)}"
+    if cell.status is Status.UNSUPPORTED:
+        return f"unsupported: {cell.detail or 'no reason given'}"
+    return ""
+
+
+def _where(cell: Cell) -> str:
+    return "" if cell.definition is None else f" at {cell.definition.place.path}:{cell.definition.place.line}"
+
+
+def markdown(matrix: Matrix) -> str:
+    """Return one table per category, the coverage above and the notes below."""
+    lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
+    for name in matrix.backends:
+        missing = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
+        lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing} |")
+    for category in matrix.categories:
+        lines += ["", f"## {category}", "", f"| op | {' | '.join(matrix.backends)} |"]
+        lines.append("| --- " * (len(matrix.backends) + 1) + "|")
+        for row in matrix.rows:
+            if row.category == category:
+                cells = [MARKS[row.cells[name].status] for name in matrix.backends]
+                lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
+    for name in matrix.backends:
+        notes = [f"- {line}" for line in _notes(matrix, name)]
+        if notes:
+            lines += ["", f"## Notes: {name}", "", *notes]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(matrix: Matrix) -> str:
+    """Return everything, for programs."""
+    ops = [
+        {
+            "name": row.name,
+            "category": row.category,
+            "kind": "composite" if row.composite else "primitive",
+            "aliases": [] if row.declaration is None else list(row.declaration.aliases),
+            "exported": row.exported,
+            "backends": {name: _cell(row.cells[name]) for name in matrix.backends},
+        }
+        for row in matrix.rows
+    ]
+    coverage = {
+        name: {"coverage": round(matrix.coverage(name), 4), "missing": matrix.missing(name)} for name in matrix.backends
+    }
+    return json.dumps({"version": 1, "backends": coverage, "ops": ops}, indent=2) + "\n"
+
+
+def _cell(cell: Cell) -> dict[str, object]:
+    shown: dict[str, object] = {"status": cell.status.value}
+    given = {"detail": cell.detail, "declared": cell.declared, "defined": cell.defined}
+    shown.update({key: value for key, value in given.items() if value})
+    if cell.definition is not None:
+        shown.update(path=cell.definition.place.path, line=cell.definition.place.line)
+    return shown
+
+
+def html(matrix: Matrix) -> str:
+    """Return one page without scripts or references to other files."""
+    rows = [f"<tr><th>{name}</th><td>{escape(_summary(matrix, name))}</td></tr>" for name in matrix.backends]
+    parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
+    titles = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
+    for category in matrix.categories:
+        body = "".join(_html_row(matrix, row) for row in matrix.rows if row.category == category)
+        parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles}</tr>{body}</table>")
+    head = f'<meta charset="utf-8"><title>Ops and backends</title><style>{_STYLE}</style>'
+    return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *parts, "</html>", ""])
+
+
+def _html_row(matrix: Matrix, row: Row) -> str:
+    cells = []
+    for name in matrix.backends:
+        cell = row.cells[name]
+        kind = "gap" if cell.status.is_gap else cell.status.value
+        cells.append(f'<td class="{kind}" title="{escape(_note(row, cell))}">{MARKS[cell.status]}</td>')
+    return f"<tr><td>{escape(row.name)}</td>{''.join(cells)}</tr>"

@@ -1,0 +1,97 @@
+"""What the readers of declarations and of definitions share."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from emberlint.source.project import Project
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Place(NamedTuple):
+    """A span of a file; lines and columns count from 1, the end is exclusive."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @classmethod
+    def of(cls, path: str, node: ast.stmt) -> "Place":
+        """Return the place of a statement; of a function, its header's first line."""
+        if isinstance(node, FunctionNode):
+            end = node.col_offset + len("def ") + len(node.name)
+            return cls(path, node.lineno, node.col_offset + 1, node.lineno, end + 1)
+        return cls(
+            path, node.lineno, node.col_offset + 1, node.end_lineno or node.lineno, (node.end_col_offset or 0) + 1
+        )
+
+
+def parsed(project: Project, path: str) -> ast.Module:
+    """Return a file's tree; an empty one where it does not parse, which EMB000 reports."""
+    return project.tree(path) or ast.Module(body=[], type_ignores=[])
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of what an expression names: `op` for `op`, `core.op` and `core.op(...)`."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def decorators(node: FunctionNode) -> set[str]:
+    """Return the last names of a function's decorators."""
+    return {last_name(one) for one in node.decorator_list}
+
+
+def flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block and of what stands under its conditions, in source order."""
+    for statement in body:
+        yield statement
+        for block in ("body", "orelse", "finalbody"):
+            if isinstance(statement, ast.If | ast.Try | ast.With):
+                yield from flat(getattr(statement, block, []))
+
+
+def without_docstring(node: FunctionNode) -> list[ast.stmt]:
+    """Return the statements of a function's body after its docstring."""
+    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+
+
+def refusal(node: FunctionNode) -> str | None:
+    """Return the message of a body that does nothing but raise `NotImplementedError` or its kin, or None."""
+    body = without_docstring(node)
+    if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
+        return None
+    raised = body[0].exc
+    if not last_name(raised).startswith(("NotImplemented", "Unsupported")):
+        return None
+    message = raised.args[0] if isinstance(raised, ast.Call) and raised.args else None
+    if message is None:
+        return ""
+    return str(message.value) if isinstance(message, ast.Constant) else ast.unparse(message)
+
+
+def is_empty(node: FunctionNode) -> bool:
+    """Return whether a function only declares: its body is `...`, `pass`, a docstring, or a refusal."""
+    body = without_docstring(node)
+    if refusal(node) is not None:
+        return True
+    return all(
+        isinstance(one, ast.Pass)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and one.value.value is ...)
+        for one in body
+    )
+
+
+def assigned(node: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Return the name and value of `name = value`, annotated or not."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id, node.value
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        return node.target.id, node.value
+    return None

@@ -1,0 +1,23 @@
+"""Annotations of GitHub's checks: `::error file=…,line=…::message`."""
+
+from collections.abc import Iterator, Sequence
+
+from emberlint.findings import Finding
+
+
+def report(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a workflow command for each finding."""
+    for finding in findings:
+        place = (
+            f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line},"
+            f"col={finding.column},endColumn={finding.end_column}"
+        )
+        yield f"::error {place},title={finding.code} {finding.name}::{_message(finding.message)}"
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

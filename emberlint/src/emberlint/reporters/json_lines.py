@@ -1,0 +1,13 @@
+"""One JSON record to a line, for streams."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from emberlint.findings import Finding
+from emberlint.reporters.records import record
+
+
+def report(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a line for each finding."""
+    for finding in findings:
+        yield json.dumps(record(finding))

@@ -1,0 +1,25 @@
+"""A finding as a record of plain values, the shape that the JSON formats share."""
+
+from emberlint.findings import Finding
+
+Record = dict[str, object]
+
+
+def record(finding: Finding) -> Record:
+    """Return the record of a finding; lines and columns count from 1, the end is exclusive."""
+    fix = finding.fix
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "path": finding.path,
+        "line": finding.line,
+        "column": finding.column,
+        "end_line": finding.end_line,
+        "end_column": finding.end_column,
+        "message": finding.message,
+        "tier": finding.tier.name,
+        "reason": finding.reason,
+        "fix": None
+        if fix is None
+        else {"safety": fix.safety.value, "title": fix.title, "replacement": fix.replacement},
+    }

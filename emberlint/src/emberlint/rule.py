@@ -1,0 +1,110 @@
+"""What a rule is, and the examples that define it."""
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix
+from emberlint.source.project import Project
+from emberlint.source.source_file import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class FixResult:
+    """What `lint.fixes.fix(file, findings, unsafe=...)` returns: the new text, what was repaired, what not and why."""
+
+    text: str
+    fixed: tuple[Finding, ...] = ()
+    refused: tuple[tuple[Finding, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A piece of source that defines a rule: from it tests, `explain` and the docs are drawn.
+
+    `count` is how many findings of the rule an INVALID example gives; `fixed` is the repaired form, with
+    `unsafe` where only `--unsafe-fixes` writes it. `files` are further files of the project, `settings` are
+    keys of `[tool.emberlint]`.
+    """
+
+    source: str
+    path: str = "library/module.py"
+    fixed: str | None = None
+    unsafe: bool = False
+    count: int = 1
+    files: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+class AnyRule(ABC):
+    """What all rules have. A rule is one file with one class; `rules/` is walked to find them.
+
+    `message` is a format string for the words handed to `finding`; `why` is the reason, shown by `explain`.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    message: ClassVar[str]
+    why: ClassVar[str]
+    min_tier: ClassVar[Tier] = Tier.A
+    roles: ClassVar[frozenset[str]] = frozenset({"frontend"})
+    VALID: ClassVar[Sequence[Example]]
+    INVALID: ClassVar[Sequence[Example]]
+
+    def finding(
+        self,
+        file: SourceFile,
+        node: ast.AST,
+        *,
+        tier: Tier = Tier.A,
+        reason: str = "",
+        fix: Fix | None = None,
+        rank: int = 0,
+        **words: object,
+    ) -> Finding:
+        """Return a finding at `node` with the rule's message filled with `words`."""
+        line = getattr(node, "lineno", 1)
+        offset = getattr(node, "col_offset", 0)
+        end_line = getattr(node, "end_lineno", None) or line
+        end_offset = getattr(node, "end_col_offset", None) or offset
+        place = (line, file.column(line, offset), end_line, file.column(end_line, end_offset))
+        return self.at(file.path, place, tier=tier, reason=reason, fix=fix, rank=rank, **words)
+
+    def at(
+        self,
+        path: str,
+        place: tuple[int, int, int, int],
+        *,
+        tier: Tier = Tier.A,
+        reason: str = "",
+        fix: Fix | None = None,
+        rank: int = 0,
+        **words: object,
+    ) -> Finding:
+        """Return a finding at a place: line, column, end line, end column."""
+        return Finding(self.code, self.name, path, *place, self.message.format(**words), tier, reason, fix, rank)
+
+
+class Rule(AnyRule):
+    """A rule that looks at one file at a time."""
+
+    @abstractmethod
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield what the rule finds, of any tier; the engine keeps those of at least `min_tier`."""
+
+
+class ProjectRule(AnyRule):
+    """A rule that needs to see several files: layering, parity."""
+
+    @abstractmethod
+    def check(self, project: Project) -> Iterator[Finding]:
+        """Yield what the rule finds; the engine keeps what lies in the files asked for."""
+
+
+class EngineRule(AnyRule):
+    """A rule that the engine itself reports: what does not parse, and suppressions that rot."""
+
+    roles = frozenset({"frontend", "backend", "test", "script"})

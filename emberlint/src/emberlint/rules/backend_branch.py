@@ -1,0 +1,93 @@
+"""EMB105: code that goes another way for another backend."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.rule import Example, Rule
+from emberlint.source.backend_name import GETTERS, VARIABLES, BackendNames
+from emberlint.source.source_file import SourceFile
+
+LOOKUPS = frozenset({"get", "pop", "setdefault"})
+TESTS = frozenset({"startswith", "endswith", "find", "index", "count", "__eq__"})
+WORDS = (*GETTERS, *VARIABLES, ".backend()", ".current()", "backend import")
+GUIDE = Fix(Safety.GUIDED, "move what differs into an op: a composite, overridden in the backends that need it")
+
+
+class BackendBranch(Rule):
+    """Finds the active backend's name compared, matched, used as an index or tested."""
+
+    code = "EMB105"
+    name = "backend-branch"
+    message = "{how} the active backend's name: code of its own for one backend"
+    why = (
+        "A branch on the backend's name is an implementation in the wrong place: every further backend, a third "
+        "party's too, falls into the `else`. Logging the name or setting it is clean."
+    )
+    min_tier = Tier.B
+    VALID = (
+        Example("from emberharmony import ops\n\nprint(f'running on {ops.get_backend()}')\n"),
+        Example("from emberharmony import ops\n\nbefore = ops.get_backend()\nops.set_backend(before)\n"),
+        Example("import matplotlib\n\nif matplotlib.get_backend() == 'agg':\n    pass\n"),
+        Example("def f(backend):\n    return backend == 'redis'\n"),
+        Example("from emberharmony import ops\n\nlog = {'backend': ops.get_backend()}\n"),
+    )
+    INVALID = (
+        Example("from emberharmony import ops\n\nif ops.get_backend() == 'torch':\n    pass\n"),
+        Example("from emberharmony import ops\n\nname = ops.get_backend()\nfast = name in ('mlx', 'torch')\n"),
+        Example(
+            "from emberharmony import ops\n\nclass A:\n    def __init__(self):\n        self.at = ops.get_backend()\n"
+            "\n    def f(self):\n        return 1 if self.at != 'numpy' else 2\n"
+        ),
+        Example("from emberharmony import ops\n\nmatch ops.get_backend():\n    case 'mlx':\n        pass\n"),
+        Example("from emberharmony import ops\n\nEPS = {'numpy': 1e-12, 'torch': 1e-6}[ops.get_backend()]\n"),
+        Example("from emberharmony import ops\n\nEPS = {'numpy': 1e-12}.get(ops.get_backend(), 1e-6)\n"),
+        Example("from emberharmony.ops import get_backend\n\nif get_backend().lower().startswith('t'):\n    pass\n"),
+        Example("import keras\n\nif keras.backend.backend() == 'jax':\n    pass\n"),
+        Example("from emberharmony import backend\n\nif backend.current().name == 'mlx':\n    pass\n"),
+        Example(
+            "from emberharmony import ops\n\ndef f():\n    return ops.get_backend()\n\nif f() == 'mlx':\n    pass\n"
+        ),
+        Example("import os\n\nif os.environ['KERAS_BACKEND'] == 'torch':\n    pass\n"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each place where the name decides."""
+        if not any(file.mentions(word) for word in WORDS):
+            return
+        names = BackendNames(file)
+        for node, how in self._places(file, names):
+            direct = any(isinstance(one, ast.Call) and names.holds(one) for one in ast.walk(node))
+            yield self.finding(file, node, tier=Tier.A if direct else Tier.B, how=how, fix=GUIDE)
+
+    def _places(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
+        for comparison in file.index.nodes(ast.Compare):
+            sides = (comparison.left, *comparison.comparators)
+            absent = any(isinstance(one, ast.Constant) and one.value is None for one in sides)
+            if not absent and any(names.holds(one) for one in sides):
+                yield comparison, "compares"
+        for match in file.index.nodes(ast.Match):
+            if names.holds(match.subject):
+                yield match.subject, "matches"
+        for subscript in file.index.nodes(ast.Subscript):
+            if names.holds(subscript.slice):
+                yield subscript, "indexes by"
+        for call in file.index.nodes(ast.Call):
+            yield from self._called(file, names, call)
+        for branch in file.index.nodes(ast.If, ast.While, ast.IfExp):
+            if names.holds(branch.test):
+                yield branch.test, "tests"
+        for negation in file.index.nodes(ast.UnaryOp):
+            if isinstance(negation.op, ast.Not) and names.holds(negation.operand):
+                yield negation, "tests"
+
+    def _called(self, file: SourceFile, names: BackendNames, call: ast.Call) -> Iterator[tuple[ast.expr, str]]:
+        function = call.func
+        if isinstance(function, ast.Attribute):
+            if function.attr in TESTS and names.holds(function.value):
+                yield call, "tests"
+            elif function.attr in LOOKUPS and call.args and names.holds(call.args[0]):
+                yield call, "indexes by"
+        elif isinstance(function, ast.Name) and function.id == "getattr" and any(map(names.holds, call.args[1:2])):
+            yield call, "indexes by"

@@ -1,0 +1,40 @@
+"""EMB303: a backend that imports another backend."""
+
+from collections.abc import Iterator
+
+from emberlint.findings import Finding
+from emberlint.rule import Example, Rule
+from emberlint.source.local_imports import local_imports, place_of, role_of
+from emberlint.source.source_file import SourceFile
+
+
+class BackendCrossImport(Rule):
+    """Finds imports of one backend's modules in another backend's folder."""
+
+    code = "EMB303"
+    name = "backend-cross-import"
+    message = "the {mine} backend imports {target} of the {theirs} backend"
+    why = (
+        "A backend that leans on another cannot be installed without it, and mixes two libraries' arrays. "
+        "What they share belongs in a module beside them."
+    )
+    roles = frozenset({"backend"})
+    VALID = (
+        Example("from library.backend.torch import dtypes\n", path="library/backend/torch/math_ops.py"),
+        Example("from library.backend import base\n", path="library/backend/torch/math_ops.py"),
+        Example("from library.backend.numpy import math_ops\n", path="library/backend/discovery.py"),
+    )
+    INVALID = (
+        Example("from library.backend.numpy import math_ops\n", path="library/backend/torch/math_ops.py"),
+        Example("from ..mlx import dtypes\n", path="library/backend/numpy/math_ops.py"),
+        Example("from library.backend import torch\n", path="library/backend/mlx/math_ops.py"),
+        Example("import library.backend.torch.dtypes as d\n", path="library/backend/mlx/math_ops.py"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each import of another backend's module."""
+        mine = file.role.backend
+        for one, place in local_imports(file) if mine else ():
+            theirs = role_of(file, place).backend
+            if theirs is not None and theirs != mine:
+                yield self.at(file.path, place_of(file, one), mine=mine, theirs=theirs, target=one.target)

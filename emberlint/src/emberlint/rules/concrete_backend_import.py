@@ -1,0 +1,40 @@
+"""EMB304: frontend code that imports one backend's modules."""
+
+from collections.abc import Iterator
+
+from emberlint.findings import Finding
+from emberlint.rule import Example, Rule
+from emberlint.source.local_imports import local_imports, place_of, role_of
+from emberlint.source.source_file import SourceFile
+
+
+class ConcreteBackendImport(Rule):
+    """Finds imports of a backend's own modules in frontend code."""
+
+    code = "EMB304"
+    name = "concrete-backend-import"
+    message = "{target} is the {backend} backend's own; frontend code goes through the namespace"
+    why = (
+        "What a concrete backend returns is that library's tensor, whatever backend is active. "
+        "Through the namespace the same line follows every switch."
+    )
+    VALID = (
+        Example("from library import ops\n"),
+        Example("from library.backend import get_backend\n"),
+        Example("from library.backend.torch import math_ops\n", path="tests/test_torch.py"),
+        Example("from otherlib.backend.torch import math_ops\n"),
+        Example("from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from library.backend.torch import Math\n"),
+    )
+    INVALID = (
+        Example("from library.backend.torch import math_ops\n"),
+        Example("from library.backend import numpy as backend\n"),
+        Example("import library.backend.mlx.math_ops\n"),
+        Example("def f(x):\n    from .backend.torch.math_ops import sin\n\n    return sin(x)\n"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each import of a concrete backend."""
+        for one, place in local_imports(file):
+            backend = role_of(file, place).backend
+            if backend is not None:
+                yield self.at(file.path, place_of(file, one), target=one.target, backend=backend)

@@ -1,0 +1,48 @@
+"""EMB305: an implementation for one backend in the frontend's folder."""
+
+from collections.abc import Iterator
+
+from emberlint.config.settings import matches
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.rule import Example, Rule
+from emberlint.source.source_file import SourceFile
+
+GUIDE = Fix(Safety.GUIDED, "`python utils/analyze_backend_operations.py --migrate` moves it")
+
+
+class MisplacedImplementation(Rule):
+    """Finds folders such as `ops/torch/`, which hold a backend where declarations belong."""
+
+    code = "EMB305"
+    name = "misplaced-implementation"
+    message = "{folder} holds an implementation for {backend}; it belongs in the backend's folder"
+    why = (
+        "Declarations and implementations in one tree import each other in circles, and the layering that keeps the "
+        "frontend free of any library cannot be checked."
+    )
+    roles = frozenset({"frontend", "backend"})
+    VALID = (
+        Example("x = 1\n", path="library/backend/torch/math_ops.py"),
+        Example("x = 1\n", path="library/ops/math.py"),
+        Example("x = 1\n", path="library/examples/torch/train.py"),
+    )
+    INVALID = (
+        Example("x = 1\n", path="library/ops/torch/math_ops.py"),
+        Example("import numpy\n", path="library/frontend/numpy/__init__.py"),
+        Example("x = 1\n", path="library/layers/mlx/dense.py", settings={"frontends": ["**/layers"]}),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield one finding for a file in such a folder."""
+        folders = file.path.split("/")[:-1]
+        for depth, name in enumerate(folders):
+            above = "/".join(folders[:depth])
+            if depth and name in file.settings.backends and any(_is(above, one) for one in file.settings.frontends):
+                folder = f"{above}/{name}/"
+                yield self.at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
+                return
+
+
+def _is(folder: str, pattern: str) -> bool:
+    """Whether a folder itself, not one above it, matches."""
+    return matches(folder, pattern) and not matches(folder.rpartition("/")[0], pattern)

@@ -1,0 +1,79 @@
+"""EMB204: tensors turned into Python numbers."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.rule import Example, Rule
+from emberlint.source.operators import is_builtin
+from emberlint.source.source_file import NoInference, SourceFile
+
+CASTS = frozenset({"float", "int", "bool", "complex"})
+METHODS = frozenset({"item", "tolist", "__float__", "__int__", "__bool__", "__complex__", "__index__"})
+LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+USE = "from emberharmony import ops\n\n"
+GUIDE = Fix(Safety.GUIDED, "keep it a tensor: `ops.cast` changes its dtype; leave with `ops.to_numpy` at the very end")
+
+
+class PrecisionCast(Rule):
+    """Finds `float(t)`, `int(t)`, `bool(t)`, `complex(t)`, `.item()`, `.tolist()` and `math.f(t)`."""
+
+    code = "EMB204"
+    name = "precision-cast"
+    message = "`{cast}` makes a Python number of a tensor{where}"
+    why = (
+        "A Python number has no dtype of the tensor's: float32 becomes double, bfloat16 too, and comes back as "
+        "whatever the next op makes of it. The value must be computed and copied to the host, which stops the device, "
+        "a trace and the gradient. Inside a loop that happens on every turn."
+    )
+    min_tier = Tier.C
+    VALID = (
+        Example(USE + "x = ops.ones(3)\nn = int(x.shape[0]) + float(len(x))\n"),
+        Example("import math\n" + USE + "x = ops.multiply(ops.ones(3), math.sqrt(2.0))\n"),
+        Example(USE + "def f(text):\n    return ops.full((3,), float(text.strip()))\n"),
+        Example(USE + "y = ops.cast(ops.ones(3), 'int32')\nhost = ops.to_numpy(y).tolist()\n"),
+    )
+    INVALID = (
+        Example(USE + "loss = float(ops.mean(ops.ones(3)))\n"),
+        Example(USE + "def f(n):\n    x = ops.ones(n)\n    return x.sum().item()\n"),
+        Example("import math\n" + USE + "norm = math.sqrt(ops.sum(ops.ones(3)))\n"),
+        Example(USE + "values = [int(i) for i in ops.split(ops.arange(4), 4)]\n"),
+        Example("from emberharmony.core.types import Tensor\n\ndef f(x: Tensor):\n    return x.tolist()\n"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each cast of a tensor."""
+        if isinstance(file.inference, NoInference):
+            return
+        has_math = file.mentions("math")
+        for call in file.index.nodes(ast.Call):
+            function = call.func
+            if isinstance(function, ast.Name) and function.id in CASTS:
+                if call.args and is_builtin(file, function):
+                    yield from self._cast(file, call, call.args[0], f"{function.id}()")
+            elif isinstance(function, ast.Attribute) and function.attr in METHODS:
+                yield from self._cast(file, call, function.value, f".{function.attr}()")
+            elif has_math and call.args and (file.names.origin(function) or "").startswith(("math.", "cmath.")):
+                name = (file.names.origin(function) or "").rpartition(".")[2]
+                known = [one for one in call.args if file.inference.evidence(one) is not None]
+                if known:
+                    yield from self._cast(file, call, known[0], f"math.{name}()")
+
+    def _cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
+        evidence = file.inference.evidence(operand)
+        if evidence is not None:
+            rank = _loops(file, call)
+            where = ", inside a loop" if rank else ""
+            tier, reason = evidence
+            yield self.finding(file, call, tier=tier, reason=reason, fix=GUIDE, rank=rank, cast=cast, where=where)
+
+
+def _loops(file: SourceFile, node: ast.AST) -> int:
+    """How many loops of its function go around a node."""
+    count = 0
+    for above in file.ancestors(node):
+        if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            break
+        count += isinstance(above, LOOPS)
+    return count

@@ -1,0 +1,17 @@
+"""EMB000: a file that cannot be read as Python."""
+
+from emberlint.rule import EngineRule, Example
+
+
+class SyntaxErrorRule(EngineRule):
+    """Reports files that do not parse."""
+
+    code = "EMB000"
+    name = "syntax-error"
+    message = "does not parse: {what}"
+    why = (
+        "What cannot be parsed cannot be checked, so it is never clean: "
+        "this rule cannot be ignored, suppressed or put in a baseline."
+    )
+    VALID = (Example("x = 1\n"), Example(""))
+    INVALID = (Example("def f(:\n    pass\n"), Example("x = (1,\n"))

@@ -1,0 +1,77 @@
+"""EMB202: comparisons of tensors."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.rule import Example, Rule
+from emberlint.source.operators import COMPARISONS, OPERATORS, safety, shown
+from emberlint.source.source_file import NoInference, SourceFile
+
+USE = "from emberharmony import ops\n\n"
+TYPED = "from emberharmony import ops\nfrom emberharmony.core.types import Tensor\n\n"
+
+
+class TensorCompare(Rule):
+    """Finds comparison operators on tensors, chained ones too."""
+
+    code = "EMB202"
+    name = "tensor-compare"
+    message = "comparison `{symbol}` of a tensor: use {ops}"
+    why = (
+        "Comparing native tensors follows the library at hand: how the operands are promoted, what a foreign tensor "
+        "does, and which error a mismatch of shapes raises. A chain `a < x < b` even asks a tensor for its truth. "
+        "The op answers alike on every backend."
+    )
+    min_tier = Tier.C
+    VALID = (
+        Example(USE + "mask = ops.greater(ops.ones(3), 0)\n"),
+        Example(USE + "x = ops.ones(3)\nflat = x.ndim == 1 and x.shape == (3,) and len(x) > 2\n"),
+        Example(USE + "x = ops.ones(3)\nsame = x is not None and x.dtype == ops.float32\n"),
+        Example(USE + "def f(x, mode):\n    return ops.exp(x) if mode == 'exp' else ops.log(x)\n"),
+        Example(USE + "best = float('inf')\nbetter = 0.1 < best\nx = ops.ones(3)\n"),
+    )
+    INVALID = (
+        Example(USE + "mask = ops.ones(3) > 0\n", fixed=USE + "mask = ops.greater(ops.ones(3), 0)\n"),
+        Example(
+            USE + "def f(n):\n    x = ops.ones(n)\n    return ops.where(x == 1, x, 0)\n",
+            fixed=USE + "def f(n):\n    x = ops.ones(n)\n    return ops.where(ops.equal(x, 1), x, 0)\n",
+        ),
+        Example(USE + "x = ops.ones(3)\ninside = 0 < x < 1\n"),
+        Example(
+            TYPED + "def f(x: Tensor):\n    return x != 0\n",
+            fixed=TYPED + "def f(x: Tensor):\n    return ops.not_equal(x, 0)\n",
+        ),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each comparison of a tensor."""
+        if isinstance(file.inference, NoInference):
+            return
+        for node in file.index.nodes(ast.Compare):
+            evidence = file.inference.evidence(node)
+            if evidence is not None:
+                found = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
+                chained = len(node.ops) > 1
+                names = ", ".join(f"`ops.{one.op}`" for one in found)
+                title = f"combine {names} with `ops.logical_and`" if chained else f"call {names}"
+                call = "" if chained else shown(file, found[0].op, [node.left, *node.comparators])
+                fix = Fix(Safety.GUIDED if chained else safety(file, evidence), title, call)
+                symbol = " ".join(one.symbol for one in found)
+                yield self.finding(
+                    file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, ops=names
+                )
+        if file.mentions("operator"):
+            yield from self._calls(file)
+
+    def _calls(self, file: SourceFile) -> Iterator[Finding]:
+        for call in file.index.nodes(ast.Call):
+            origin = file.names.origin(call.func) or ""
+            op = COMPARISONS.get(origin.removeprefix("operator.")) if origin.startswith("operator.") else None
+            evidence = file.inference.evidence(call) if op else None
+            if evidence is not None and op is not None:
+                fix = Fix(safety(file, evidence), f"call `ops.{op}`", shown(file, op, call.args))
+                yield self.finding(
+                    file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=origin, ops=f"`ops.{op}`"
+                )

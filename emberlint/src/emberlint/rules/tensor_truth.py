@@ -1,0 +1,97 @@
+"""EMB203: tensors asked for their truth."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.rule import Example, Rule
+from emberlint.source.source_file import NoInference, SourceFile
+
+USE = "from emberharmony import ops\n\n"
+GUIDE = Fix(
+    Safety.GUIDED,
+    "choose with `ops.where` or `ops.logical_and`/`or`/`not`; ask `is None` for absence, `.shape` for emptiness",
+)
+
+
+class TensorTruth(Rule):
+    """Finds `if t`, `not t`, `and`, `or`, `assert t`, `while t`."""
+
+    code = "EMB203"
+    name = "tensor-truth"
+    message = "a tensor's truth value is asked for by `{how}`"
+    why = (
+        "The truth of a tensor of more than one element is an error, that of an empty one differs between libraries, "
+        "and to know it the value must be computed and brought to the host: a trace or a compiled graph ends there. "
+        "To ask whether a tensor was given, compare with None."
+    )
+    min_tier = Tier.C
+    VALID = (
+        Example(
+            USE + "def f(x, mask=None):\n    y = ops.exp(x)\n    return y if mask is None else ops.where(mask, y, 0)\n"
+        ),
+        Example(USE + "parts = ops.split(ops.ones(4), 2)\nif parts:\n    first = parts[0]\n"),
+        Example(USE + "x = ops.ones(3)\nif x.shape and len(x) and not x.ndim > 1:\n    pass\n"),
+        Example(USE + "def f(x, training=False):\n    return ops.dropout(x, 0.1) if training else ops.abs(x)\n"),
+    )
+    INVALID = (
+        Example(USE + "x = ops.ones(3)\nif ops.any(x):\n    pass\n"),
+        Example(USE + "def f(n):\n    x = ops.ones(n)\n    assert not x\n"),
+        Example(USE + "x = ops.ones(())\nwhile ops.less(x, 3):\n    x = ops.add(x, 1)\n"),
+        Example(USE + "def f(weights=None):\n    w = ops.sum(ops.ones(3))\n    return w or weights\n"),
+        Example(USE + "rows = [r for r in range(3) if ops.isnan(ops.ones(()))]\n"),
+        Example(USE + "x = ops.ones(())\ny = 1 if x else 2\n"),
+    )
+
+    def check(self, file: SourceFile) -> Iterator[Finding]:
+        """Yield a finding for each expression whose truth is asked for and that is a tensor."""
+        if isinstance(file.inference, NoInference):
+            return
+        for node, how in _asked(file):
+            evidence = file.inference.evidence(node)
+            if evidence is not None:
+                yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
+
+
+def _asked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+    index = file.index
+    for branch in index.nodes(ast.If, ast.IfExp):
+        yield from _plain(branch.test, "if")
+    for loop in index.nodes(ast.While):
+        yield from _plain(loop.test, "while")
+    for claim in index.nodes(ast.Assert):
+        yield from _plain(claim.test, "assert")
+    for generator in index.nodes(ast.comprehension):
+        for test in generator.ifs:
+            yield from _plain(test, "if")
+    for case in index.nodes(ast.match_case):
+        if case.guard is not None:
+            yield from _plain(case.guard, "if")
+    for unary in index.nodes(ast.UnaryOp):
+        if isinstance(unary.op, ast.Not):
+            yield from _plain(unary.operand, "not")
+    for both in index.nodes(ast.BoolOp):
+        word = "and" if isinstance(both.op, ast.And) else "or"
+        for value in both.values[:-1]:
+            yield from _plain(value, word)
+        if _is_asked(file, both):
+            yield from _plain(both.values[-1], word)
+
+
+def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
+    """What stands under `not`, `and`, `or` is asked there."""
+    if not isinstance(node, ast.BoolOp) and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+        yield node, how
+
+
+def _is_asked(file: SourceFile, node: ast.BoolOp) -> bool:
+    """Whether the truth of the whole is asked for, and with it that of its last part."""
+    above, child = file.parent(node), node
+    if isinstance(above, ast.BoolOp):
+        return child is not above.values[-1] or _is_asked(file, above)
+    if isinstance(above, ast.UnaryOp):
+        return isinstance(above.op, ast.Not)
+    if isinstance(above, ast.If | ast.IfExp | ast.While | ast.Assert):
+        return child is above.test
+    return isinstance(above, ast.comprehension) and child in above.ifs

@@ -1,0 +1,1 @@
+"""One run: rules over files, caches, suppressions, the baseline, repairs."""

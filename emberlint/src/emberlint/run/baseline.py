@@ -1,0 +1,95 @@
+"""A list of accepted findings, by content fingerprint, that may only shrink."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.errors import UsageError
+from emberlint.findings import Finding
+
+VERSION = 1
+
+
+class Entry(NamedTuple):
+    """One accepted kind of finding: where, which rule, what text."""
+
+    path: str
+    code: str
+    fingerprint: str
+
+
+def read(file: Path) -> Counter[Entry]:
+    """Return the entries and how often each is accepted; UsageError where the file is not a baseline."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        if data["version"] != VERSION:
+            raise UsageError(f"{file}: baseline of version {data['version']}, expected {VERSION}")
+        return Counter({Entry(one["path"], one["code"], one["fingerprint"]): one["count"] for one in data["entries"]})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{file}: cannot be read as a baseline: {error}") from error
+
+
+def write(file: Path, entries: Counter[Entry]) -> None:
+    """Write the entries, one to a line, so that a diff of the file reads well."""
+    lines = [json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0]
+    body = ",\n    ".join(lines)
+    listed = f"[\n    {body}\n  ]" if lines else "[]"
+    try:
+        file.write_text(f'{{\n  "version": {VERSION},\n  "entries": {listed}\n}}\n', encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
+
+
+def counted(findings: Iterable[Finding]) -> Counter[Entry]:
+    """Return the entries that would accept these findings."""
+    return Counter(entry_of(one) for one in findings if one.fingerprint)
+
+
+def entry_of(finding: Finding) -> Entry:
+    """Return the entry that accepts a finding."""
+    return Entry(finding.path, finding.code, finding.fingerprint)
+
+
+def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
+    """Return the findings that are not accepted, and the entries that accept nothing any more."""
+    left = Counter(accepted)
+    new: list[Finding] = []
+    for finding in findings:
+        entry = entry_of(finding)
+        if finding.fingerprint and left[entry] > 0:
+            left[entry] -= 1
+        else:
+            new.append(finding)
+    return new, +left
+
+
+def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[str]) -> list[Finding]:
+    """Return an EMB905 for each entry of a checked file that accepts nothing any more."""
+    from emberlint.run.registry import all_rules  # not at the top: it imports every rule
+
+    lines = file.read_text(encoding="utf-8").splitlines()
+    found: list[Finding] = []
+    for entry in sorted(entries):
+        if entry.path in checked:
+            line = next((at for at, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
+            place = (line, 1, line, len(lines[line - 1]) + 1)
+            found.append(all_rules()["EMB905"].at(shown, place, what=entry.code, where=entry.path))
+    return found
+
+
+def _is_of(line: str, entry: Entry) -> bool:
+    return entry.fingerprint in line and json.dumps(entry.path) in line
+
+
+def shrink(file: Path, findings: Sequence[Finding], checked: frozenset[str]) -> None:
+    """Drop what accepts nothing any more; the first time, accept all that there is now."""
+    now = counted(findings)
+    if file.exists():
+        before = read(file)
+        kept = Counter({entry: count for entry, count in before.items() if entry.path not in checked})
+        now = (before & now) + kept
+    write(file, now)

@@ -1,0 +1,51 @@
+"""Which lines differ from a commit, as git tells it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from emberlint.config.errors import UsageError
+from emberlint.findings import Finding
+
+_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+EVERY_LINE = range(1, 1 << 30)
+
+
+def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
+    """Return, for each file below the root that differs from `ref`, the ranges of new lines; new files in whole."""
+    if ref.startswith("-"):
+        raise UsageError(f"--diff-base: {ref!r} is no commit")
+    _git(
+        root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", what=f"{ref!r} is no commit"
+    )
+    found: dict[str, list[range]] = {}
+    path = ""
+    options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
+    for line in _git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
+        if line.startswith("+++ "):
+            path = line[4:].rstrip("\t")
+        elif match := _HUNK.match(line):
+            first, count = int(match[1]), int(match[2] or 1)
+            # A hunk that only removes lines leaves no new one.
+            found.setdefault(path, []).append(range(first, first + count))
+    for path in _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
+        if path:
+            found[path] = [EVERY_LINE]
+    return found
+
+
+def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
+    """Return whether a finding touches a changed line."""
+    lines = range(finding.line, finding.end_line + 1)
+    return any(lines.start < one.stop and one.start < lines.stop for one in changed.get(finding.path, ()))
+
+
+def _git(root: Path, *arguments: str, what: str = "git failed") -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
+    except FileNotFoundError as error:
+        raise UsageError("--diff-base needs git") from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise UsageError(f"--diff-base: {what} in {root}{said and f' ({said})'}")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,52 @@
+"""Finds the rules and the names by which they are chosen."""
+
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+
+from emberlint import rules as package
+from emberlint.config.errors import UsageError, suggestion
+from emberlint.config.groups import GROUPS as GROUPS
+from emberlint.rule import AnyRule, EngineRule, ProjectRule, Rule
+
+ALWAYS = frozenset({"EMB000"})  # a file that cannot be read is never clean
+
+
+@cache
+def all_rules() -> Mapping[str, AnyRule]:
+    """Return every rule by its code, in the order of codes."""
+    found: dict[str, AnyRule] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{info.name}")
+        for value in vars(module).values():
+            is_class = isinstance(value, type) and issubclass(value, AnyRule)
+            if is_class and value.__module__ == module.__name__ and value not in (Rule, ProjectRule, EngineRule):
+                found[value.code] = value()
+    return dict(sorted(found.items()))
+
+
+@cache
+def codes_by_word() -> Mapping[str, str]:
+    """Return the code for each code and each name."""
+    rules = all_rules()
+    return {word: code for code, rule in rules.items() for word in (code, rule.name)}
+
+
+def resolve(word: str) -> tuple[str, ...]:
+    """Return the codes that a code, a name, a prefix (`EMB2`, `EMB2xx`) or `all` stands for."""
+    if word.lower() == "all":
+        return tuple(all_rules())
+    if word in codes_by_word():
+        return (codes_by_word()[word],)
+    prefix = word.upper().rstrip("X")
+    codes = tuple(code for code in all_rules() if code.startswith(prefix)) if prefix.startswith("EMB") else ()
+    if not codes:
+        raise UsageError(f"unknown rule {word!r}{suggestion(word, codes_by_word())}")
+    return codes
+
+
+def chosen(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
+    """Return the codes to report: those selected, or all, without those ignored."""
+    wanted = {code for word in select for code in resolve(word)} or set(all_rules())
+    return frozenset(wanted - {code for word in ignore for code in resolve(word)}) | ALWAYS

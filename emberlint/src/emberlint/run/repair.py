@@ -1,0 +1,93 @@
+"""Applies fixes to files until nothing more can be repaired."""
+
+import difflib
+import os
+import shutil
+import tempfile
+import tokenize
+from collections.abc import Iterator
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding
+from emberlint.rule import ProjectRule
+from emberlint.run.check import source_file
+from emberlint.run.engine import check_texts, read_text
+from emberlint.run.registry import all_rules
+
+ROUNDS = 8  # a repair may lay bare another; none goes deeper than expressions are nested in practice
+
+
+class Repaired(NamedTuple):
+    """A file before and after, and what was refused with the reason."""
+
+    before: str
+    after: str
+    refused: tuple[tuple[Finding, str], ...] = ()
+
+    def diff(self, path: str) -> Iterator[str]:
+        """Yield the lines of a unified diff."""
+        old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        yield from difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
+
+
+def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
+    """Return a text with its findings repaired."""
+    try:
+        fix = import_module("emberlint.fixes").fix  # not at the top: it needs libcst, which a check does not
+    except ModuleNotFoundError as error:
+        raise UsageError(f"a repair needs {error.name}: pip install emberlint") from error
+    before = text
+    # What rules find by looking at the whole project, a person repairs.
+    alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
+    refused: tuple[tuple[Finding, str], ...] = ()
+    for _ in range(ROUNDS):
+        findings = [one for one in check_texts({path: text}, settings, alone).findings if one.fix is not None]
+        if not findings:
+            break
+        result = fix(source_file(path, text, settings), findings, unsafe=unsafe)
+        refused = result.refused
+        if result.text == text:
+            break
+        text = result.text
+    return Repaired(before, text, refused)
+
+
+def repair_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
+    """Return what a file holds, or would, with its findings repaired and its line ends kept.
+
+    Raises: UsageError where it cannot be decoded.
+    """
+    try:
+        text = read_text(content, newline="")
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return repair_text(path, text, settings, codes, unsafe)
+
+
+def repair_file(
+    path: str, file: Path, settings: Settings, codes: frozenset[str], unsafe: bool, write: bool
+) -> Repaired:
+    """Repair a file on disk, atomically, keeping its encoding, line ends and mode."""
+    try:
+        content = file.read_bytes()
+        text = read_text(content, newline="")
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return Repaired("", "")  # the check that follows reports it
+    result = repair_text(path, text, settings, codes, unsafe)
+    if write and result.after != result.before:
+        encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding=encoding, newline="") as stream:
+                stream.write(result.after)
+            shutil.copymode(file, name)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    return result

@@ -1,0 +1,30 @@
+"""What one file gave, and how it is written down for the cache and carried between processes."""
+
+from typing import NamedTuple
+
+from emberlint.findings import Encoded, Finding, decode_finding, encode_finding
+from emberlint.run.suppress import Directive
+from emberlint.source.imports import Import
+
+
+class FileResult(NamedTuple):
+    """The findings before suppression, the suppression comments, and the imports of a file."""
+
+    findings: tuple[Finding, ...]
+    directives: tuple[Directive, ...]
+    imports: tuple[Import, ...]
+
+
+def encode(result: FileResult) -> Encoded:
+    """Return a result as lists and scalars."""
+    return [[encode_finding(one) for one in result.findings], [*result.directives], [*result.imports]]
+
+
+def decode(data: Encoded) -> FileResult:
+    """Return the result that `encode` wrote."""
+    findings, directives, found = data
+    return FileResult(
+        tuple(decode_finding(one) for one in findings),
+        tuple(Directive(verb, tuple(codes), tuple(unknown), *rest) for verb, codes, unknown, *rest in directives),
+        tuple(Import(*one) for one in found),
+    )

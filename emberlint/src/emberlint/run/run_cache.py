@@ -1,0 +1,56 @@
+"""Remembers whole runs, so that the same run over untouched files reads none of them and imports no rule."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from os import stat_result
+from pathlib import Path
+
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding, decode_finding, encode_finding
+from emberlint.run.file_cache import FOLDER, circumstances, digest, read_json, write_json
+from emberlint.source.discover import discover
+
+# A file younger than this may change again without its times telling: clocks of file systems tick in milliseconds,
+# some in seconds. Such a run is not remembered; the cache by content serves the next one.
+TICK, COARSE_TICK = 50_000_000, 2_000_000_000
+
+
+class RunCache:
+    """What the same run found before: the same words and settings, the same files with the same sizes and times."""
+
+    def __init__(self, settings: Settings, words: Iterable[str], files: Mapping[str, Path]) -> None:
+        now = time.time_ns()
+        try:
+            stats = {path: file.stat() for path, file in _all_files(settings, files).items()}
+        except OSError:  # gone meanwhile, or out of reach, which the check reports
+            stats, self._is_settled = {}, False
+        else:
+            self._is_settled = all(_is_settled(one, now) for one in stats.values())
+        signature = digest("\n".join([*files, *_signature(stats)]))
+        self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
+
+    def recall(self) -> list[Finding] | None:
+        """Return the findings of that run, or None where there was none."""
+        kept = read_json(self._file) if self._is_settled else None
+        return None if kept is None else [decode_finding(one) for one in kept]
+
+    def keep(self, findings: Iterable[Finding]) -> None:
+        """Remember a run."""
+        if self._is_settled:
+            write_json(self._file, [encode_finding(one) for one in findings])
+
+
+def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Path]:
+    """The files asked for and those that contracts and parity look at."""
+    folders = (settings.root / folder for folder in settings.project_folders)
+    return {**discover([one for one in folders if one.is_dir()], settings), **files}
+
+
+def _signature(stats: Mapping[str, stat_result]) -> Iterator[str]:
+    for path, stat in sorted(stats.items()):
+        yield f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+def _is_settled(stat: stat_result, now: int) -> bool:
+    tick = TICK if stat.st_mtime_ns % 1_000_000_000 else COARSE_TICK
+    return max(stat.st_mtime_ns, stat.st_ctime_ns) + tick < now

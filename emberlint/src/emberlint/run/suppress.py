@@ -1,0 +1,170 @@
+"""Suppression comments: what they say, what they cover, and whether they still do anything."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from emberlint.config.errors import suggestion
+from emberlint.findings import Finding
+from emberlint.run.registry import all_rules, codes_by_word
+
+_COMMENT = re.compile(r"#\s*emberlint:\s*(?P<verb>[\w-]+)\s*(?:\[(?P<codes>[^\]]*)\])?")
+VERBS = ("ignore", "file-ignore", "off", "on")
+END = 1 << 30
+
+
+class Directive(NamedTuple):
+    """One comment: its verb, the codes named, where it stands, and the lines it covers."""
+
+    verb: str
+    codes: tuple[str, ...]  # empty: blanket, all codes
+    unknown: tuple[str, ...]
+    line: int
+    column: int
+    end_column: int
+    first: int
+    last: int
+
+    def covers(self, finding: Finding) -> bool:
+        """Return whether the comment silences a finding."""
+        named = finding.code in self.codes or not (self.codes or self.unknown)
+        return named and self.first <= finding.line <= self.last
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where the comment stands: line, column, end line, end column."""
+        return self.line, self.column, self.line, self.end_column
+
+
+def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
+    """Return the suppression comments of a file; comments only, never the text of a string."""
+    if "emberlint:" not in text:
+        return ()
+    found: list[Directive] = []
+    for token in _comments(text):
+        match = _COMMENT.search(token.string)
+        if match:
+            line, offset = token.start
+            place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
+            found.append(_parse(match, place))
+    return tuple(_with_ranges(found, {} if tree is None else _statements(text, tree)))
+
+
+def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT and "emberlint:" in token.string:
+                yield token
+    except (tokenize.TokenError, SyntaxError):
+        return  # EMB000 reports the file; the comments before the fault still count
+
+
+def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
+    words = [word.strip() for word in (match["codes"] or "").split(",") if word.strip()]
+    known = codes_by_word()
+    codes = tuple(known[word] for word in words if word in known)
+    return Directive(match["verb"], codes, tuple(word for word in words if word not in known), *place, 0, 0)
+
+
+def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
+    """For each line, the first and last line of the statements on it; of a compound one, of its header."""
+    lines = text.split("\n")
+    around: dict[int, tuple[int, int]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            first, last = _span(node, lines)
+            for line in range(first, last + 1):
+                before = around.get(line, (first, last))
+                around[line] = min(before[0], first), max(before[1], last)
+    return around
+
+
+def _span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
+    blocks = [child for name in ("body", "cases", "handlers") for child in getattr(node, name, [])]
+    last = node.end_lineno or node.lineno
+    if blocks:
+        last = max(node.lineno, min(map(_first_line, blocks)) - 1)
+        while last > node.lineno and lines[last - 1].lstrip()[:1] in ("", "#"):
+            last -= 1
+    return _first_line(node), last
+
+
+def _first_line(node: ast.AST) -> int:
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([int(getattr(node, "lineno", 1)), *(one.lineno for one in decorators)])
+
+
+def _with_ranges(found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
+    for index, one in enumerate(found):
+        if one.verb == "file-ignore":
+            yield one._replace(first=1, last=END)
+        elif one.verb == "off":
+            closing = (other.line for other in found[index + 1 :] if closes(other, one))
+            yield one._replace(first=one.line, last=next(closing, END))
+        elif one.verb == "ignore":
+            first, last = statements.get(one.line, (one.line, one.line))
+            yield one._replace(first=first, last=last)
+        else:
+            yield one._replace(first=1, last=0)
+
+
+def closes(on: Directive, off: Directive) -> bool:
+    """Return whether an `on[...]` ends an `off[...]`."""
+    if on.verb != "on" or on.line <= off.line:
+        return False
+    return set(off.codes) <= set(on.codes) if on.codes or on.unknown else True
+
+
+def apply(
+    path: str, findings: Iterable[Finding], found: Sequence[Directive], selected: frozenset[str]
+) -> Iterator[Finding]:
+    """Yield the findings that no comment silences, and what is wrong with the comments."""
+    used: set[tuple[int, str]] = set()
+    near: dict[int, list[int]] = {}  # by the lines that a comment covers, where those are few
+    wide: list[int] = []
+    for index, one in enumerate(found):
+        for line in range(one.first, one.last + 1) if one.verb == "ignore" else ():
+            near.setdefault(line, []).append(index)
+        if one.verb != "ignore":
+            wide.append(index)
+    for finding in findings:
+        covering = [index for index in (*near.get(finding.line, ()), *wide) if found[index].covers(finding)]
+        used.update((index, finding.code) for index in covering)
+        if not covering or finding.code.startswith(("EMB0", "EMB9")):
+            yield finding
+    for finding in _rot(path, found, used, selected):
+        if not any(one.verb == "file-ignore" and finding.code in one.codes for one in found):
+            yield finding
+
+
+def _rot(
+    path: str, found: Sequence[Directive], used: set[tuple[int, str]], selected: frozenset[str]
+) -> Iterator[Finding]:
+    rules = {code: rule for code, rule in all_rules().items() if code in selected}
+    for index, one in enumerate(found):
+        known = one.verb in VERBS
+        if "EMB901" in rules and known and one.verb != "on":
+            for code in one.codes:
+                if (index, code) not in used and code in selected and not code.startswith("EMB9"):
+                    yield rules["EMB901"].at(path, one.place, what=all_rules()[code].name)
+        if "EMB902" in rules:
+            if not known:
+                yield rules["EMB902"].at(path, one.place, what=repr(one.verb), hint=suggestion(one.verb, VERBS))
+            for word in one.unknown:
+                hint = suggestion(word, codes_by_word())
+                yield rules["EMB902"].at(path, one.place, what=repr(word), hint=hint)
+        if "EMB903" in rules and known and not one.codes and not one.unknown:
+            yield rules["EMB903"].at(path, one.place, what=one.verb)
+        if "EMB904" in rules and _unmatched(one, found):
+            yield rules["EMB904"].at(path, one.place, what=one.verb, other="on" if one.verb == "off" else "off")
+
+
+def _unmatched(one: Directive, found: Sequence[Directive]) -> bool:
+    if one.verb == "off":
+        return one.last == END
+    return one.verb == "on" and not any(off.verb == "off" and closes(one, off) for off in found)

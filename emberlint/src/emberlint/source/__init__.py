@@ -1,0 +1,1 @@
+"""What is read from source files: text, names, imports, native things."""

@@ -1,0 +1,133 @@
+"""Which expressions hold the name of the active backend: a small flow through names, attributes and functions."""
+
+import ast
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emberlint.source.source_file import SourceFile
+
+GETTERS = frozenset({"get_backend", "current_backend", "active_backend", "get_backend_name", "backend_name"})
+KERAS = frozenset({"keras.backend.backend", "keras.config.backend", "keras.src.backend.backend"})
+OBJECTS = frozenset({"current", "get_backend_object"})  # give the backend itself, whose `.name` is the name
+VARIABLES = frozenset({"EMBERHARMONY_BACKEND", "KERAS_BACKEND", "EMBER_ML_BACKEND"})
+STRING_METHODS = frozenset(
+    {"lower", "upper", "strip", "casefold", "title", "capitalize", "removesuffix", "removeprefix"}
+)
+
+
+class BackendNames:
+    """Tells the expressions of a file that are the active backend's name."""
+
+    def __init__(self, file: "SourceFile") -> None:
+        self.file = file
+        self.names = file.names
+        tops = {namespace.partition(".")[0] for namespace in file.settings.namespaces}
+        self.tops = tops | {file.module.partition(".")[0]}
+        self._memo: dict[ast.AST, bool] = {}
+
+    def holds(self, node: ast.expr) -> bool:
+        """Return whether an expression is the active backend's name."""
+        known = self._memo.get(node)
+        if known is None:
+            self._memo[node] = False  # what is defined by itself alone holds nothing
+            known = self._memo[node] = self._holds(node)
+        return known
+
+    def _holds(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):
+            return self._called(node)
+        if isinstance(node, ast.Name):
+            return any(one.value is not None and self.holds(one.value) for one in self.names.bindings(node))
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.NamedExpr):
+            return self.holds(node.value)
+        if isinstance(node, ast.IfExp):
+            return self.holds(node.body) or self.holds(node.orelse)
+        if isinstance(node, ast.BoolOp):
+            return any(self.holds(value) for value in node.values)
+        if isinstance(node, ast.Subscript):
+            return self.holds(node.value) or (
+                self.names.origin(node.value) == "os.environ" and self.names.constant(node.slice) in VARIABLES
+            )
+        return False
+
+    def _called(self, call: ast.Call) -> bool:
+        function = call.func
+        if self._is_getter(function):
+            return True
+        if isinstance(function, ast.Name) and function.id == "str" and len(call.args) == 1:
+            return self.holds(call.args[0])
+        if isinstance(function, ast.Attribute) and function.attr in STRING_METHODS:
+            return self.holds(function.value)
+        if self.names.origin(function) in ("os.getenv", "os.environ.get") and call.args:
+            return self.names.constant(call.args[0]) in VARIABLES
+        return any(self._returns(one) for one in self._definitions(function))
+
+    def _is_getter(self, function: ast.expr) -> bool:
+        if not isinstance(function, ast.Name | ast.Attribute):
+            return False
+        origin = self.names.origin(function)
+        if origin is None:
+            receiver = function.value if isinstance(function, ast.Attribute) else None
+            named = isinstance(receiver, ast.Name) and receiver.id == "ops"
+            return named and isinstance(function, ast.Attribute) and function.attr in GETTERS
+        # matplotlib has a get_backend, too, and so has torch.distributed.
+        top, name = origin.partition(".")[0], origin.rpartition(".")[2]
+        return origin in KERAS or (name in GETTERS and top in self.tops)
+
+    def _attribute(self, node: ast.Attribute) -> bool:
+        if node.attr in ("name", "__name__") and self._is_backend(node.value):
+            return True
+        if any(self.holds(value) for value in self.names.stored_attribute(node)):
+            return True
+        owner = self.names.owner(node)
+        if owner is not None:
+            return any(self._returns(one) for one in _methods(owner, node.attr) if _is_property(one))
+        # `config.backend = ops.get_backend()` speaks for `config.backend` in the same file.
+        written = ast.unparse(node)
+        return any(self.holds(value) for value in self._stores.get(written, ()))
+
+    def _is_backend(self, node: ast.expr) -> bool:
+        """Whether an expression is the active backend's object."""
+        if isinstance(node, ast.Name):
+            return any(one.value is not None and self._is_backend(one.value) for one in self.names.bindings(node))
+        if not isinstance(node, ast.Call):
+            return False
+        origin = self.names.origin(node.func) or ""
+        return origin.rpartition(".")[2] in OBJECTS and ".backend." in origin and origin.partition(".")[0] in self.tops
+
+    def _definitions(self, function: ast.expr) -> list[ast.FunctionDef]:
+        if isinstance(function, ast.Name):
+            nodes = [one.node for one in self.names.bindings(function)]
+            return [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        owner = self.names.owner(function) if isinstance(function, ast.Attribute) else None
+        return [] if owner is None or not isinstance(function, ast.Attribute) else _methods(owner, function.attr)
+
+    def _returns(self, function: ast.FunctionDef) -> bool:
+        """Whether a function hands the name out."""
+        if function in self._memo:
+            return self._memo[function]
+        self._memo[function] = False
+        inside = (node for statement in function.body for node in ast.walk(statement))
+        values = [node.value for node in inside if isinstance(node, ast.Return) and node.value is not None]
+        self._memo[function] = any(self.holds(value) for value in values)
+        return self._memo[function]
+
+    @cached_property
+    def _stores(self) -> dict[str, list[ast.expr]]:
+        stores: dict[str, list[ast.expr]] = {}
+        for assignment in self.file.index.nodes(ast.Assign):
+            for target in assignment.targets:
+                if isinstance(target, ast.Attribute):
+                    stores.setdefault(ast.unparse(target), []).append(assignment.value)
+        return stores
+
+
+def _methods(owner: ast.ClassDef, name: str) -> list[ast.FunctionDef]:
+    return [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == name]
+
+
+def _is_property(function: ast.FunctionDef) -> bool:
+    return any(ast.unparse(one).endswith("property") for one in function.decorator_list)

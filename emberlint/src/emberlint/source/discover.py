@@ -1,0 +1,52 @@
+"""Finds the files to check."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings, matches, one_of
+
+SUFFIXES = (".py", ".pyi")
+
+
+def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
+    """Return the Python files below `paths`, by the path that they are known by; UsageError where there is none."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            found.update(_below(path, settings))
+        elif path.exists():
+            found[relative(path, settings.root)] = path
+        else:
+            raise UsageError(f"no such file or folder: {path}")
+    return dict(sorted(found.items()))
+
+
+def relative(path: Path, root: Path) -> str:
+    """Return a path relative to the root, with forward slashes."""
+    return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
+
+
+def _below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
+    base = relative(folder, settings.root)
+    # What is asked for by name is not excluded: a pattern that covers the folder itself does not count below it.
+    outside = base == "." or base.split("/")[0] == ".."  # the root itself, or not below it
+    patterns = tuple(pattern for pattern in settings.exclude if outside or not matches(base, pattern))
+    prefix = "" if base == "." else f"{base}/"
+    return _walk(str(folder), prefix, "" if outside else prefix, one_of(patterns))
+
+
+def _walk(folder: str, known: str, judged: str, excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder by the path they are known by; `judged` is what the patterns see of the folder."""
+    try:
+        entries = [*os.scandir(folder)]
+    except OSError as error:
+        raise UsageError(f"cannot read the folder {folder}: {error}") from error
+    for entry in entries:
+        name = entry.name
+        if entry.is_dir():
+            if not entry.is_symlink() and not excluded(judged + name):
+                yield from _walk(entry.path, f"{known}{name}/", f"{judged}{name}/", excluded)
+        elif name.endswith(SUFFIXES) and entry.is_file() and not excluded(judged + name):
+            yield known + name, Path(entry.path)

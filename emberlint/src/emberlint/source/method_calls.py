@@ -1,0 +1,45 @@
+"""Calls of methods whose names betray a library, on values that may well be tensors."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.source.source_file import SourceFile
+
+
+class MethodCall(ast.Call):
+    """A call whose function is an attribute (for type checkers only)."""
+
+    func: ast.Attribute
+
+
+def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[MethodCall, str]]:
+    """Yield the calls `value.method(...)` where `value` is no module, no class of this file and no plain value."""
+    for call in file.index.nodes(ast.Call):
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr in methods and _may_be_tensor(file, function):
+            yield call, function.attr  # type: ignore[misc]
+
+
+def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
+    receiver = function.value
+    if file.names.origin(receiver) is not None:
+        return False
+    if file.inference.evidence(receiver) is not None:
+        return True
+    return not (file.inference.is_other(receiver) or _defines(file, receiver, function.attr))
+
+
+def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
+    """Whether the receiver is an instance, made here, of a class of this file that has the method."""
+    kind: ast.AST | None = None
+    if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
+        kind = next((above for above in file.ancestors(receiver) if isinstance(above, ast.ClassDef)), None)
+    elif isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name):
+        bindings = file.names.bindings(receiver.func)
+        kind = next((one.node for one in bindings if isinstance(one.node, ast.ClassDef)), None)
+    elif isinstance(receiver, ast.Name):
+        values = (one.value for one in file.names.bindings(receiver) if one.value is not None)
+        return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
+    return isinstance(kind, ast.ClassDef) and any(
+        isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == method for one in kind.body
+    )

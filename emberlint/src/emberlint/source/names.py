@@ -1,0 +1,389 @@
+"""Names: scopes, what binds a name, and the dotted origin of an expression (`np.sin` is `numpy.sin`)."""
+
+import ast
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from emberlint.source.imports import absolute
+from emberlint.source.tree import Tree
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SCOPE_NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *COMPREHENSIONS)
+BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # what stands in a block
+IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
+TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
+_DEPTH = 12  # aliases of aliases; a cycle ends here
+
+
+class Binding(NamedTuple):
+    """One thing that gives a name its meaning in a scope."""
+
+    kind: str  # import, value, parameter, function, class, element (of what is unpacked or iterated), other
+    node: ast.AST
+    value: ast.expr | None = None  # what is bound, where that is an expression
+    origin: str | None = None  # of an import
+
+
+Block: TypeAlias = tuple[ast.AST | None, str]
+
+
+class Placed(NamedTuple):
+    """A binding, its line, and the block it stands in."""
+
+    line: int
+    block: Block
+    binding: Binding
+
+
+class Scope:
+    """The names bound in one module, class, function or comprehension."""
+
+    __slots__ = ("bindings", "declared", "node", "parent")
+
+    def __init__(self, node: ast.AST, parent: "Scope | None") -> None:
+        self.node = node
+        self.parent = parent
+        self.bindings: dict[str, list[Binding]] = {}
+        self.declared: dict[str, str] = {}  # names declared `global` or `nonlocal`
+
+    @property
+    def is_class(self) -> bool:
+        """Whether this is a class body, which inner functions do not see."""
+        return type(self.node) is ast.ClassDef
+
+
+class Names:
+    """What each name of a module means."""
+
+    def __init__(self, tree: Tree, module: str = "", is_package: bool = False) -> None:
+        self.tree = tree
+        self.package = module if is_package else module.rpartition(".")[0]
+        self.root = Scope(tree.module, None)
+        self._scopes: dict[ast.AST, Scope] = {tree.module: self.root}
+        self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] | None = None
+        self._placed: dict[tuple[Scope, str], list[Placed]] = {}
+        self._memo: dict[ast.AST, tuple[str, ...]] = {}
+        for node in tree.nodes(ast.Global, ast.Nonlocal):
+            scope = self.scope(node)
+            scope.declared.update(dict.fromkeys(node.names, type(node).__name__.lower()))
+        for target, name, binding in self._bindings():
+            self._bind(target, name, binding)
+
+    # Building
+
+    def _bind(self, place: Scope, name: str, binding: Binding) -> None:
+        if place.declared.get(name) == "global":
+            place = self.root
+        elif place.declared.get(name) == "nonlocal" and place.parent is not None:
+            place = place.parent
+        place.bindings.setdefault(name, []).append(binding)
+
+    def _bindings(self) -> Iterator[tuple[Scope, str, Binding]]:
+        tree = self.tree
+        for node in tree.nodes(ast.Import):
+            for alias in node.names:
+                origin = alias.name if alias.asname else alias.name.partition(".")[0]
+                yield self.scope(node), alias.asname or origin, Binding("import", alias, origin=origin)
+        for source in tree.nodes(ast.ImportFrom):
+            base = absolute(source, self.package)
+            for alias in source.names:
+                yield (
+                    self.scope(source),
+                    alias.asname or alias.name,
+                    Binding("import", alias, origin=f"{base}.{alias.name}"),
+                )
+        for function in tree.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+            yield self.scope(function), function.name, Binding("function", function)
+        for kind in tree.nodes(ast.ClassDef):
+            yield self.scope(kind), kind.name, Binding("class", kind)
+        for argument in tree.nodes(ast.arg):
+            owner = tree.parents[tree.parents[argument]]
+            yield self._scope_at(owner), argument.arg, Binding("parameter", argument)
+        for name in tree.nodes(ast.Name):
+            if type(name.ctx) is not ast.Load:
+                yield self._target_scope(name), name.id, self._stored(name)
+        for handler in tree.nodes(ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
+            if handler.name:
+                yield self.scope(handler), handler.name, Binding("other", handler)
+        for mapping in tree.nodes(ast.MatchMapping):
+            if mapping.rest:
+                yield self.scope(mapping), mapping.rest, Binding("other", mapping)
+
+    def _target_scope(self, name: ast.Name) -> Scope:
+        scope = self.scope(name)
+        if type(self.tree.parents.get(name)) is ast.NamedExpr:
+            while isinstance(scope.node, COMPREHENSIONS) and scope.parent is not None:
+                scope = scope.parent
+        return scope
+
+    def _stored(self, name: ast.Name) -> Binding:
+        parent = self.tree.parents[name]
+        if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            return Binding("value", name, parent.value)
+        if isinstance(parent, ast.Tuple | ast.List):
+            return Binding("element", name, _unpacked(name, parent, self.tree.parents.get(parent)))
+        if isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension):
+            return Binding("element", name)
+        return Binding("other", name)
+
+    # Scopes
+
+    def scope(self, node: ast.AST) -> Scope:
+        """Return the scope in which `node` is evaluated."""
+        parents = self.tree.parents
+        child, above = node, parents.get(node)
+        below = None
+        while above is not None:
+            if isinstance(above, SCOPE_NODES) and _inside(above, child, below):
+                return self._scope_at(above)
+            below, child, above = child, above, parents.get(above)
+        return self.root
+
+    def _scope_at(self, node: ast.AST) -> Scope:
+        found = self._scopes.get(node)
+        if found is None:
+            found = self._scopes[node] = Scope(node, self.scope(node))
+        return found
+
+    def lookup(self, name: ast.Name) -> tuple[Scope, list[Binding]] | None:
+        """Return the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
+        identifier = name.id
+        here: Scope | None = self.scope(name)
+        first = here
+        while here is not None:
+            if here.declared.get(identifier) == "global":
+                here = self.root
+            bindings = here.bindings.get(identifier)
+            if bindings is not None and (here is first or not here.is_class):
+                return here, bindings
+            here = here.parent
+        return None
+
+    def bindings(self, name: ast.Name) -> list[Binding]:
+        """Return the bindings that may hold where `name` is read."""
+        found = self.lookup(name)
+        if found is None:
+            return []
+        scope, bindings = found
+        if len(bindings) == 1 or self.scope(name) is not scope:
+            return bindings
+        return self._reaching(scope, name)
+
+    def _reaching(self, scope: Scope, use: ast.Name) -> list[Binding]:
+        """The bindings before a use, without what a later one overwrites, in a block that the use stands in, too."""
+        blocks = {self._block(above) for above in self.tree.ancestors(use) if isinstance(above, BLOCKED)}
+        latest = self._latest_first(scope, use.id)
+        start = bisect_left(latest, -use.lineno, key=lambda one: -one.line)
+        kept: list[Binding] = []
+        for at in range(start if start < len(latest) else 0, len(latest)):
+            kept.append(latest[at].binding)
+            if latest[at].block in blocks:
+                break
+        return kept
+
+    def _latest_first(self, scope: Scope, name: str) -> list[Placed]:
+        known = self._placed.get((scope, name))
+        if known is None:
+            known = [self._placed_at(binding) for binding in scope.bindings[name]]
+            known.sort(key=lambda one: -one.line)
+            self._placed[scope, name] = known
+        return known
+
+    def _placed_at(self, binding: Binding) -> Placed:
+        return Placed(getattr(binding.node, "lineno", 0), self._block(self._statement(binding.node)), binding)
+
+    def _block(self, statement: ast.AST) -> Block:
+        """The statement around another, and which of its branches that is in."""
+        return self.tree.parents.get(statement), self._branches.get(statement, "")
+
+    @cached_property
+    def _branches(self) -> dict[ast.AST, str]:
+        """Of statements in branches other than the first: which."""
+        nodes = self.tree.nodes
+        forks = (*nodes(ast.If, ast.Try, ast.TryStar), *nodes(ast.For, ast.AsyncFor, ast.While))
+        named = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
+        return {statement: name for fork, name in named for statement in getattr(fork, name)}
+
+    def _statement(self, node: ast.AST) -> ast.AST:
+        while not isinstance(node, ast.stmt) and node in self.tree.parents:
+            node = self.tree.parents[node]
+        return node
+
+    # Origins
+
+    def origin(self, node: ast.expr) -> str | None:
+        """Return the dotted origin of an expression that names something imported, or None."""
+        origins = self.origins(node)
+        return origins[0] if origins else None
+
+    def origins(self, node: ast.expr) -> tuple[str, ...]:
+        """Return every origin that an expression may have."""
+        known = self._memo.get(node)
+        if known is None:
+            self._memo[node] = ()  # a name defined by itself has no other origin
+            known = self._memo[node] = self._origins(node)
+        return known
+
+    def _origins(self, node: ast.expr) -> tuple[str, ...]:
+        if isinstance(node, ast.Name):
+            if node.id == "__import__":
+                return ("importlib.__import__",)
+            return _distinct(origin for one in self.bindings(node) for origin in self._bound(one))
+        if isinstance(node, ast.Attribute):
+            bases = self.origins(node.value)
+            if bases:
+                return tuple(f"{base}.{node.attr}" for base in bases)
+            stored = self.stored_attribute(node)
+            imported = self._imported_attribute(node)
+            return _distinct((*imported, *(origin for value in stored for origin in self.origins(value))))
+        if isinstance(node, ast.Call):
+            return self._called(node)
+        if isinstance(node, ast.NamedExpr | ast.Await):
+            return self.origins(node.value)
+        if isinstance(node, ast.IfExp):
+            return _distinct((*self.origins(node.body), *self.origins(node.orelse)))
+        if isinstance(node, ast.BoolOp):
+            return _distinct(origin for value in node.values for origin in self.origins(value))
+        return ()
+
+    def _bound(self, binding: Binding) -> tuple[str, ...]:
+        if binding.origin is not None:
+            return (binding.origin,)
+        if binding.value is not None and isinstance(
+            binding.value, ast.Name | ast.Attribute | ast.Call | ast.IfExp | ast.BoolOp | ast.NamedExpr
+        ):
+            return self.origins(binding.value)
+        return ()
+
+    def _called(self, node: ast.Call) -> tuple[str, ...]:
+        """A call that imports, looks up an attribute by name, or returns a module."""
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
+            attribute = self.constant(node.args[1])
+            return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
+        imported = self.imported(node)
+        if imported is not None:
+            # __import__("a.b") gives a, import_module("a.b") gives a.b
+            top = isinstance(function, ast.Name) and function.id == "__import__"
+            return (imported.partition(".")[0] if top else imported,)
+        if isinstance(function, ast.Name):
+            for binding in self.bindings(function):
+                if isinstance(binding.node, ast.FunctionDef):
+                    return self._returned(binding.node)
+        return ()
+
+    def _returned(self, function: ast.FunctionDef) -> tuple[str, ...]:
+        """The module that a function hands out, the usual shape of a lazy import."""
+        results: list[str] = []
+        for statement in function.body:
+            if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name | ast.Call):
+                origins = self.origins(statement.value)
+                results.extend(
+                    origin for origin in origins if "." not in origin or isinstance(statement.value, ast.Call)
+                )
+        return _distinct(results)
+
+    def imported(self, node: ast.Call) -> str | None:
+        """Return the module that `importlib.import_module("…")`, `__import__("…")` or a lazy loader names, or None."""
+        argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
+        if argument is None or not isinstance(node.func, ast.Name | ast.Attribute):
+            return None
+        if not any(origin in IMPORTERS for origin in self.origins(node.func)):
+            return None
+        module = self.constant(argument)
+        return module if module and not module.startswith(".") else None
+
+    def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
+        """Return the class that `self.x` is an attribute of an instance of, or None."""
+        if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+            return None
+        return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
+
+    def stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
+        """Return what `self.x` was assigned anywhere in its class."""
+        owner = self.owner(node)
+        return [] if owner is None else self._all_attributes().get((owner, node.attr), [])
+
+    def _imported_attribute(self, node: ast.Attribute) -> tuple[str, ...]:
+        """What a class body imported under the name of `self.x`."""
+        owner = self.owner(node)
+        bindings = [] if owner is None else self._scope_at(owner).bindings.get(node.attr, [])
+        return tuple(one.origin for one in bindings if one.origin is not None)
+
+    def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
+        if self._attributes is None:
+            found: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+            for assignment in self.tree.nodes(ast.Assign, ast.AnnAssign):
+                targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
+                for target in targets:
+                    name = _attribute_name(target, self.tree.parents.get(assignment))
+                    owner = next((up for up in self.tree.ancestors(assignment) if isinstance(up, ast.ClassDef)), None)
+                    if name and owner is not None and assignment.value is not None:
+                        found.setdefault((owner, name), []).append(assignment.value)
+            self._attributes = found
+        return self._attributes
+
+    # Constants and context
+
+    def constant(self, node: ast.expr, depth: int = 0) -> str | None:
+        """Return the string that an expression is, following names bound once and concatenation."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            left, right = self.constant(node.left, depth), self.constant(node.right, depth)
+            return left + right if left is not None and right is not None else None
+        if isinstance(node, ast.Name) and depth < _DEPTH:
+            bindings = self.bindings(node)
+            if len(bindings) == 1 and bindings[0].kind == "value" and bindings[0].value is not None:
+                return self.constant(bindings[0].value, depth + 1)
+        return None
+
+    def typing_only(self, node: ast.AST) -> bool:
+        """Return whether a node stands under `if TYPE_CHECKING:`, where nothing runs."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, ast.If) and child in above.body and self._is_typing_flag(above.test):
+                return True
+            child = above
+        return False
+
+    def _is_typing_flag(self, test: ast.expr) -> bool:
+        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
+            return True
+        return isinstance(test, ast.Attribute) and self.origin(test) in TYPING_FLAGS
+
+
+def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(origins))
+
+
+def _unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
+    """The expression that `name` gets from `a, b = x, y`."""
+    if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, ast.Tuple | ast.List):
+        return None
+    values = assignment.value.elts
+    plain = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
+    return values[target.elts.index(name)] if plain and len(values) == len(target.elts) else None
+
+
+def _attribute_name(target: ast.expr, block: ast.AST | None) -> str | None:
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id in ("self", "cls"):
+        return target.attr
+    return target.id if isinstance(target, ast.Name) and isinstance(block, ast.ClassDef) else None
+
+
+def _inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:
+    """Whether `child`, a direct child of a scope's node, is evaluated inside it; `below` is the child's own child."""
+    if isinstance(scope, ast.Module):
+        return True
+    if isinstance(scope, ast.Lambda):
+        return child is scope.body
+    if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return isinstance(child, ast.stmt)
+    if isinstance(scope, ast.ClassDef):
+        return isinstance(child, ast.stmt)
+    first = isinstance(child, ast.comprehension) and child is scope.generators[0]  # type: ignore[attr-defined]
+    return not (first and isinstance(child, ast.comprehension) and below is child.iter)

@@ -1,0 +1,55 @@
+"""What rules see that look beyond one file."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from emberlint.config.settings import Settings
+from emberlint.source.discover import discover
+from emberlint.source.imports import Import, imports
+
+
+@dataclass
+class Project:
+    """The Python files of a project. `texts` holds what is not (yet) on disk: standard input, examples."""
+
+    settings: Settings
+    texts: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)  # imports that the engine has read already
+
+    def __post_init__(self) -> None:
+        """Start with nothing read."""
+        self._trees: dict[str, ast.Module] = {}
+        self._read: dict[str, str] = dict(self.texts)
+
+    def files(self, under: str = "") -> Iterator[str]:
+        """Yield the paths, relative to the root and sorted, of the Python files in a folder of the project."""
+        prefix = under.rstrip("/") + "/" if under else ""
+        found = {path for path in self.texts if path.startswith(prefix)}
+        base = self.settings.root / under
+        if base.is_dir():
+            found.update(path for path in discover([base], self.settings) if path.endswith(".py"))
+        yield from sorted(found)
+
+    def text(self, path: str) -> str:
+        """Return the content of a file."""
+        if path not in self._read:
+            self._read[path] = (self.settings.root / path).read_text(encoding="utf-8")
+        return self._read[path]
+
+    def tree(self, path: str) -> ast.Module | None:
+        """Return the parsed file, or None where it cannot be read or parsed, which EMB000 reports."""
+        if path not in self._trees:
+            try:
+                self._trees[path] = ast.parse(self.text(path))
+            except (SyntaxError, ValueError, OSError):
+                return None
+        return self._trees[path]
+
+    def imports(self, path: str) -> tuple[Import, ...]:
+        """Return what a file imports."""
+        if path in self.known:
+            return self.known[path]
+        tree = self.tree(path)
+        module = self.settings.module(path)
+        return () if tree is None else imports(tree, module, is_package=path.endswith("__init__.py"))

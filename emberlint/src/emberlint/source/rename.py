@@ -1,0 +1,54 @@
+"""What to write in place of a native function or dtype."""
+
+import ast
+
+from emberlint.findings import Fix, Safety
+from emberlint.knowledge.arguments import fits
+from emberlint.knowledge.native import Use
+from emberlint.knowledge.replacements import neutral_dtype, replacement
+from emberlint.source.source_file import SourceFile
+
+
+def is_plain(file: SourceFile, use: Use) -> bool:
+    """Return whether the op that replaces a native thing takes the place of its name, and nothing else changes."""
+    if neutral_dtype(use.origin) is not None:
+        return _is_understood(file, use.node)
+    found = replacement(use.origin)
+    above = file.parent(use.node)
+    if found is None or not found.is_rename:
+        return False
+    return not (isinstance(above, ast.Call) and above.func is use.node) or fits(above, found.op, use.origin)
+
+
+def advice(file: SourceFile, use: Use) -> Fix:
+    """Return what to write in place of a native function."""
+    found = replacement(use.origin)
+    if found is None:
+        return Fix(Safety.GUIDED, "no op does this: compose it from ops, or put it into the folder of a backend")
+    if is_plain(file, use):
+        return Fix(Safety.UNSAFE, f"ops.{found.op}, with the same arguments", f"ops.{found.op}")
+    return Fix(Safety.GUIDED, f"ops.{found.op}, with other arguments: see its docstring", f"ops.{found.op}")
+
+
+def dtype_advice(file: SourceFile, use: Use) -> Fix:
+    """Return the neutral dtype that means the same; advice where a native function or method would not take it."""
+    neutral = neutral_dtype(use.origin)
+    if neutral is None:
+        return Fix(Safety.GUIDED, "a neutral dtype of the namespace, such as ops.float32, or its name")
+    safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
+    return Fix(safety, f"the neutral dtype ops.{neutral}", f"ops.{neutral}")
+
+
+def _is_understood(file: SourceFile, node: ast.expr) -> bool:
+    """Whether a neutral dtype may stand here: not called, not compared, not handed to what is native itself."""
+    above = file.parent(node)
+    call = file.parent(above) if isinstance(above, ast.keyword) else above
+    if isinstance(above, ast.Compare | ast.Attribute) or (isinstance(call, ast.Call) and call.func is node):
+        return False
+    if not isinstance(call, ast.Call):
+        return True
+    origin = file.names.origin(call.func) or ""
+    if file.native(call.func) is not None:
+        found = replacement(origin)
+        return found is not None and found.is_rename and fits(call, found.op, origin)
+    return not isinstance(call.func, ast.Attribute) or origin.startswith(file.settings.namespaces)

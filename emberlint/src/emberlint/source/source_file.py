@@ -1,0 +1,150 @@
+"""A parsed file, and what is known of it and of its expressions."""
+
+import ast
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from emberlint.config.settings import Role, Settings
+from emberlint.config.tiers import Tier
+from emberlint.source.names import Names
+from emberlint.source.tree import Tree
+
+T = TypeVar("T")
+
+
+class Evidence(NamedTuple):
+    """Why an expression is held to be a tensor (or a container of tensors)."""
+
+    tier: Tier
+    reason: str
+
+
+class Inference(Protocol):
+    """What is known of the expressions of one file; `lint.inference.infer(file)` returns one."""
+
+    def evidence(self, node: ast.expr) -> Evidence | None:
+        """Return why `node` is a tensor, or None."""
+        ...
+
+    def is_other(self, node: ast.expr) -> bool:
+        """Return whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
+        ...
+
+    def explain(self, line: int) -> Iterator[str]:
+        """Yield, for each expression on a line, what it is held to be and why (`--explain-inference`)."""
+        ...
+
+
+class NoInference:
+    """Knows nothing; used where no dataflow is wanted."""
+
+    def evidence(self, node: ast.expr) -> Evidence | None:
+        """Return None."""
+        return None
+
+    def is_other(self, node: ast.expr) -> bool:
+        """Return False."""
+        return False
+
+    def explain(self, line: int) -> Iterator[str]:
+        """Yield nothing."""
+        yield from ()
+
+
+class SourceFile:
+    """A parsed file, with what rules ask of it; everything beyond the text is computed on first use."""
+
+    def __init__(
+        self,
+        path: str,
+        text: str,
+        settings: Settings,
+        tree: ast.Module | None = None,
+        infer: Callable[["SourceFile"], Inference] | None = None,
+    ) -> None:
+        self.path = path  # relative to the project's root, with forward slashes
+        self.text = text
+        self.settings = settings
+        self.tree: ast.Module = ast.parse(text) if tree is None else tree
+        self.role: Role = settings.role(path)
+        self.module: str = settings.module(path)
+        self._infer = infer
+        self._mentioned: dict[str, bool] = {}
+        self._derived: dict[Callable[[SourceFile], Any], Any] = {}
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text, without their ends; as the parser counts them."""
+        return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+    @cached_property
+    def index(self) -> Tree:
+        """The nodes by type (`file.index.nodes(ast.Call, ast.Attribute)`), in source order, and the parent of each."""
+        return Tree(self.tree)
+
+    @cached_property
+    def names(self) -> Names:
+        """Scopes, bindings and dotted origins."""
+        return Names(self.index, self.module, is_package=self.path.endswith("__init__.py"))
+
+    @cached_property
+    def inference(self) -> Inference:
+        """Which expressions are tensors."""
+        return NoInference() if self._infer is None else self._infer(self)
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """The native libraries that have no business in this file."""
+        return self.settings.foreign(self.role)
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Return the node that holds `node`."""
+        return self.index.parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the innermost first."""
+        return self.index.ancestors(node)
+
+    def mentions(self, word: str) -> bool:
+        """Return whether the text holds a word: most of what rules look for needs one that most files do not hold."""
+        if word not in self._mentioned:
+            self._mentioned[word] = word in self.text
+        return self._mentioned[word]
+
+    @cached_property
+    def mentions_native(self) -> bool:
+        """Whether the text holds the name of any foreign library at all: most rules may stop where it does not."""
+        return any(self.mentions(name) for name in self.foreign)
+
+    def derived(self, function: Callable[["SourceFile"], T]) -> T:
+        """Return `function(self)`, computed once: several rules ask for the same facts."""
+        if function not in self._derived:
+            self._derived[function] = function(self)
+        found: T = self._derived[function]
+        return found
+
+    def native(self, node: ast.expr) -> str | None:
+        """Return the native origin (`numpy.linalg.norm`) of an expression, of a library foreign to this file."""
+        for origin in self.names.origins(node):
+            if origin.partition(".")[0] in self.foreign:
+                return origin
+        return None
+
+    def column(self, line: int, offset: int) -> int:
+        """Return the column, from 1 and in characters, of a byte offset as the parser gives it."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return 1 + (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")))
+
+    def segment(self, node: ast.AST) -> str:
+        """Return the source text of a node."""
+        line, end_line = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not line:
+            return ""
+        start = self.column(line, getattr(node, "col_offset", 0)) - 1
+        end = self.column(end_line, getattr(node, "end_col_offset", 0)) - 1
+        if line == end_line:
+            return self.lines[line - 1][start:end]
+        return "\n".join(
+            [self.lines[line - 1][start:], *self.lines[line : end_line - 1], self.lines[end_line - 1][:end]]
+        )

@@ -1,0 +1,136 @@
+"""Where a program asks whether a value is of a native type."""
+
+import ast
+from collections.abc import Iterator
+
+from emberlint.source.native_uses import native_uses
+from emberlint.source.source_file import SourceFile
+
+MARKS = frozenset(
+    {"numpy", "detach", "cuda", "is_cuda", "requires_grad", "__cuda_array_interface__", "__array_interface__"}
+    | {"__torch_function__", "__array_function__", "__array_ufunc__", "__jax_array__"}
+)
+TYPE_NAMES = frozenset({"ndarray", "Tensor", "EagerTensor", "ArrayImpl", "DeviceArray"})
+
+
+def type_tests(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the place of each test and what it asks for."""
+    for call in file.index.nodes(ast.Call):
+        yield from _called(file, call)
+    for comparison in file.index.nodes(ast.Compare):
+        yield from _compared(file, comparison)
+    for pattern in file.index.nodes(ast.MatchClass):
+        origin = file.native(pattern.cls)
+        if origin is not None:
+            yield pattern, origin
+    for function in file.index.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+        yield from _registered(file, function)
+
+
+def _called(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str]]:
+    function = call.func
+    name = function.id if isinstance(function, ast.Name) and file.names.lookup(function) is None else ""
+    if name in ("isinstance", "issubclass") and len(call.args) == 2:
+        yield from ((call, origin) for origin in _first(_natives(file, call.args[1])))
+    elif name == "hasattr" and len(call.args) == 2 and file.names.origin(call.args[0]) is None:
+        mark = file.names.constant(call.args[1])
+        if mark in MARKS:
+            yield call, repr(mark)
+    elif isinstance(function, ast.Attribute):
+        if function.attr == "register" and call.args:
+            yield from ((call, origin) for origin in _first(_natives(file, call.args[0])))
+        elif function.attr in ("startswith", "endswith") and call.args and _names_type(function.value):
+            yield from ((call, repr(word)) for word in _first(_type_words(file, call.args[0])))
+
+
+def _compared(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
+    sides = (comparison.left, *comparison.comparators)
+    if any(_is_type(side) for side in sides):
+        yield from ((comparison, origin) for origin in _first(one for side in sides for one in _natives(file, side)))
+    elif any(_names_type(side) for side in sides):
+        words = (word for side in sides for word in _type_words(file, side))
+        yield from ((comparison, repr(word)) for word in _first(words))
+
+
+def _registered(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[ast.AST, str]]:
+    """`@f.register` without arguments dispatches on the annotation of the first parameter."""
+    if not any(isinstance(one, ast.Attribute) and one.attr == "register" for one in function.decorator_list):
+        return
+    parameters = [*function.args.posonlyargs, *function.args.args]
+    # A method's first parameter is its instance.
+    for parameter in parameters[:2]:
+        if parameter.annotation is not None:
+            yield from ((parameter, origin) for origin in _first(_natives(file, parameter.annotation)))
+            return
+
+
+def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
+    """The native types in `T`, `(T, U)`, `T | U`, `{T: …}` or a name for one of those."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        for one in node.elts:
+            yield from _natives(file, one, depth)
+    elif isinstance(node, ast.BinOp):
+        yield from _natives(file, node.left, depth)
+        yield from _natives(file, node.right, depth)
+    elif isinstance(node, ast.Starred):
+        yield from _natives(file, node.value, depth)
+    else:
+        origin = file.native(node) if isinstance(node, ast.Name | ast.Attribute) else None
+        if origin is not None and "." in origin:
+            yield origin
+        elif isinstance(node, ast.Name) and depth < 3:
+            for binding in file.names.bindings(node):
+                if binding.value is not None and isinstance(binding.value, ast.Tuple | ast.BinOp):
+                    yield from _natives(file, binding.value, depth + 1)
+
+
+def _first(words: Iterator[str]) -> Iterator[str]:
+    for word in words:
+        yield word
+        return
+
+
+def _is_type(node: ast.expr) -> bool:
+    """`type(x)` or `x.__class__`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1
+    return isinstance(node, ast.Attribute) and node.attr == "__class__"
+
+
+def _names_type(node: ast.expr) -> bool:
+    """`type(x).__module__` and the like."""
+    while isinstance(node, ast.Subscript | ast.Call) and not _is_type(node):
+        inner = node.value if isinstance(node, ast.Subscript) else node.func
+        node = inner.value if isinstance(inner, ast.Attribute) and isinstance(node, ast.Call) else inner
+    named = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
+    return named and isinstance(node, ast.Attribute) and _is_type(node.value)
+
+
+def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
+    for one in node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else (node,):
+        word = file.names.constant(one)
+        if word is not None and (word in TYPE_NAMES or word.partition(".")[0] in file.foreign):
+            yield word
+
+
+def tested(file: SourceFile) -> frozenset[ast.AST]:
+    """Return every node inside a test of a native type: EMB104 reports it, so other rules need not."""
+    return file.derived(_tested)
+
+
+def _tested(file: SourceFile) -> frozenset[ast.AST]:
+    """Return every node inside a test of a type, which EMB104 speaks of, so that other rules need not."""
+    if not native_uses(file):
+        return frozenset()
+    covered: set[ast.AST] = set()
+    for place, _ in type_tests(file):
+        if isinstance(place, ast.Call) and isinstance(place.func, ast.Name):
+            covered.update(node for one in place.args[1:] for node in ast.walk(one))
+        elif isinstance(place, ast.Call):
+            covered.update(node for one in place.args[:1] for node in ast.walk(one))
+        elif isinstance(place, ast.Compare):
+            sides = (place.left, *place.comparators)
+            covered.update(node for one in sides if not _is_type(one) for node in ast.walk(one))
+        else:
+            covered.update(ast.walk(place))
+    return frozenset(covered)

@@ -1,0 +1,71 @@
+"""Paths, roles and modules, as the settings see them."""
+
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Role, Settings, matches
+
+
+@pytest.mark.parametrize(
+    "path, pattern, expected",
+    [
+        ("a/b.py", "a/*.py", True),
+        ("a/b/c.py", "a/*.py", False),
+        ("a/b/c.py", "a/**", True),
+        ("a/b/c.py", "a", True),
+        ("ab/c.py", "a", False),
+        ("c.py", "**/c.py", True),
+        ("a/b/c.py", "**/c.py", True),
+        ("a/xc.py", "**/c.py", False),
+        ("a.b/c.py", "a?b/*", True),
+        ("a+b/c.py", "a+b/*.py", True),
+        ("a/backend/torch/x/y.py", "**/backend/torch/**", True),
+        ("a/backend/torch.py", "**/backend/torch/**", False),
+    ],
+)
+def test_matches(path: str, pattern: str, expected: bool) -> None:
+    assert matches(path, pattern) is expected
+
+
+@pytest.mark.parametrize(
+    "path, role",
+    [
+        ("library/layers.py", Role("frontend")),
+        ("library/backend/torch/math_ops.py", Role("backend", "torch")),
+        ("src/library/backends/mlx/deep/math_ops.py", Role("backend", "mlx")),
+        ("library/backend/numpy.py", Role("backend", "numpy")),
+        ("library/backend/base.py", Role("backend")),
+        ("library/ops/numpy/math_ops.py", Role("backend", "numpy")),
+        ("library/testing/compare.py", Role("frontend")),  # part of the library, unless the project says otherwise
+        ("tests/backend/torch/test_x.py", Role("test")),
+        ("library/tests/backend/mlx/cases.py", Role("test")),
+        ("tests/helpers.py", Role("test")),
+        ("library/test_math.py", Role("test")),
+        ("benchmarks/speed.py", Role("script")),
+    ],
+)
+def test_role(path: str, role: Role) -> None:
+    assert Settings().role(path) == role
+
+
+def test_given_roles_come_before_the_defaults() -> None:
+    settings = Settings(roles=(("tests/**", "frontend"), *Settings().roles))
+    assert settings.role("tests/helpers.py") == Role("frontend")
+
+
+def test_foreign_libraries_follow_the_role() -> None:
+    settings = Settings(backends=("numpy", "torch"), host=("numpy",))
+    assert settings.foreign(Role("frontend")) == {"numpy", "torch"}
+    assert settings.foreign(Role("backend", "torch")) == set()
+    assert settings.foreign(Role("backend", "numpy")) == {"torch"}
+    assert settings.foreign(Role("backend")) == set()
+    assert settings.foreign(Role("test")) == set()
+
+
+@pytest.mark.parametrize(
+    "path, module",
+    [("a/b.py", "a.b"), ("a/__init__.py", "a"), ("src/a/b.py", "a.b"), ("a/b.pyi", "a.b"), ("src.py", "src")],
+)
+def test_module(path: str, module: str) -> None:
+    assert Settings(root=Path("/nowhere")).module(path) == module

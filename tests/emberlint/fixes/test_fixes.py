@@ -1,0 +1,273 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberlint.config.settings import Settings
+from emberlint.fixes import fix
+from emberlint.rule import FixResult
+from emberlint.run.check import source_file
+from emberlint.run.engine import check_texts
+from emberlint.run.registry import all_rules
+from emberlint.run.repair import repair_text
+
+SETTINGS = Settings(root=Path("/nowhere"))
+CODES = frozenset(all_rules())
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+USE = "from emberharmony import ops\n\n"
+PATH = "library/module.py"
+
+
+def repaired(source: str, unsafe: bool = False, settings: Settings = SETTINGS) -> str:
+    return repair_text(PATH, source, settings, CODES, unsafe).after
+
+
+def once(source: str, unsafe: bool = False) -> FixResult:
+    findings = check_texts({PATH: source}, SETTINGS, CODES).findings
+    return fix(source_file(PATH, source, SETTINGS), [one for one in findings if one.fix is not None], unsafe=unsafe)
+
+
+# Each gives `result`, a tuple of tensors, of x = [0.5, 1.5, -2.5] and i = [3, 5, 7].
+BODIES = [
+    "result = (x + 1, 1 + x, x - i, 2 - x, x * x, x * 2.0)",
+    "result = (x / 2, 3 / x, x // 2, x % 2, i // 2, i % 3, x ** 2, 2 ** x)",
+    "result = (-x, +x, ~i, abs(x), pow(x, 2))",
+    "result = (i & 6, i | 8, i ^ 1, i << 1, i >> 1)",
+    "result = (x > 0, x >= 0.5, x < 0, x <= 0.5, x == 0.5, x != 0.5)",
+    "result = (-(x + i) * 2 - 3 / (x ** 2 + 1), (x * 2 > 1) | (x < 0))",
+    "a = x @ x\nresult = (a, x[1:] * 2)",
+    "result = ((x  # the first\n           + 1),  # the second\n          (\n    # why\n    x - 1\n))",
+    "result = (x + \\\n    1,)",
+    "result = ((lambda v: v * 2 + 1)(x),)",
+    "result = tuple(-part for part in ops.split(x, 3))",
+    "def f(v):\n    w = ops.exp(v)\n    return-w\nresult = (f(x),)",
+    "import operator\nresult = (operator.mul(x, 2), operator.neg(x), operator.lt(x, 0))",
+    "result = (x * (y := ops.exp(x)), y)",
+    "result = (x if 1 > 2 else x + 1,)",
+]
+SETUP = USE + "x = ops.convert_to_tensor([0.5, 1.5, -2.5])\ni = ops.convert_to_tensor([3, 5, 7])\n"
+
+
+def run(source: str) -> list[Any]:
+    space: dict[str, Any] = {}
+    exec(compile(source, "<example>", "exec"), space)
+    return [ops.to_numpy(one) for one in space["result"]]
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_repaired_program_gives_the_same_numbers(body: str, backend: str) -> None:
+    source = f"{SETUP}{body}\n"
+    after = repaired(source)
+    assert after != source
+    # MLX has no float64, and NumPy's own int / int is one: the numbers are the same to float32.
+    for old, new in zip(run(source), run(after), strict=True):
+        assert old.shape == new.shape
+        assert (old.dtype.kind == "b") == (new.dtype.kind == "b")
+        np.testing.assert_allclose(old, new, rtol=1e-6)
+    left = check_texts({PATH: after}, SETTINGS, frozenset({"EMB201", "EMB202"})).findings
+    assert left == []
+
+
+# Augmented assignment and native calls: only `--unsafe-fixes` repairs them.
+UNSAFE = [
+    ("", "x += 1\nx -= i\nx *= 2\nx /= 4\nresult = (x,)"),
+    ("", "i &= 6\ni |= 1\ni ^= 3\ni <<= 2\ni >>= 1\ni //= 2\ni %= 3\nresult = (i,)"),
+    (
+        "",
+        "class A:\n    def __init__(self):\n        self.w = ops.ones(3)\n\n    def add(self):\n        self.w += 1\n"
+        "        return self.w\nresult = (A().add(),)",
+    ),
+    ("numpy", "import numpy as np\nresult = (np.sin(x), np.clip(x, 0.0, 1.0), np.where(x > 0, x, np.zeros_like(x)))"),
+    ("numpy", "import numpy as np\nresult = (np.sum(x, axis=0), np.abs(np.fft.rfft(x)), np.outer(x, x), x * np.pi)"),
+    ("torch", "import torch\nimport torch.nn.functional as F\nresult = (F.relu(x), torch.matmul(x, x), torch.exp(x))"),
+    ("torch", "import torch\nresult = (torch.zeros(3, dtype=torch.float32), torch.where(x > 0, x, torch.ones(3)))"),
+    ("mlx", "import mlx.core as mx\nresult = (mx.tanh(x), mx.max(x, axis=0), mx.maximum(x, mx.zeros((3,))))"),
+]
+
+
+@pytest.mark.parametrize(
+    "backend, body",
+    [(one, body) for library, body in UNSAFE for one in INSTALLED if library in ("", one)],
+)
+def test_an_unsafely_repaired_program_gives_the_same_numbers(backend: str, body: str) -> None:
+    source = f"{SETUP}{body}\n"
+    after = repaired(source, unsafe=True)
+    assert check_texts({PATH: after}, SETTINGS, CODES).findings == []
+    with ops.use_backend(backend):
+        for old, new in zip(run(source), run(after), strict=True):
+            assert old.shape == new.shape
+            np.testing.assert_allclose(old, new, rtol=1e-6, atol=1e-6)
+
+
+def test_operands_are_evaluated_in_the_same_order() -> None:
+    source = (
+        USE + "log = []\n\ndef seen(name):\n    log.append(name)\n    return ops.ones(2)\n\n"
+        "y = seen('a') + seen('b') * -seen('c')\nz = seen('d') > seen('e')\n"
+    )
+    after = repaired(source)
+    assert "ops.add(seen('a'), ops.multiply(seen('b'), ops.negative(seen('c'))))" in after
+    logs = []
+    for text in (source, after):
+        space: dict[str, Any] = {}
+        exec(compile(text, "<example>", "exec"), space)
+        logs.append(space["log"])
+    assert logs == [["a", "b", "c", "d", "e"]] * 2
+
+
+@pytest.mark.parametrize(
+    "head, expected",
+    [
+        ("from emberharmony import ops as E\nx = E.ones(3)\n", "y = E.add(x, 1)\n"),
+        ("import emberharmony\nx = emberharmony.ops.ones(3)\n", "y = emberharmony.ops.add(x, 1)\n"),
+        ("import emberharmony.ops as eo\nx = eo.ones(3)\n", "y = eo.add(x, 1)\n"),
+        ("from keras import ops\nx = ops.ones(3)\n", "y = ops.add(x, 1)\n"),
+        ("import keras\nx = keras.ops.ones(3)\n", "y = keras.ops.add(x, 1)\n"),
+    ],
+)
+def test_the_spelling_in_scope_is_used(head: str, expected: str) -> None:
+    after = repaired(f"{head}y = x + 1\n")
+    assert after == head + expected
+
+
+def test_a_missing_import_is_added_below_the_others() -> None:
+    source = (
+        '"""Doc."""\n\nfrom __future__ import annotations\n\nfrom emberharmony.ops import ones\n\ny = ones(3) + 1\n'
+    )
+    after = repaired(source)
+    assert "ops.add(ones(3), 1)" in after
+    assert "from emberharmony import ops\n" in after
+    assert after.index("__future__") < after.index("import ops") < after.index("y =")
+
+
+def test_an_import_for_keras_is_of_keras() -> None:
+    after = repaired("from keras.ops import ones\n\ny = ones(3) + 1\n")
+    assert "from keras import ops\n" in after
+    assert "emberharmony" not in after
+
+
+@pytest.mark.parametrize("use", ["+ops.ones(3)", "np.pi", "np.float32", "np.fft.rfft(x)", "operator.pos(ops.ones(3))"])
+def test_what_keras_does_not_have_is_refused(use: str) -> None:
+    source = f"import operator\nimport numpy as np\nfrom keras import ops\n\nx = ops.ones(3)\ny = {use}\n"
+    assert repaired(source, unsafe=True) == source
+    assert repaired(source.replace(use, "np.sin(x)"), unsafe=True).endswith("y = ops.sin(x)\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from emberharmony.ops import ones\n\nops = [1]\ny = ones(3) + 1\n",
+        USE + "def f(ops):\n    from emberharmony.ops import ones\n\n    return ones(3) + 1\n",
+        USE + "x = ops.ones(3)\n\ndef f():\n    y = x\n    ops = y + 1\n    return ops\n",
+    ],
+)
+def test_a_shadowed_namespace_refuses(source: str) -> None:
+    result = once(source)
+    assert result.text == source
+    assert result.fixed == ()
+    assert [reason for _, reason in result.refused if "means something else" in reason]
+
+
+def test_an_unsafe_repair_waits_to_be_asked_for() -> None:
+    source = USE + "x = ops.ones(3)\nx += 1\n"
+    result = once(source)
+    assert result.text == source
+    assert [reason for _, reason in result.refused] == ["needs --unsafe-fixes"]
+    assert once(source, unsafe=True).text == USE + "x = ops.ones(3)\nx = ops.add(x, 1)\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy as np\n\n\ndef f(x: np.ndarray):\n    return x + 1\n",
+        "import torch\n\n\ndef f(n):\n    y = torch.ones(n)\n    z = y[0]\n    return z > 0, -z, abs(y)\n",
+        "import operator\nimport numpy as np\n\n\ndef f(n):\n    return operator.lt(np.ones(n), 1)\n",
+    ],
+)
+def test_what_one_library_made_is_not_safely_that_of_the_active_backend(source: str) -> None:
+    assert repaired(source) == source
+    assert "ops." in repaired(source, unsafe=True)
+
+
+def test_a_target_that_would_be_evaluated_twice_is_refused() -> None:
+    source = USE + "class A:\n    x = ops.ones(3)\n\ndef f() -> A:\n    return A()\n\nf().x += ops.ones(3)\n"
+    result = once(source, unsafe=True)
+    assert result.text == source
+    reasons = [reason for _, reason in result.refused]
+    assert reasons == ["the target would be evaluated twice"]
+
+
+def test_advice_is_handed_back_with_the_finding() -> None:
+    result = once(USE + "loss = float(ops.mean(ops.ones(3)))\n", unsafe=True)
+    ((finding, reason),) = result.refused
+    assert finding.code == "EMB204"
+    assert reason.startswith("advice: keep it a tensor")
+
+
+def test_native_names_become_ops_where_that_is_asked_for() -> None:
+    source = (
+        '"""Doc."""\nimport numpy as np\nimport torch\nfrom numpy import cos\nfrom torch import nn\n\n\n'
+        "def f(x, dtype=np.float32):\n    return np.sin(x), torch.exp(x), cos(x)  # all\n\n\n"
+        "class A(nn.Module):\n    pass\n"
+    )
+    assert repaired(source) == source
+    after = repaired(source, unsafe=True)
+    assert "def f(x, dtype=ops.float32):\n    return ops.sin(x), ops.exp(x), ops.cos(x)  # all\n" in after
+    assert "import numpy" not in after
+    assert "import torch\n" not in after
+    assert "from torch import nn\n" in after
+    assert "from emberharmony import ops\n" in after
+
+
+def test_an_import_still_in_use_stays() -> None:
+    source = "import numpy as np\n\ny = np.sin(1.0)\nz = np.nditer([1.0])\n"
+    after = repaired(source, unsafe=True)
+    assert "import numpy as np\n" in after
+    assert "y = ops.sin(1.0)" in after
+    assert "z = np.nditer([1.0])" in after
+
+
+def test_an_import_with_a_comment_stays() -> None:
+    source = "import numpy as np  # the oracle\nimport torch\n\ny = np.sin(torch.exp(1.0))\n"
+    after = repaired(source, unsafe=True)
+    assert after == ("import numpy as np  # the oracle\nfrom emberharmony import ops\n\ny = ops.sin(ops.exp(1.0))\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.sum(x, dim=1)",
+        "torch.stack([x, x], dim=0)",
+        "torch.zeros(2, 3)",
+        "torch.mean(x, 1, True)",
+        "np.std(x, ddof=1)",
+        "np.sum(x, out=y)",
+        "np.sum(*x)",
+    ],
+)
+def test_a_call_with_other_arguments_is_left_to_a_person(call: str) -> None:
+    source = f"import numpy as np\nimport torch\n\n\ndef f(x, y):\n    return {call}\n"
+    assert repaired(source, unsafe=True) == source
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "np.float32(3)",
+        "torch.tensor([1.0], dtype=torch.float32)",
+        "x.astype(np.float32)",
+        "x.to(torch.float32)",
+        "x.dtype == torch.float32",
+        "np.nditer(x, np.float32)",
+    ],
+)
+def test_a_dtype_stays_where_a_neutral_one_would_not_be_understood(use: str) -> None:
+    source = f"import numpy as np\nimport torch\n\n\ndef f(x):\n    return {use}\n"
+    assert repaired(source, unsafe=True) == source
+
+
+def test_line_ends_and_wide_characters_are_kept() -> None:
+    source = "from emberharmony import ops\r\n\r\nname = 'ä'; y = ops.ones(3) + 1  # 日本\r\n"
+    assert repaired(source) == source.replace("ops.ones(3) + 1", "ops.add(ops.ones(3), 1)")

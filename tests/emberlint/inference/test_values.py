@@ -1,0 +1,88 @@
+"""Values where ways come together."""
+
+import itertools
+
+import pytest
+
+from emberlint.config.tiers import Tier
+from emberlint.inference.values import (
+    NONE,
+    NUMBER,
+    OPAQUE,
+    STRING,
+    Imported,
+    Mapping,
+    Sequence,
+    Tensor,
+    Value,
+    element_of,
+    holds_tensor,
+    join,
+    joined,
+    same,
+)
+
+SURE, CARRIED, CUSTOM = (Tensor(tier, "seen") for tier in (Tier.A, Tier.B, Tier.C))
+SOME: list[Value] = [SURE, CUSTOM, NUMBER, STRING, NONE, None, Sequence(NUMBER), Sequence(SURE), Mapping({"a": SURE})]
+
+
+@pytest.mark.parametrize("left, right", [*itertools.product(SOME, SOME)])
+def test_join_says_the_same_from_both_sides(left: Value, right: Value) -> None:
+    assert same(join(left, right), join(right, left))
+
+
+@pytest.mark.parametrize("value", SOME)
+def test_join_with_itself_and_with_none_changes_nothing(value: Value) -> None:
+    assert same(join(value, value), value)
+    assert same(join(value, NONE), value) or value is None
+
+
+@pytest.mark.parametrize(
+    "left, right, expected",
+    [
+        (SURE, CUSTOM, SURE),
+        (SURE, NUMBER, SURE),
+        (SURE, None, SURE),
+        (NUMBER, STRING, OPAQUE),
+        (NUMBER, None, None),
+        (Imported("a"), NUMBER, None),
+    ],
+)
+def test_join(left: Value, right: Value, expected: Value) -> None:
+    assert join(left, right) is expected
+
+
+def test_a_container_on_one_way_silences_the_rest() -> None:
+    assert isinstance(join(SURE, Sequence(NUMBER)), Sequence)
+
+
+def test_items_are_joined_one_by_one_where_there_are_as_many() -> None:
+    both = join(Sequence(items=[SURE, NUMBER]), Sequence(items=[NUMBER, NUMBER]))
+    assert isinstance(both, Sequence)
+    assert both.items == [SURE, NUMBER]
+    longer = join(both, Sequence(items=[SURE]))
+    assert isinstance(longer, Sequence)
+    assert longer.items is None
+    assert longer.element is SURE
+
+
+def test_what_was_handed_on_is_no_longer_seen() -> None:
+    assert SURE.carried("bound").tier is Tier.B
+    assert CUSTOM.carried("bound").tier is Tier.C
+    assert SURE.carried("bound").via is SURE
+
+
+def test_elements() -> None:
+    assert isinstance(element_of(SURE), Tensor)
+    assert element_of(Sequence(NUMBER)) is NUMBER
+    assert element_of(STRING) is STRING
+    assert element_of(OPAQUE) is None
+
+
+def test_holding() -> None:
+    nested: Value = SURE
+    for _ in range(3):
+        nested = Sequence(nested)
+    assert holds_tensor(nested)
+    assert not holds_tensor(Sequence(NUMBER))
+    assert joined([]) is NONE

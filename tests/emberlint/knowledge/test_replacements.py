@@ -1,0 +1,132 @@
+"""The table of replacements, against the libraries: a plain rename is a function that gives the same numbers."""
+
+import ast
+import importlib
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core.errors import EmberError
+from emberlint.knowledge.arguments import fits, parameters
+from emberlint.knowledge.replacements import table
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+# What the values of are free (memory as it lies), or whose signs are (vectors that only span).
+FREE = {"dropout", "empty", "empty_like", "eig", "eigh", "qr", "svd", "default_device"}
+MENDED = {"mlx.core.floor_divide", "numpy.reciprocal"}  # 0.5 // 0.1 is 4 in Python too; 1 / 3 is not 0
+MATRIX = np.array([[0.5, 0.25], [0.125, 0.75]], "float32")
+OTHER = np.array([[0.25, 0.5], [0.5, 0.125]], "float32")
+VECTOR = np.array([0.5, 1.5, 0.25, 0.375], "float32")
+TRIPLE = np.array([1.0, 2.0, 4.0], "float32")
+ARGUMENTS: tuple[tuple[Any, ...], ...] = (
+    (MATRIX, OTHER, MATRIX),
+    (VECTOR, 2, 3),
+    (VECTOR, (2, 2), 1),
+    (MATRIX, 0, 1),
+    (MATRIX, 0.1, 0.4),
+    ([VECTOR, VECTOR], 0),
+    (TRIPLE, TRIPLE[::-1].copy(), TRIPLE),
+    (np.array([[7, 3], [12, 9]]), np.array([[2, 2], [3, 5]]), MATRIX),
+    (VECTOR, np.array([0, 2]), 0),
+    ((2, 3), 1.5),
+    (3, 4, 5),
+)
+CONDITION = (np.array([True, False, True]), TRIPLE, TRIPLE[::-1].copy())
+
+
+def native(name: str) -> Any:
+    """The native function or constant of that dotted name."""
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        try:
+            return attrgetter(".".join(parts[end:]))(importlib.import_module(".".join(parts[:end])))
+        except (ImportError, AttributeError):
+            continue
+    return None
+
+
+def of_backend(value: Any) -> Any:
+    if isinstance(value, list):
+        return [of_backend(one) for one in value]
+    return ops.convert_to_tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def host(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [host(one) for one in value]
+    return ops.to_numpy(value) if ops.is_tensor(value) else value
+
+
+def is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, np.ndarray | np.generic | bool | int | float | complex):
+        return np.shape(one) == np.shape(other) and np.allclose(one, other, 1e-4, 1e-5, equal_nan=True)
+    return True  # dtypes and the like have their own rule
+
+
+@pytest.mark.parametrize("library", INSTALLED)
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
+    compared, differ = 0, []
+    with ops.use_backend(library):
+        for name, found in table().items():
+            function, known = native(name), parameters().get(found.op)
+            if name.partition(".")[0] != library or not found.is_rename or known is None or name in MENDED:
+                continue
+            if found.op in FREE or found.op.startswith("random."):
+                continue
+            count = 2 if known.variadic else len(known.required)
+            for given in (*ARGUMENTS, CONDITION) if count == 3 else ARGUMENTS:
+                arguments = [of_backend(one) for one in given[:count]]
+                try:
+                    expected = host(function(*arguments))
+                except Exception:  # noqa: BLE001 -- each library refuses in its own way what it does not take
+                    continue
+                compared += 1
+                with suppress(EmberError):  # stricter than the library: an error with a name, no other number
+                    if is_same(expected, host(attrgetter(found.op)(ops)(*arguments))):
+                        continue
+                    differ.append((name, found.op, given[:count]))
+    assert differ == []
+    assert compared > 500
+
+
+def test_every_replacement_is_there() -> None:
+    for found in table().values():
+        value = attrgetter(found.op)(ops)
+        assert (found.op in parameters()) or not callable(value) or isinstance(value, type), found.op
+        assert callable(value) or isinstance(value, float | None), found.op
+
+
+@pytest.mark.parametrize(
+    "source, op, origin, expected",
+    [
+        ("f(x)", "sin", "numpy.sin", True),
+        ("f()", "sin", "numpy.sin", False),
+        ("f(x, y)", "sin", "numpy.sin", False),
+        ("f(x, 0)", "mean", "numpy.mean", True),
+        ("f(x, 0, keep)", "mean", "numpy.mean", False),
+        ("f(x, axis=0, keepdims=True)", "mean", "numpy.mean", True),
+        ("f(x, dim=0)", "mean", "torch.mean", False),
+        ("f(x, axis=0, x=y)", "mean", "numpy.mean", False),
+        ("f(*x)", "mean", "numpy.mean", False),
+        ("f(x, **how)", "mean", "numpy.mean", False),
+        ("f(x, out=y)", "sum", "numpy.sum", False),
+        ("f(2, 3)", "zeros", "torch.zeros", False),
+        ("f((2, 3), d)", "zeros", "numpy.zeros", True),
+        ("f(0, 10, 2)", "arange", "numpy.arange", True),
+        ("f('ij', x, y)", "einsum", "numpy.einsum", True),
+        ("f(x)", "pi", "numpy.pi", False),
+    ],
+)
+def test_a_call_is_renamed_where_the_op_takes_its_arguments(source: str, op: str, origin: str, expected: bool) -> None:
+    call = ast.parse(source, mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert fits(call, op, origin) is expected

@@ -1,0 +1,62 @@
+import ast
+
+import pytest
+
+from emberlint.parity.signature import Signature, difference, shown, signature
+
+
+def of(arguments: str) -> Signature:
+    function = ast.parse(f"def f({arguments}): ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return signature(function.args)
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "x", "x, y=1", "x, /, y", "x, *, axis=None", "*xs, axis=0", "x, /", "x, **kw"]
+)
+def test_shown_is_the_signature_as_written(arguments: str) -> None:
+    assert shown(of(arguments)) == f"({arguments})"
+
+
+def test_a_method_is_shown_without_self() -> None:
+    function = ast.parse("def f(self, x): ...").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert shown(signature(function.args, bound=True)) == "(x)"
+
+
+@pytest.mark.parametrize(
+    ("declared", "defined"),
+    [
+        ("x", "x"),
+        ("x, axis=None", "x, axis=None"),
+        ("x, eps=0", "x, eps=0.0"),
+        ("x, dtype=float32", "x, dtype=torch.float32"),
+        ("x, *, axis=None", "x, axis=None"),  # takes more than is declared
+        ("x, axis=None", "*args, **kwargs"),
+        ("x, *, axis=None", "x, **kwargs"),
+        ("*xs", "*arrays"),
+        ("*args, **kwargs", "x, y"),  # a pass-through declares nothing
+        ("x, axis=-1", "x, axis=-1"),
+    ],
+)
+def test_what_takes_every_declared_call_is_no_difference(declared: str, defined: str) -> None:
+    assert difference(of(declared), of(defined)) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "defined", "how"),
+    [
+        ("x, axis=None", "x", "lacks axis"),
+        ("x", "x, out=None", "adds out"),
+        ("x, axis=None", "x, dim=None", "names differ: dim for axis"),
+        ("x, y", "y, x", "the order of the parameters differs"),
+        ("x, axis=None", "x, axis", "axis has no default"),
+        ("x, axis", "x, axis=0", "axis has a default, 0"),
+        ("x, axis=None", "x, axis=0", "axis is 0 by default, not None"),
+        ("x, axis=None", "x, *, axis=None", "axis is keyword-only"),
+        ("x", "x, /", "x is positional-only"),
+        ("*xs", "xs", "lacks *args"),
+    ],
+)
+def test_a_difference_says_how(declared: str, defined: str, how: str) -> None:
+    assert difference(of(declared), of(defined)) == how

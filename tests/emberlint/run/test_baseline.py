@@ -1,0 +1,78 @@
+"""The baseline: accepts by content, may only shrink."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding
+from emberlint.run.baseline import apply, read, shrink, stale
+from emberlint.run.engine import check_texts
+from emberlint.run.registry import all_rules
+
+PATH = "library/module.py"
+CHECKED = frozenset({PATH})
+
+
+def findings(source: str) -> list[Finding]:
+    return check_texts({PATH: source}, Settings(root=Path("/nowhere")), frozenset(all_rules())).findings
+
+
+def test_accepted_findings_are_gone_though_their_lines_moved(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("import numpy\n"), CHECKED)
+    new, left = apply(findings("'''Longer now.'''\n\nimport   numpy\nimport torch\n"), read(file))
+    assert [one.line for one in new] == [3, 4]
+    new, left = apply(findings("'''Longer now.'''\n\nimport numpy\nimport torch\n"), read(file))
+    assert [one.line for one in new] == [4]
+    assert not left
+
+
+def test_the_same_line_twice_counts_twice(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("import numpy\n"), CHECKED)
+    new, _ = apply(findings("import numpy\nimport numpy\n"), read(file))
+    assert len(new) == 1
+
+
+def test_it_only_shrinks(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
+    assert sum(read(file).values()) == 2
+    shrink(file, findings("import torch\nimport jax\n"), CHECKED)
+    new, _ = apply(findings("import torch\nimport jax\n"), read(file))
+    assert [one.line for one in new] == [2]
+
+
+def test_entries_of_files_not_checked_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("import numpy\n"), CHECKED)
+    shrink(file, [], frozenset({"library/other.py"}))
+    assert sum(read(file).values()) == 1
+
+
+def test_a_stale_entry_is_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
+    _, left = apply(findings("import torch\n"), read(file))
+    found = stale(file, "accepted.json", left, CHECKED)
+    assert [one.code for one in found] == ["EMB905"]
+    gone = next(iter(left))
+    assert gone.fingerprint in file.read_text().splitlines()[found[0].line - 1]
+    assert stale(file, "accepted.json", left, frozenset()) == []
+
+
+def test_what_does_not_parse_is_never_accepted(tmp_path: Path) -> None:
+    file = tmp_path / "accepted.json"
+    shrink(file, findings("x = (\n"), CHECKED)
+    assert json.loads(file.read_text())["entries"] == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "entries": []}', '{"version": 1, "entries": [{}]}'])
+def test_what_is_no_baseline_is_told(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "accepted.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="baseline"):
+        read(file)

@@ -1,0 +1,65 @@
+"""Repairing files: until nothing more can be, and without touching what need not change."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.errors import UsageError
+from emberlint.config.settings import Settings
+from emberlint.run.registry import all_rules
+from emberlint.run.repair import repair_content, repair_file, repair_text
+
+SETTINGS = Settings(root=Path("/nowhere"))
+CODES = frozenset(all_rules())
+BAD = "from emberharmony import ops\n\nx = ops.ones(3) + 1  # one more\n"
+GOOD = "from emberharmony import ops\n\nx = ops.add(ops.ones(3), 1)  # one more\n"
+
+
+def test_nested_findings_are_repaired_in_one_go() -> None:
+    bad = "from emberharmony import ops\n\ny = -(ops.ones(3) + 1) * 2\n"
+    result = repair_text("library/m.py", bad, SETTINGS, CODES, unsafe=False)
+    assert result.after.endswith("y = ops.multiply(ops.negative(ops.add(ops.ones(3), 1)), 2)\n")
+    assert repair_text("library/m.py", result.after, SETTINGS, CODES, unsafe=False).after == result.after
+
+
+def test_a_clean_text_is_left_as_it_is() -> None:
+    assert repair_text("library/m.py", GOOD, SETTINGS, CODES, unsafe=False) == (GOOD, GOOD, ())
+
+
+def test_only_the_rules_asked_for_repair() -> None:
+    assert repair_text("library/m.py", BAD, SETTINGS, frozenset({"EMB202"}), unsafe=False).after == BAD
+
+
+def test_the_diff_names_the_file() -> None:
+    lines = [*repair_text("library/m.py", BAD, SETTINGS, CODES, unsafe=False).diff("library/m.py")]
+    assert lines[:2] == ["--- a/library/m.py\n", "+++ b/library/m.py\n"]
+    assert "-x = ops.ones(3) + 1  # one more\n" in lines
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
+def test_a_file_keeps_its_encoding_line_ends_and_mode(tmp_path: Path, coding: str, end: bytes) -> None:
+    def encoded(text: str) -> bytes:
+        return f"# coding: {coding}\n# é\n{text}".encode(coding).replace(b"\n", end)
+
+    file = tmp_path / "m.py"
+    file.write_bytes(encoded(BAD))
+    file.chmod(0o754)
+    repair_file("m.py", file, SETTINGS, CODES, unsafe=False, write=True)
+    assert file.read_bytes() == encoded(GOOD)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o754
+    assert [*tmp_path.iterdir()] == [file]
+
+
+def test_a_file_is_not_written_unless_asked(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(BAD)
+    assert repair_file("m.py", file, SETTINGS, CODES, unsafe=False, write=False).after == GOOD
+    assert file.read_text() == BAD
+
+
+@pytest.mark.parametrize("content", [b"# coding: nonsense\n", b"\xff\xfe"])
+def test_what_cannot_be_decoded_is_told(content: bytes) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        repair_content("m.py", content, SETTINGS, CODES, unsafe=False)

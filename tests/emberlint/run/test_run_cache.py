@@ -1,0 +1,120 @@
+"""Whole runs remembered: only while nothing was touched, and only once the clocks have moved on."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Contract, Settings
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Fix, Safety
+from emberlint.run import run_cache
+from emberlint.run.file_cache import FOLDER
+from emberlint.run.run_cache import RunCache
+from emberlint.source.discover import discover
+
+FOUND = [
+    Finding("EMB201", "tensor-operator", "a.py", 1, 1, 1, 6, "a plus", Tier.B, "seen", Fix(Safety.SAFE, "do", "x")),
+    Finding("EMB000", "syntax-error", "b.py", 2, 1, 2, 1, "torn"),
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("a.py", "b.py"):
+        write(tmp_path / name, "x = 1\n")
+    return tmp_path
+
+
+def write(file: Path, text: str, age: float = 60.25) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    then = time.time() - age
+    os.utime(file, (then, then))
+
+
+def run(tree: Path, words: tuple[str, ...] = ("all",), settings: Settings | None = None) -> RunCache:
+    settings = settings or Settings(root=tree)
+    return RunCache(settings, words, discover([tree], settings))
+
+
+@pytest.fixture(autouse=True)
+def changes_of_the_inode_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a file's last change cannot be set, so here a tick has passed at once."""
+    monkeypatch.setattr(run_cache, "TICK", -1_000_000_000)
+
+
+def test_the_same_run_is_remembered(tree: Path) -> None:
+    first = run(tree)
+    assert first.recall() is None
+    first.keep(FOUND)
+    assert run(tree).recall() == FOUND
+
+
+def test_a_clean_run_is_remembered_as_clean(tree: Path) -> None:
+    run(tree).keep([])
+    assert run(tree).recall() == []
+
+
+@pytest.mark.parametrize("text", ["x = 2\n", "x = 11\n"])
+def test_a_touched_file_is_noticed(tree: Path, text: str) -> None:
+    run(tree).keep(FOUND)
+    write(tree / "b.py", text)
+    assert run(tree).recall() is None
+
+
+def test_files_that_come_and_go_are_noticed(tree: Path) -> None:
+    run(tree).keep(FOUND)
+    write(tree / "c.py", "")
+    assert run(tree).recall() is None
+    (tree / "c.py").unlink()
+    assert run(tree).recall() == FOUND
+    (tree / "b.py").unlink()
+    assert run(tree).recall() is None
+
+
+def test_other_words_and_settings_are_other_runs(tree: Path) -> None:
+    run(tree).keep(FOUND)
+    assert run(tree, ("EMB101",)).recall() is None
+    assert run(tree, settings=Settings(root=tree, backends=("torch",))).recall() is None
+
+
+def test_what_contracts_look_at_counts_too(tree: Path) -> None:
+    write(tree / "lib" / "low.py", "")
+    contract = Contract("floors", "layers", layers=("lib.high", "lib.low"))
+    settings = Settings(root=tree, contracts=(contract,))
+    asked = {"a.py": tree / "a.py"}
+    RunCache(settings, (), asked).keep(FOUND)
+    assert RunCache(settings, (), asked).recall() == FOUND
+    write(tree / "lib" / "low.py", "import lib.high\n")
+    assert RunCache(settings, (), asked).recall() is None
+
+
+def test_a_file_just_written_is_not_trusted(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_cache, "TICK", 3_600_000_000_000)
+    run(tree).keep(FOUND)
+    assert not (tree / FOLDER).exists()
+
+
+def test_whole_seconds_are_a_coarse_clock(tree: Path) -> None:
+    os.utime(tree / "a.py", ns=(0, (time.time_ns() // 1_000_000_000 + 1) * 1_000_000_000))
+    run(tree).keep(FOUND)
+    assert run(tree).recall() is None
+
+
+def test_a_torn_memory_is_none(tree: Path) -> None:
+    run(tree).keep(FOUND)
+    (kept,) = (tree / FOLDER).glob("*.run")
+    kept.write_text(kept.read_text()[:20])
+    assert run(tree).recall() is None
+
+
+def test_a_file_that_is_gone_meanwhile_is_left_to_the_check(tree: Path) -> None:
+    settings = Settings(root=tree)
+    files = discover([tree], settings)
+    (tree / "b.py").unlink()
+    gone = RunCache(settings, ("all",), files)
+    gone.keep(FOUND)
+    assert gone.recall() is None
+    assert not (tree / FOLDER).exists()

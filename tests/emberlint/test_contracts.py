@@ -1,0 +1,85 @@
+"""Layering: chains of imports, groups in a layer, independence, protected modules."""
+
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Contract, Settings
+from emberlint.contracts import Breach, breaches
+from emberlint.source.project import Project
+
+ROOT = Path("/nowhere")
+
+
+def broken(contract: Contract, **modules: str) -> list[Breach]:
+    """The breaches among modules of a package `lib`, given as name and source; `__` stands for a dot."""
+    texts = {f"lib/{name.replace('__', '/')}.py": source for name, source in modules.items()}
+    return [*breaches(Project(Settings(root=ROOT, contracts=(contract,)), texts=texts))]
+
+
+def chains(contract: Contract, **modules: str) -> list[str]:
+    return [" -> ".join(one.chain) for one in broken(contract, **modules)]
+
+
+FLOORS = Contract("floors", "layers", layers=("lib.top", "lib.left | lib.right", "lib.low : lib.bottom"))
+
+
+@pytest.mark.parametrize(
+    "modules, expected",
+    [
+        ({"top": "import lib.left, lib.low", "left": "import lib.low", "low": ""}, []),
+        ({"low": "import lib.top", "top": ""}, ["lib.low -> lib.top"]),
+        ({"low": "from lib import top", "top": ""}, ["lib.low -> lib.top"]),
+        ({"low": "from . import top", "top": ""}, ["lib.low -> lib.top"]),
+        ({"low": "from .top import name", "top": ""}, ["lib.low -> lib.top"]),
+        ({"low": "def f():\n    import lib.top", "top": ""}, ["lib.low -> lib.top"]),
+        ({"left": "import lib.right", "right": ""}, ["lib.left -> lib.right"]),
+        ({"right": "import lib.left", "left": ""}, ["lib.right -> lib.left"]),
+        ({"low": "import lib.bottom", "bottom": "import lib.low"}, []),
+        ({"low": "import lib.other", "other": "import lib.top", "top": ""}, ["lib.low -> lib.other -> lib.top"]),
+        (
+            {"low": "import lib.left", "left": "import lib.top", "top": ""},
+            ["lib.low -> lib.left", "lib.left -> lib.top"],
+        ),
+        ({"low": "import lib.lowest, lib.topmost", "lowest": "", "topmost": ""}, []),
+        ({"low": "import elsewhere.top", "top": ""}, []),
+        ({"low__inner": "import lib.top.inner", "top__inner": ""}, ["lib.low.inner -> lib.top.inner"]),
+        ({"low": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lib.top", "top": ""}, []),
+        (
+            {
+                "low": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    pass\nelse:\n    import lib.top",
+                "top": "",
+            },
+            ["lib.low -> lib.top"],
+        ),
+        ({"low": "import lib.a", "a": "import lib.b", "b": "import lib.a"}, []),
+    ],
+)
+def test_layers(modules: dict[str, str], expected: list[str]) -> None:
+    assert sorted(chains(FLOORS, **modules)) == sorted(expected)
+
+
+def test_the_import_that_starts_a_chain_is_named() -> None:
+    (one,) = broken(FLOORS, low="x = 1\nimport os, lib.top as t", top="")
+    assert (one.path, one.at.line, one.at.target, one.contract) == ("lib/low.py", 2, "lib.top", "floors")
+
+
+def test_independence() -> None:
+    apart = Contract("apart", "independence", modules=("lib.lint", "lib.ops : lib.core"))
+    assert chains(apart, lint="import lib.core", core="") == ["lib.lint -> lib.core"]
+    assert chains(apart, core="import lib.lint", lint="") == ["lib.core -> lib.lint"]
+    assert chains(apart, ops="import lib.core", core="import lib.ops") == []
+    assert chains(apart, lint="import lib.between", between="import lib.ops", ops="") == [
+        "lib.lint -> lib.between -> lib.ops"
+    ]
+
+
+def test_protected_modules() -> None:
+    inner = Contract("inner", "protected", modules=("lib.core.raw",), allowed=("lib.backend",))
+    assert chains(inner, backend__a="import lib.core.raw", core__raw="") == []
+    assert chains(inner, ops="import lib.core.raw", core__raw="") == ["lib.ops -> lib.core.raw"]
+    assert chains(inner, ops="import lib.core", core="", core__raw="") == []
+
+
+def test_without_contracts_nothing_is_read() -> None:
+    assert [*breaches(Project(Settings(root=ROOT), texts={"lib/low.py": "import lib.top"}))] == []

@@ -1,0 +1,52 @@
+"""What adopting the namespace would take."""
+
+from pathlib import Path
+
+from emberlint.config.settings import Settings
+from emberlint.inventory import Inventory, take
+from emberlint.source.source_file import SourceFile
+
+SETTINGS = Settings(root=Path("/nowhere"))
+SOURCE = """import numpy as np
+import torch.nn
+from numpy import linalg
+
+a = np.sin(1.0) + np.sin(2.0)
+b = np.sum(a, dtype=np.float32, where=a > 0)
+c = np.busday_count("2024-01", "2024-02")
+d = linalg.inv(a)
+"""
+
+
+def taken(*sources: str) -> Inventory:
+    return take(SourceFile(f"library/m{number}.py", source, SETTINGS) for number, source in enumerate(sources))
+
+
+def test_rows() -> None:
+    rows = {row.native: row for row in taken(SOURCE).rows()}
+    sin = rows["numpy.sin"]
+    assert (sin.uses, sin.op, sin.renames, sin.first) == (2, "sin", 2, "library/m0.py:5")
+    assert rows["numpy.sum"].op == "sum"
+    assert rows["numpy.sum"].renames == 0  # `where=` is not an argument of the op
+    assert rows["numpy.float32"].op == "float32"
+    assert rows["numpy.busday_count"].op is None
+    assert rows["numpy.linalg.inv"].first == "library/m0.py:8"
+
+
+def test_the_most_used_come_first() -> None:
+    assert taken(SOURCE).rows()[0].native == "numpy.sin"
+
+
+def test_totals_add_up() -> None:
+    inventory = taken(SOURCE, "import numpy\nx = numpy.sin(1.0)\n", "x = 1\n")
+    totals = inventory.totals()
+    assert sum(totals.values()) == sum(inventory.counts.values())
+    assert totals["no op"] == 1
+    assert inventory.files == 3
+    assert inventory.imports == {"numpy": 3, "torch": 1}
+
+
+def test_nothing_native_is_nothing() -> None:
+    inventory = taken("from emberharmony import ops\nx = ops.sin(1.0)\n")
+    assert inventory.rows() == []
+    assert set(inventory.totals().values()) == {0}

@@ -1,0 +1,49 @@
+"""The standard library holds no tensors: whatever is found there at default settings is wrong.
+
+`make lint-stdlib` reads all of it, its tests too.
+"""
+
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Settings
+from emberlint.findings import Finding
+from emberlint.run.engine import check
+from emberlint.run.registry import all_rules
+from emberlint.source.discover import discover
+
+ROOT = Path(sysconfig.get_path("stdlib"))
+# Numbers, dates, paths, strings, containers, operators of their own, and `np`-like names of locals.
+TELLING = ["_pydecimal", "datetime", "fractions", "pathlib", "statistics", "random", "colorsys", "heapq", "bisect"]
+TELLING += ["collections/__init__", "dataclasses", "difflib", "enum", "functools", "ipaddress", "operator", "typing"]
+TELLING += ["_pydatetime", "turtle", "wave", "weakref", "ctypes/__init__", "email/message", "xml/dom/minidom", "ast"]
+
+
+def found(paths: Iterable[Path], settings: Settings, jobs: int = 1) -> list[Finding]:
+    files = {path: file for path, file in discover(paths, settings).items() if "site-packages/" not in path}
+    assert files
+    return check(files, settings, frozenset(all_rules()), jobs, cached=False).findings
+
+
+def test_telling_modules_are_clean() -> None:
+    files = [file for name in TELLING if (file := ROOT / f"{name}.py").is_file()]
+    assert len(files) > 20
+    assert found(files, Settings(root=ROOT)) == []
+
+
+@pytest.mark.slow
+def test_all_files_are_clean() -> None:
+    findings = found([ROOT], Settings(root=ROOT), jobs=2)
+    # Some of its tests are about text that does not parse.
+    assert [one for one in findings if not ("test" in one.path and one.code == "EMB000")] == []
+
+
+@pytest.mark.slow
+def test_its_tests_are_clean_when_held_to_be_a_library() -> None:
+    settings = Settings(root=ROOT, roles=(("**", "frontend"),))
+    findings = found([ROOT / "test"], settings, jobs=2)
+    wrong = [one for one in findings if "numpy" not in (ROOT / one.path).read_text(encoding="utf-8", errors="ignore")]
+    assert [one for one in wrong if one.code != "EMB000"] == []
