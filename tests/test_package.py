@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import types
 
 import pytest
 
 import emberharmony
+from emberharmony import ops
 
 
 def run(program: str) -> str:
@@ -42,3 +44,8 @@ def test_a_star_import_brings_ops_and_no_modules_of_ours() -> None:
     names = ("sin", "linalg", "choice", "math", "tensor")
     program = f"from emberharmony.ops import *; print(sorted(set({names}) & set(globals())))"
     assert run(program) == "['linalg', 'sin']"
+
+
+def test_every_public_name_of_ops_but_the_namespaces_is_no_module() -> None:
+    modules = {name for name in ops.__all__ if isinstance(getattr(ops, name), types.ModuleType)}
+    assert modules == {"fft", "image", "linalg", "nn", "random"}
