@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types tests doctest conformance conformance-quick deep bench docs lint-stdlib generate clean
+.PHONY: help demo test check lint types tests doctest conformance conformance-quick deep bench docs lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,7 @@ check: $(STAMP)  ## Formatting, types, layers, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python utils/generate.py --check
+	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python utils/emberlint.py .
 
 tests: $(STAMP)  ## The tests alone, with coverage
@@ -60,6 +61,9 @@ lint-stdlib: $(STAMP)  ## emberlint on the whole standard library, which holds n
 
 generate: $(STAMP)  ## Write the generated files
 	$(BIN)/python utils/generate.py
+
+changelog: $(STAMP)  ## Print what the next release says; with VERSION=1.2.3 write it into CHANGELOG.md
+	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* docs/_build build dist

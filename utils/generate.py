@@ -66,7 +66,7 @@ def ops_init(categories: list[str]) -> str:
     for namespace in NAMESPACES:
         if namespace in categories:
             imports.setdefault("emberharmony.ops", []).append(namespace)
-    # The categories first: importing the module `device` sets a name of the package that the function `device` must win.
+    # The categories come first: importing the module `device` binds the package's name `device`, which is a function's.
     for module in sorted(imports, key=lambda module: (not module.startswith("emberharmony.ops."), module)):
         lines += [f"from {module} import {name} as {name}\n" for name in sorted(imports[module], key=str.lower)]
     named = sorted({name for module, names in imports.items() for name in names} | {"bool"})
