@@ -1,0 +1,148 @@
+"""Checks the English of docstrings, comments and pages: `python utils/prose.py [FILE ...]`.
+
+Ten rules, each a pattern with advice; CONTRIBUTING.md gives the reasons. Without files it reads everything that git
+tracks. The exit status is 1 if anything is found. A line that ends in `prose: ignore` is passed over.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SUFFIXES = (".py", ".md")
+LEFT_OUT = (
+    "tests/emberlint/labelled/",
+    "emberharmony/data/",
+    "CHANGELOG.md",
+    "utils/prose.py",
+    "docs/_build/",
+    "docs/api/",
+)
+
+
+class Rule(NamedTuple):
+    """A pattern that a reader has to read twice, and what to write instead."""
+
+    name: str
+    pattern: re.Pattern[str]
+    advice: str
+
+
+def _rule(name: str, pattern: str, advice: str) -> Rule:
+    return Rule(name, re.compile(pattern), advice)
+
+
+RULES = (
+    _rule(
+        "inverted",
+        r"\b[Oo]f (?:what|whom|which|those|these|an?|the|no) [^.;:,]{0,60}\bthere (?:is|are)\b",
+        "begin with the subject",
+    ),
+    _rule(
+        "nominal-what",
+        r"(?:^|[.;:(] ?)What (?:is|was|are|does|has|can|cannot|stands|lies)\b(?![^.]*\?)",
+        "use the noun: the tensor that …",
+    ),
+    _rule(
+        "no-noun",
+        r"\b(?:is|are) no (?:tensor|number|name|op|integer|axis|error|backend|dtype|shape|function|index|key|list)\b",
+        "is not a …",
+    ),
+    _rule("is-told", r"\b(?:is|are|was|be) told\b", "say who raises or reports what"),
+    _rule("for-want-of", r"\bfor want of\b", "because there is no …"),
+    _rule("kin", r"\b(?:its|and their|and its|their) kin\b", "name them"),
+    _rule("is-wanted", r"\b(?:is|are) wanted\b", "expected …, got …"),
+    _rule("such-as", r"\bsuch as there (?:is|are)\b", "drop it"),
+    _rule(
+        "riddle",
+        r"\bhas no say\b|\b(?:lies?|lie) on its mean\b|\btakes? the long way\b|\bnowhere\b(?= *[.;])|\balike but\b",
+        "say the cause and the consequence",
+    ),
+    _rule(
+        "imperative",
+        r"^(?:Return|Yield|Raise|Make|Give|Check|Compute|Add|Write|Read) (?:the|a|an|whether|what|how|why|each|this|all|which)\b",
+        "Returns, Yields, Raises …: third person",
+    ),
+)
+
+
+class Finding(NamedTuple):
+    """A sentence to be rewritten."""
+
+    path: str
+    line: int
+    rule: Rule
+    text: str
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the findings and returns the exit status."""
+    found = [one for path in _files(arguments) for one in check(path)]
+    for path, line, rule, text in found:
+        print(f"{path}:{line}: {rule.name}: {text.strip()[:100]!r}: {rule.advice}")
+    print(f"{len(found) or 'no'} sentence{'' if len(found) == 1 else 's'} to rewrite")
+    return 1 if found else 0
+
+
+def check(path: Path) -> Iterator[Finding]:
+    """Yields the findings in a file of Python or Markdown."""
+    text = path.read_text(encoding="utf-8")
+    shown = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+    lines = _comments(text) if path.suffix == ".py" else _prose_of_page(text)
+    for number, line, opens in lines:
+        if line.rstrip().endswith("prose: ignore"):
+            continue
+        for rule in RULES:
+            if (rule.name != "imperative" or opens) and rule.pattern.search(line):
+                yield Finding(shown, number, rule, line)
+
+
+def _files(arguments: list[str]) -> list[Path]:
+    if arguments:
+        paths = [Path(one).resolve() for one in arguments]
+    else:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        paths = [ROOT / one for one in listed.split("\n") if one]
+    return [path for path in paths if path.suffix in SUFFIXES and path.is_file() and not _is_left_out(path)]
+
+
+def _is_left_out(path: Path) -> bool:
+    shown = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
+    return shown.startswith(LEFT_OUT)
+
+
+def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yields the lines of docstrings and comments: number, text, and whether the line opens a docstring."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first = node.body[0]
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                for i, line in enumerate(first.value.value.split("\n")):
+                    yield first.lineno + i, line.strip(), i == 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#: "), False
+
+
+def _prose_of_page(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yields the lines of a page outside its blocks of code."""
+    in_code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith(("```", ":::")):
+            in_code = not in_code
+        elif not in_code:
+            yield number, re.sub(r"`[^`]*`", "x", line), False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
