@@ -66,7 +66,7 @@ RULES = (
     ),
     _rule(
         "imperative",
-        r"^(?:Return|Yield|Raise|Make|Give|Check|Compute|Add|Write|Read) (?:the|a|an|whether|what|how|why|each|this|all|which)\b",
+        r"^(?:Return|Yield|Raise|Make|Give|Check|Compute|Add|Write|Read) (?:the|an?|whether|what|how|why|each|this|all|which)\b",
         "Returns, Yields, Raises …: third person",
     ),
 )

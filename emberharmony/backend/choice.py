@@ -22,6 +22,7 @@ from emberharmony.backend.discovery import (
     loaded,
 )
 from emberharmony.core import selection, settings
+from emberharmony.core.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -171,12 +172,12 @@ class use_backend:  # noqa: N801  (a context manager that reads as a function, l
     def __call__(self, function: F) -> F:
         """Returns `function` run under this override at each call; coroutine functions too."""
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-        if flags & (0x20 | 0x200):
+        if flags & (GENERATOR | ASYNC_GENERATOR):
             raise ArgumentTypeError(
                 f"use_backend cannot decorate the generator function {function.__name__}: its body runs outside the "
                 f"call; write `with ops.use_backend(...)` around the code between two yields"
             )
-        if flags & 0x80:
+        if flags & COROUTINE:
 
             @functools.wraps(function)
             async def awaited(*args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ from emberharmony.cli.backend import backend
 from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
 from emberharmony.cli.info import info
+from emberharmony.cli.op import op
 from emberharmony.core.errors import EmberError
 from emberharmony.version import __version__
 
@@ -34,5 +35,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, demo, conformance):
+for part in (info, backend, op, demo, conformance):
     command.add_command(part)

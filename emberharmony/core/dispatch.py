@@ -27,6 +27,7 @@ from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 from emberharmony.core import natives
+from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
 from emberharmony.core.tracing import Traced, TracedMet
@@ -118,10 +119,28 @@ def point(bound: Bound, direct: bool) -> None:
             spec.function.__code__ = compiled[name].__code__ if name in compiled else _looked_up(spec)
 
 
+def source_of(spec: OpSpec, backend: Any) -> str:
+    """Returns the source of the code that `compile_op` makes, under the names that it gives: for people to read."""
+    quick = _quick(spec, backend)
+    text = _source(_shape(spec), quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
+    text = text.replace("def template", f"def {spec.name}").replace(_OP_NAME, spec.name)
+    for i in reversed(range(len(spec.parameters))):
+        text = text.replace(f"p{i}", spec.parameters[i].name)
+    for part in _GLOBALS:
+        text = text.replace(f"native_{part}", f"{backend.prefix}_{part}")
+    text = text.replace("native(", f"{backend.prefix}_{spec.name}(")
+    return "\n".join(" " * 3 * (len(line) - len(line.lstrip())) + line for line in text.splitlines()) + "\n"
+
+
+def _quick(spec: OpSpec, backend: Any) -> Fast:
+    """Returns what a backend runs for an op: the native function and the condition under which it may run alone."""
+    native = backend.implementation(spec)
+    return getattr(native, "__fast__", None) or Fast(native, "")
+
+
 def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op for one backend."""
-    native = backend.implementation(spec)
-    quick = getattr(native, "__fast__", None) or Fast(native, "")
+    quick = _quick(spec, backend)
     prefix = backend.prefix
     space = natives.__dict__
     space[f"{prefix}_{spec.name}"] = quick.native
@@ -139,7 +158,7 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
 def _looked_up(spec: OpSpec) -> CodeType:
     if spec.looked_up is None:
         code = spec.declared.__code__
-        starred = bool(code.co_flags & 0x04)
+        starred = bool(code.co_flags & VARIADIC)
         template = _lookup_template(code.co_argcount, starred, code.co_kwonlyargcount)
         if code.co_kwonlyargcount:
             spec.looked_up = _dress(template, spec, {"native_op": spec.name})
@@ -257,6 +276,10 @@ def _compile(source: str) -> CodeType:
     return code.replace(co_linetable=_one_line(len(code.co_code) // 2))
 
 
+_NEW_ENTRY, _NO_COLUMNS = 0x80, 13
+"""The bit that begins an entry of a location table, and the kind of an entry that gives a line and no columns."""
+
+
 def _one_line(units: int) -> bytes:
     """Returns a location table by which every instruction stands on the line of `def`, one below `@op`.
 
@@ -267,7 +290,7 @@ def _one_line(units: int) -> bytes:
     line = 2  # the difference 1 as a signed varint
     while units > 0:
         length = min(units, 8)
-        table += bytes((0x80 | 13 << 3 | length - 1, line))
+        table += bytes((_NEW_ENTRY | _NO_COLUMNS << 3 | length - 1, line))
         units, line = units - length, 0
     return bytes(table)
 
@@ -277,7 +300,7 @@ def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     declared = spec.declared.__code__
     names_of = declared.co_varnames
     first, last = declared.co_argcount, declared.co_argcount + declared.co_kwonlyargcount
-    starred = names_of[last : last + 1] if declared.co_flags & 0x04 else ()
+    starred = names_of[last : last + 1] if declared.co_flags & VARIADIC else ()
     local = {f"p{i}": name for i, name in enumerate((*names_of[:first], *starred, *names_of[first:last]))}
     return template.replace(
         co_name=declared.co_name,

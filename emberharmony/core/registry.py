@@ -4,6 +4,8 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
+from emberharmony.core.code_flags import VARIADIC
+
 _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
 EMPTY = object()
 
@@ -94,7 +96,7 @@ def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:
         Parameter(name, annotations.get(name, ""), default) for name, default in zip(positional, defaults, strict=True)
     ]
     end = code.co_argcount + code.co_kwonlyargcount
-    if code.co_flags & 0x04:
+    if code.co_flags & VARIADIC:
         found.append(Parameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
     keyword_defaults = declared.__kwdefaults__ or {}
     found += [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core import selection
+from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.draws import Draws, refuse_effect
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError
 from emberharmony.core.parameter import Parameter
@@ -195,7 +196,7 @@ def _require_upstream(head: str, function: Any) -> None:
     if code is None:
         return
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & 0x08:
+    if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & VARIADIC_KEYWORDS:
         raise ArgumentTypeError(f"{wanted}, and this one takes ({', '.join(names)}): name a parameter upstream, last")
     if names[:1] == ("upstream",) and code.co_argcount:
         raise ArgumentTypeError(f"{wanted}, and this one takes upstream first: put the arguments before it")

@@ -1,0 +1,133 @@
+"""`emberharmony op NAME`: one op from its declaration to the code that runs, its gradient rule and its sample row."""
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+import emberharmony.ops  # noqa: F401  (fills the registry)
+from emberharmony.backend import create_backend, current
+from emberharmony.core.dispatch import source_of
+from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.core.registry import ALIASES, OPS, OpSpec
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@click.command()
+@click.argument("name")
+@click.option("--backend", "backend_name", help="The backend whose code is shown; by default the active one.")
+def op(name: str, backend_name: str | None) -> None:
+    """Show an op: its declaration, what runs on a backend, its gradient rule, its sample row and tolerance."""
+    backend = current() if backend_name is None else create_backend(backend_name, fallback=None)
+    click.echo("\n\n".join(sections(find(name), backend)))
+
+
+def find(name: str) -> OpSpec:
+    """Returns the declaration of an op, also by an alias or as `linalg.det` and `ops.linalg.det`.
+
+    Raises:
+        ArgumentError: if there is no such op.
+    """
+    short = name.removeprefix("ops.")
+    for candidate in (short, short.replace(".", "_"), short.rpartition(".")[2]):
+        if ALIASES.get(candidate, candidate) in OPS:
+            return OPS[ALIASES.get(candidate, candidate)]
+    raise ArgumentError(f"there is no op {name!r}{suggest(short, [*OPS, *ALIASES])}")
+
+
+def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
+    """Yields what is known of an op, part by part."""
+    aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
+    yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
+    yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
+    yield _implementation(spec, backend)
+    yield _part("what a call runs once its backend is chosen", source_of(spec, backend))
+    yield _rule(spec)
+    yield _row(spec)
+
+
+def _kind(spec: OpSpec, backend: Any) -> str:
+    if not spec.composite:
+        return f"a primitive, which each backend defines; on {backend.name} {_owner(spec, backend)}"
+    if getattr(type(backend), spec.name, None) is not None:
+        return f"a composite that {backend.name} overrides in {_owner(spec, backend)}"
+    return f"a composite: {backend.name} runs the body of its declaration"
+
+
+def _owner(spec: OpSpec, backend: Any) -> str:
+    owner = next(cls for cls in type(backend).__mro__ if spec.name in vars(cls))
+    return f"{owner.__module__.rpartition('.')[2]}.{owner.__name__}"
+
+
+def _implementation(spec: OpSpec, backend: Any) -> str:
+    found = backend.implementation(spec)
+    quick = getattr(found, "__fast__", None)
+    notes = []
+    if quick is not None:
+        when = quick.when.format(*(p.name for p in spec.parameters)) or "True"
+        notes.append(f"{_shown(quick.native)} alone runs while {when}")
+    if found is spec.body:
+        notes.append("the declaration's body")
+        return _part(f"implementation on {backend.name}", "\n".join(notes))
+    try:
+        notes.append(inspect.getsource(inspect.unwrap(found)))
+        head = f"implementation on {backend.name}, {_place(inspect.unwrap(found))}"
+    except (TypeError, OSError):  # a function of C has no source
+        notes.append(_shown(found))
+        head = f"implementation on {backend.name}"
+    return _part(head, "\n".join(notes))
+
+
+def _rule(spec: OpSpec) -> str:
+    rules = importlib.import_module("emberharmony.rules")
+    if spec.name in rules.RULES:
+        rule = rules.RULES[spec.name]
+        functions = rule if isinstance(rule, tuple) else (rule,)
+        places = sorted({_place(function) for function in functions if function is not None})
+        return _part("gradient rule of the tape", ", ".join(places))
+    if spec.name in rules.CONSTANT:
+        return _part("gradient rule of the tape", "the result is constant: its gradient is zero")
+    if spec.name in rules.REFUSED:
+        return _part("gradient rule of the tape", f"refused: {rules.REFUSED[spec.name]}")
+    if spec.composite:
+        return _part("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
+    return _part(
+        "gradient rule of the tape",
+        f"missing: add one to rules/{spec.category}.py, or list the op in rules/constant.py",
+    )
+
+
+def _row(spec: OpSpec) -> str:
+    try:
+        samples = importlib.import_module("emberharmony.testing.samples")
+        row = samples.all_samples().get(spec.name)
+    except ImportError as error:
+        return _part("sample row", f"not to be read here: {error}; pip install 'emberharmony[conformance]'")
+    if row is None:
+        return _part("sample row", f"missing: add one to testing/samples/{spec.category}.py")
+    exact = "exact" if not row.tolerance else f"within {row.tolerance} eps"
+    gradient = "with gradient" if row.differentiable else "without gradient"
+    dtypes = ", ".join([*row.dtypes, *row.integers])
+    text = f"{len(row.cases)} cases in {dtypes}; {exact}; {gradient}\nemberharmony conformance --op {spec.name}"
+    return _part(f"sample row, testing/samples/{spec.category}.py", text)
+
+
+def _place(function: Any) -> str:
+    code = function.__code__
+    path = Path(code.co_filename)
+    shown = path.relative_to(PACKAGE.parent) if path.is_relative_to(PACKAGE.parent) else path
+    return f"{shown.as_posix()}:{code.co_firstlineno}"
+
+
+def _shown(function: Any) -> str:
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module}.{getattr(function, '__qualname__', None) or getattr(function, '__name__', repr(function))}"
+
+
+def _part(head: str, text: str) -> str:
+    return f"{head}\n{textwrap.indent(textwrap.dedent(text).rstrip(), '    ')}"

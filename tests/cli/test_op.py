@@ -1,0 +1,59 @@
+"""`emberharmony op`: what it shows is what runs."""
+
+from types import CodeType
+
+import pytest
+from click.testing import CliRunner
+
+from emberharmony.backend import current
+from emberharmony.cli.main import command
+from emberharmony.core.dispatch import compile_op, source_of
+from emberharmony.core.registry import OPS
+
+
+def shown(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(command, ["op", *arguments])
+    return result.exit_code, result.output
+
+
+def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
+    for spec in OPS.values():
+        module = compile(source_of(spec, current()), "<shown>", "exec")
+        code = next(const for const in module.co_consts if isinstance(const, CodeType))
+        runs = compile_op(spec, current())
+        assert (code.co_varnames, code.co_names, code.co_code) == (runs.co_varnames, runs.co_names, runs.co_code)
+
+
+def test_a_primitive(backend: str) -> None:
+    status, output = shown("add", "--backend", backend)
+    assert status == 0
+    assert f"ops.add: a primitive, which each backend defines; on {backend} math_ops." in output
+    assert "def add(x1: Operand, x2: Operand) -> Tensor:" in output
+    assert f"return slow({backend}_backend, 'add', (x1, x2, ))" in output
+    assert "emberharmony/rules/math.py:" in output
+    assert "within 1 eps; with gradient" in output
+
+
+def test_a_composite_and_one_that_a_backend_overrides() -> None:
+    assert "a composite: numpy runs the body of its declaration" in shown("hard_tanh", "--backend", "numpy")[1]
+    pytest.importorskip("torch")
+    assert "a composite that torch overrides in nn_ops." in shown("softmax", "--backend", "torch")[1]
+
+
+@pytest.mark.parametrize("name", ["linalg.det", "ops.linalg.det", "det"])
+def test_names_of_namespaces(name: str) -> None:
+    assert shown(name, "--backend", "numpy")[1].startswith("ops.det")
+
+
+def test_an_alias_leads_to_its_op() -> None:
+    assert shown("asin", "--backend", "numpy")[1].startswith("ops.arcsin, also asin")
+
+
+def test_an_unknown_op() -> None:
+    status, output = shown("sofmax")
+    assert status == 2
+    assert "there is no op 'sofmax'; did you mean 'softmax'?" in output
+
+
+def test_an_op_whose_result_is_constant() -> None:
+    assert "the result is constant: its gradient is zero" in shown("argmax", "--backend", "numpy")[1]
