@@ -38,6 +38,10 @@ def _rule(name: str, pattern: str, advice: str) -> Rule:
     return Rule(name, re.compile(pattern), advice)
 
 
+_IMPERATIVE = (
+    r"^(?:Return|Yield|Raise|Make|Give|Check|Compute|Add|Write|Read) "
+    r"(?:the|an?|whether|what|how|why|each|this|all)\b"
+)
 RULES = (
     _rule(
         "inverted",
@@ -66,7 +70,7 @@ RULES = (
     ),
     _rule(
         "imperative",
-        r"^(?:Return|Yield|Raise|Make|Give|Check|Compute|Add|Write|Read) (?:the|an?|whether|what|how|why|each|this|all|which)\b",
+        _IMPERATIVE,
         "Returns, Yields, Raises …: third person",
     ),
 )

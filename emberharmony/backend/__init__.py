@@ -1,4 +1,6 @@
-"""The backends: what each is (`base`), how one is found (`discovery`) and chosen (`choice`)."""
+"""What an author of a backend needs, and the active backend as an object; all other modules here are private."""
+
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.base import Backend as Backend
 from emberharmony.backend.base import unsupported as unsupported
@@ -9,4 +11,40 @@ from emberharmony.backend.choice import get_backend as get_backend
 from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.discovery import create_backend as create_backend
+from emberharmony.backend.promote import Promotion as Promotion
 from emberharmony.core.dispatch import fast as fast
+from emberharmony.core.dtypes import ALL as DTYPES
+from emberharmony.core.dtypes import NativeDTypes as NativeDTypes
+from emberharmony.core.dtypes import as_dtype as as_dtype
+from emberharmony.core.registry import OPS as OPS
+
+if TYPE_CHECKING:
+    from emberharmony.backend.protocol import TensorBackend as TensorBackend
+
+__all__ = [
+    "DTYPES",
+    "OPS",
+    "Backend",
+    "NativeDTypes",
+    "Promotion",
+    "TensorBackend",
+    "as_dtype",
+    "available_backends",
+    "backend_of",
+    "create_backend",
+    "current",
+    "fast",
+    "get_backend",
+    "set_backend",
+    "unsupported",
+    "use_backend",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the protocol on first use: it has a method for each op, which costs 3 ms."""
+    if name != "TensorBackend":
+        raise AttributeError(f"module 'emberharmony.backend' has no attribute {name!r}")
+    from emberharmony.backend.protocol import TensorBackend
+
+    return TensorBackend

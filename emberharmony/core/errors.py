@@ -1,63 +1,63 @@
-"""The errors the library raises: each is an `EmberError` and the builtin a caller would catch."""
+"""The errors that the library raises: each is an `EmberError`, and the builtin exception that a caller would catch."""
 
 import re
 from collections.abc import Iterable
 
 
 class EmberError(Exception):
-    """Is the root of every error the library raises on purpose."""
+    """The base of every error that the library raises on purpose."""
 
 
 class ShapeError(EmberError, ValueError):
-    """Tells that shapes do not fit together or do not suit the op."""
+    """Raised when shapes do not broadcast, or do not suit the op."""
 
 
 class AxisError(EmberError, ValueError, IndexError):
-    """Tells that an axis is out of range, repeated, or cannot be used as asked."""
+    """Raised when an axis is out of range, repeated, or cannot be used as asked."""
 
 
 class DTypeError(EmberError, TypeError):
-    """Tells that a dtype is unknown, unsupported by the op or the device, or would be narrowed silently."""
+    """Raised when a dtype is unknown, not supported by the op or the device, or would be narrowed silently."""
 
 
 class RangeError(EmberError, OverflowError, ValueError):
-    """Tells that a Python number does not fit the dtype it would have to take."""
+    """Raised when a Python number does not fit into the dtype that it would take."""
 
 
 class IndexOutOfBoundsError(EmberError, IndexError):
-    """Tells that an index lies outside the axis it points into."""
+    """Raised when an index is outside its axis."""
 
 
 class LinAlgError(EmberError, ValueError):
-    """Tells that a matrix is singular, not positive-definite, or that a decomposition did not converge."""
+    """Raised when a matrix is singular or not positive-definite, or a decomposition does not converge."""
 
 
 class ArgumentError(EmberError, ValueError):
-    """Tells that an argument has a value the op cannot take."""
+    """Raised when the op cannot take the value of an argument."""
 
 
 class ArgumentTypeError(EmberError, TypeError):
-    """Tells that an argument has a type the op cannot take."""
+    """Raised when the op cannot take the type of an argument."""
 
 
 class BackendMismatchError(EmberError, TypeError):
-    """Tells that a tensor of one backend was handed to an op of another."""
+    """Raised when an op of one backend gets a tensor of another."""
 
 
 class BackendNotFoundError(EmberError, ValueError):
-    """Tells that no backend has the name that was asked for."""
+    """Raised when no backend has the requested name."""
 
 
 class BackendUnavailableError(EmberError, ImportError):
-    """Tells that a known backend cannot be loaded here, and which command installs it."""
+    """Raised when a known backend cannot be loaded; the message has the command that installs it."""
 
 
 class BackendProtocolError(EmberError, TypeError):
-    """Tells that a backend lacks ops it must define, or defines them with another signature."""
+    """Raised when a backend lacks ops that it must define, or defines them with another signature."""
 
 
 class DeviceError(EmberError, ValueError):
-    """Tells that a device is unknown or absent, and lists those there are."""
+    """Raised when a device is unknown or absent; the message lists the devices that exist."""
 
 
 class UnsupportedOpError(EmberError, NotImplementedError):
@@ -78,6 +78,10 @@ class SettingsWarning(UserWarning):
 
 class BackendFallbackWarning(UserWarning):
     """Warns that another backend than the one asked for was loaded."""
+
+
+for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, BackendFallbackWarning):
+    _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ["Digits", "digits"]
+
 
 class Digits(NamedTuple):
     """Holds images (n, 64) as float32 from 0 to 1, and labels (n,) as int64, for training and held out."""

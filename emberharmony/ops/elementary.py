@@ -6,6 +6,8 @@ Angles are in radians.
 
 from __future__ import annotations
 
+from typing import Any
+
 from emberharmony.core.constants import pi
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Operand, Tensor, TensorLike
@@ -336,7 +338,7 @@ def sinc(x: TensorLike) -> Tensor:
     # Near 0 by its series, which unlike a value of its own there has derivatives.
     near = less(fabs(x), 0.03)
     small = square(multiply(where(near, x, 0.0), pi))
-    series = 1.0
+    series: Any = 1.0
     for divisor in (72.0, 42.0, 20.0, 6.0):
         series = subtract(1.0, multiply(divide(small, divisor), series))
     x = where(near, 1.0, x)

@@ -252,7 +252,8 @@ def restored(x: Tensor, kind: DType) -> Tensor:
 
 def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
     """Returns the sums of weighted slices of an axis, counted from the end."""
-    device, total = get_device(x), None
+    device = get_device(x)
+    total: Any = None
     places = convert_to_tensor(taps.places, device=device)
     shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device)
     for tap in range(len(taps.places)):
@@ -263,7 +264,8 @@ def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
 
 def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     """Returns the sums of windows of an axis, counted from the end, each element times its weight."""
-    n, total = x.shape[axis] - len(weights) + 1, None
+    n = x.shape[axis] - len(weights) + 1
+    total: Any = None
     for place, weight in enumerate(weights):
         if weight:
             part = multiply(get_item(x, (..., slice(place, place + n), *[slice(None)] * (-axis - 1))), weight)

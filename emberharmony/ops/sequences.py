@@ -140,8 +140,8 @@ def ctc_decode(
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"from 1 to beam_width={beam_width} paths are found, not {top_paths}")
         host = to_numpy(logits).astype("float64")
-        paths, scores = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
-        return convert_to_tensor(paths, device=device), convert_to_tensor(scores, dtype(logits), device)
+        paths, best = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
+        return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device)
     if strategy != "greedy":
         raise ArgumentError(f"strategy is 'greedy' or 'beam_search', not {strategy!r}")
     over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))

@@ -13,7 +13,7 @@ unique but for signs.
 from __future__ import annotations
 
 from operator import index
-from typing import Literal
+from typing import Any, Literal
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
@@ -277,7 +277,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=dtype(x), device=get_device(x)), tuple(x.shape))
     base, n = (inv(x), -n) if n < 0 else (x, n)
-    result = None
+    result: Any = None
     while n:
         if n & 1:
             result = base if result is None else matmul(result, base)

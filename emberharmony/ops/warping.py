@@ -225,9 +225,12 @@ def _sampled(
     kind = dtype(rows)
     wide = computed_in(kind)
     outside = held(value, kind)
-    table, total = cast(rows, wide) if order else rows, None
+    table = cast(rows, wide) if order else rows
+    total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
-        index, inside, weight = first, None, None
+        index: Any = first
+        inside: Any = None
+        weight: Any = None
         for n, (node, known, share) in zip(shape, corner, strict=True):
             index = node if index is None else add(multiply(index, n), node)
             if known is not None:

@@ -33,7 +33,7 @@ def _chosen(wins: Callable[..., T]) -> Callable[..., T]:
 def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
     """Returns the gradients of the arguments of clip: `x` has it inside and at the bounds, a bound beyond it."""
     kept = equal(y, x)
-    gradients = [where(kept, g, 0.0)]
+    gradients: list[Any] = [where(kept, g, 0.0)]
     for bound in bounds:
         reached = None if bound is None else logical_and(equal(y, bound), logical_not(kept))
         gradients.append(None if reached is None else where(reached, g, 0.0))

@@ -1,17 +1,18 @@
-"""Tools that prove agreement: samples, conformance, gradients, assertions, a pytest plugin.
-
-`assert_agree` is offered here too.
-"""
+"""Tools that prove agreement: `assert_agree`, `gradcheck`, conformance, a pytest plugin."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emberharmony.testing.agree import assert_agree as assert_agree
+    from emberharmony.testing.gradient_check import gradcheck as gradcheck
+
+__all__ = ["assert_agree", "gradcheck"]
+_LAZY = {"assert_agree": "emberharmony.testing.agree", "gradcheck": "emberharmony.testing.gradient_check"}
 
 
 def __getattr__(name: str) -> Any:
     """Imports on first use: pytest loads this package with the plugin, in runs that may never need an op."""
-    if name != "assert_agree":
+    if name not in _LAZY:
         raise AttributeError(f"module 'emberharmony.testing' has no attribute {name!r}")
-    return importlib.import_module("emberharmony.testing.agree").assert_agree
+    return getattr(importlib.import_module(_LAZY[name]), name)

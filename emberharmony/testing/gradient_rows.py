@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.choice import current
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
-from emberharmony.testing.gradcheck import Problem
+from emberharmony.testing.gradient_check import Problem
 from emberharmony.testing.judge import DisagreementError
 from emberharmony.testing.sample import Case, Sample, case
 

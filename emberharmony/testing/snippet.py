@@ -17,7 +17,7 @@ _IMPORTS = {
     "bfloat16_of_numpy(": "from emberharmony.backend.host import bfloat16_of_numpy",
     "errors.": "from emberharmony.core import errors",
     "OPS[": "from emberharmony.core.registry import OPS",
-    "gradcheck(": "from emberharmony.testing.gradcheck import gradcheck",
+    "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
     "strided(": "from emberharmony.testing.inputs import strided",
     "verify(": "from emberharmony.testing.judge import verify",

@@ -12,7 +12,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core.errors import UnsupportedOpError
-from emberharmony.testing.gradcheck import gradcheck, gradients
+from emberharmony.testing.gradient_check import gradcheck, gradients
 from emberharmony.testing.gradient_rows import ROWS, gradient_function
 from emberharmony.testing.gradient_rows import gradients as calls_of
 from emberharmony.testing.samples import all_samples

@@ -6,15 +6,13 @@ from typing import Any
 import array_api_strict as xp
 import numpy as np
 
-from emberharmony.backend import Backend, unsupported
-from emberharmony.backend.promote import Promotion
-from emberharmony.core import dtypes as neutral
-from emberharmony.core.dtypes import NativeDTypes
-from emberharmony.core.errors import AxisError, DTypeError, ShapeError
-from emberharmony.core.registry import OPS
+from emberharmony.backend import DTYPES as NEUTRAL
+from emberharmony.backend import OPS, Backend, NativeDTypes, Promotion, as_dtype, unsupported
+from emberharmony.errors import AxisError, DTypeError, ShapeError
+from emberharmony.types import DType
 
-NAMES = ["bool", *(d.name for d in neutral.ALL if d.name not in ("bool", "float16", "bfloat16"))]
-DTYPES = NativeDTypes("strict", {neutral.as_dtype(name): getattr(xp, name) for name in NAMES})
+NAMES = ["bool", *(d.name for d in NEUTRAL if d.name not in ("bool", "float16", "bfloat16"))]
+DTYPES = NativeDTypes("strict", {as_dtype(name): getattr(xp, name) for name in NAMES})
 promotion = Promotion(
     DTYPES,
     lambda x, dtype: xp.astype(x, dtype),
@@ -60,7 +58,7 @@ class StrictBackend(Backend):
     def to_numpy(self, x: Any) -> np.ndarray:
         return np.asarray(x._array)
 
-    def dtype(self, x: Any) -> neutral.DType:
+    def dtype(self, x: Any) -> DType:
         return DTYPES.neutral[x.dtype]
 
     def get_available_devices(self) -> list[str]:

@@ -315,7 +315,7 @@ eigvals = hosted(lapack.eigvals, _eigvals_moved)
 
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     """Returns packed triangular factors, and the rows that changed places."""
-    packed, pivots = lapack.lu_factor(np.asarray(x))
+    packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
     rows = mx.array(lapack.order_of(pivots, x.shape[-2]))
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:

@@ -108,4 +108,5 @@ class MLXSolverOps:
     @staticmethod
     @inexact(promotion)
     def lu_factor(x: mx.array) -> LUResult:
-        return LUResult(*linear.lu(x))
+        packed, pivots = linear.lu(x)
+        return LUResult(packed, pivots)

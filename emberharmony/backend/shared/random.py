@@ -103,7 +103,7 @@ class Generator:
         """Returns the integers from 0 to n - 1 in random order."""
         return self._rng.permutation(n)
 
-    def choice(self, n: int, shape: Any, replace: bool, p: Sequence[float] | None) -> Array:
+    def choice(self, n: int, shape: Any, replace: bool, p: Sequence[float] | np.ndarray | None) -> Array:
         """Returns indices from 0 to n - 1, each as likely as `p` says."""
         try:
             return np.asarray(self._rng.choice(n, as_shape(shape), replace, p))

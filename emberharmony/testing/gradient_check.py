@@ -78,7 +78,7 @@ def gradcheck(
     Example:
         >>> import numpy as np
         >>> from emberharmony import ops
-        >>> from emberharmony.testing.gradcheck import gradcheck
+        >>> from emberharmony.testing import gradcheck
         >>> gradcheck(lambda x, y: ops.sum(ops.tanh(x) * y), (np.ones(3), np.arange(3.0)))
     """
     problem = Problem(fn, args, seed)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.testing.gradcheck import GradientMismatchError, Problem, gradcheck, gradients
+from emberharmony.testing.gradient_check import GradientMismatchError, Problem, gradcheck, gradients
 
 X = np.array([[0.3, -1.2, 2.0], [0.7, 0.1, -0.4]])
 Z = np.array([0.3 + 1.0j, -0.5 + 0.2j])

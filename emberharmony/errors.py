@@ -1,0 +1,48 @@
+"""The errors that the library raises: each is an `EmberError`, and the builtin exception that a caller would catch.
+
+>>> from emberharmony.errors import ShapeError
+>>> issubclass(ShapeError, ValueError)
+True
+"""
+
+from emberharmony.core.errors import ArgumentError as ArgumentError
+from emberharmony.core.errors import ArgumentTypeError as ArgumentTypeError
+from emberharmony.core.errors import AxisError as AxisError
+from emberharmony.core.errors import BackendExecutionError as BackendExecutionError
+from emberharmony.core.errors import BackendFallbackWarning as BackendFallbackWarning
+from emberharmony.core.errors import BackendMismatchError as BackendMismatchError
+from emberharmony.core.errors import BackendNotFoundError as BackendNotFoundError
+from emberharmony.core.errors import BackendProtocolError as BackendProtocolError
+from emberharmony.core.errors import BackendUnavailableError as BackendUnavailableError
+from emberharmony.core.errors import DeviceError as DeviceError
+from emberharmony.core.errors import DTypeError as DTypeError
+from emberharmony.core.errors import EmberError as EmberError
+from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
+from emberharmony.core.errors import LinAlgError as LinAlgError
+from emberharmony.core.errors import RangeError as RangeError
+from emberharmony.core.errors import SettingsWarning as SettingsWarning
+from emberharmony.core.errors import ShapeError as ShapeError
+from emberharmony.core.errors import TracedTensorError as TracedTensorError
+from emberharmony.core.errors import UnsupportedOpError as UnsupportedOpError
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "AxisError",
+    "BackendExecutionError",
+    "BackendFallbackWarning",
+    "BackendMismatchError",
+    "BackendNotFoundError",
+    "BackendProtocolError",
+    "BackendUnavailableError",
+    "DTypeError",
+    "DeviceError",
+    "EmberError",
+    "IndexOutOfBoundsError",
+    "LinAlgError",
+    "RangeError",
+    "SettingsWarning",
+    "ShapeError",
+    "TracedTensorError",
+    "UnsupportedOpError",
+]

@@ -1,0 +1,33 @@
+"""The names for annotations: what ops take and return, and what `register_op` reads to convert arguments.
+
+>>> from emberharmony.types import Tensor, TensorLike
+>>> def standardized(x: TensorLike) -> Tensor: ...
+"""
+
+from emberharmony.core.dtypes import DType as DType
+from emberharmony.core.types import Axis as Axis
+from emberharmony.core.types import CastTensorLike as CastTensorLike
+from emberharmony.core.types import DeviceLike as DeviceLike
+from emberharmony.core.types import DTypeLike as DTypeLike
+from emberharmony.core.types import HostArray as HostArray
+from emberharmony.core.types import Norm as Norm
+from emberharmony.core.types import Operand as Operand
+from emberharmony.core.types import Shape as Shape
+from emberharmony.core.types import Tensor as Tensor
+from emberharmony.core.types import TensorLike as TensorLike
+from emberharmony.core.types import Tensors as Tensors
+
+__all__ = [
+    "Axis",
+    "CastTensorLike",
+    "DType",
+    "DTypeLike",
+    "DeviceLike",
+    "HostArray",
+    "Norm",
+    "Operand",
+    "Shape",
+    "Tensor",
+    "TensorLike",
+    "Tensors",
+]
