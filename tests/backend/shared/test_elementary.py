@@ -1,0 +1,42 @@
+"""Special functions over any array library, against SciPy in float64."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony.backend.shared import elementary
+
+special = pytest.importorskip("scipy.special")
+WIDE = np.concatenate([np.linspace(-30, 30, 601), np.logspace(-300, 1, 61), [np.inf, -np.inf, np.nan, 0.0]])
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc"])
+def test_error_functions(name: str) -> None:
+    found = getattr(elementary, name)(np, WIDE)
+    np.testing.assert_allclose(found, getattr(special, name)(WIDE), rtol=1e-13, atol=1e-300)
+
+
+def test_the_error_function_in_single_precision() -> None:
+    x = np.linspace(-6, 6, 1001, dtype=np.float32)
+    np.testing.assert_allclose(elementary.erf_single(np, x), special.erf(x.astype(np.float64)), rtol=4e-7)
+
+
+def test_the_inverse_error_function() -> None:
+    x = np.concatenate([np.linspace(-1, 1, 401), 1 - np.logspace(-15, -1, 40), np.logspace(-300, -1, 40)])
+    np.testing.assert_allclose(elementary.erfinv(np, x), special.erfinv(x), rtol=1e-13)
+    assert np.isnan(elementary.erfinv(np, np.array([1.5, np.nan]))).all()
+
+
+def test_the_bessel_function_and_its_derivative() -> None:
+    x = np.linspace(-600, 600, 1001)
+    np.testing.assert_allclose(elementary.i0(np, x), special.i0(x), rtol=2e-13)
+    x = np.linspace(-50, 50, 1001)
+    np.testing.assert_allclose(elementary.i0_slope(np, x, special.i0(x)), special.i1(x), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [elementary.erf, elementary.i0])
+def test_another_dtype_is_computed_in_float64(function: Callable[[Any, Any], Any]) -> None:
+    found = elementary.in_double(function, np, np.ones(2, np.float16))
+    assert found.dtype == np.float16

@@ -1,0 +1,73 @@
+"""The portable generator and the default streams."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from emberharmony.backend.shared import random
+from emberharmony.core.dtypes import float16, float32, float64
+from emberharmony.errors import ArgumentError, DTypeError
+
+
+def test_a_seed_names_a_stream() -> None:
+    assert random.Generator(3).normal(4).tolist() == random.Generator(3).normal(4).tolist()
+    assert random.Generator(3).normal(4).tolist() != random.Generator(4).normal(4).tolist()
+
+
+def test_a_pickle_goes_on_where_the_generator_was() -> None:
+    generator = random.Generator(0)
+    generator.uniform(3)
+    copy = pickle.loads(pickle.dumps(generator))
+    assert copy.uniform(3).tolist() == generator.uniform(3).tolist()
+
+
+def test_children_are_independent_and_repeatable() -> None:
+    first, second = random.Generator(0).split(), random.Generator(0).split()
+    assert [child.uniform(2).tolist() for child in first] == [child.uniform(2).tolist() for child in second]
+    assert first[0].uniform(2).tolist() != first[1].uniform(2).tolist()
+
+
+def test_truncated_numbers_stay_within_two_standard_deviations() -> None:
+    values = random.Generator(0).truncated_normal(10_000)
+    assert np.abs(values).max() <= 2
+    assert values.std() == pytest.approx(0.88, abs=0.02)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "a"])
+def test_a_seed_is_an_integer_from_0_on(seed: object) -> None:
+    with pytest.raises(ArgumentError):
+        random.checked_seed(seed)
+
+
+def test_a_clone_draws_the_same() -> None:
+    source = np.random.Generator(np.random.Philox(1))
+    copy = random.clone(source)
+    assert copy.random(3).tolist() == source.random(3).tolist()
+
+
+def test_a_default_stream_starts_again_with_each_seed() -> None:
+    stream = random.DefaultStream(lambda seed: [seed])
+    random.start_streams(7)
+    first = stream.get()
+    assert first == [7]
+    assert stream.get() is first
+    random.start_streams(7)
+    assert stream.get() is not first
+
+
+def test_dtypes_to_draw() -> None:
+    assert random.floating(None).name == "float32"
+    assert random.floating("float16") is float16
+    with pytest.raises(DTypeError):
+        random.floating("int32")
+
+
+@pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 0.0, 1e30, -1e-30])
+def test_the_number_below_is_less_by_little(high: float) -> None:
+    for dtype, native in ((float32, np.float32), (float64, np.float64)):
+        high = float(native(high))
+        found = native(random.below(high, dtype))
+        assert found < high
+        assert high - found <= max(2 * np.spacing(native(abs(high))), math.ulp(0.0)) or high == 0.0
