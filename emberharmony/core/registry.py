@@ -51,7 +51,7 @@ class OpSpec:
     @property
     def category(self) -> str:
         """The last part of the name of the module it was declared in."""
-        return self.declared.__module__.rpartition(".")[2]
+        return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property
     def returns(self) -> str:

@@ -22,7 +22,7 @@ from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take, where
 from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
-from emberharmony.ops.random import random_normal
+from emberharmony.ops.random_ops import random_normal
 from emberharmony.ops.resampling import gaussian_blur, restored
 from emberharmony.ops.rounding import floor, trunc
 from emberharmony.ops.shape import expand_dims, moveaxis, reshape, squeeze, unstack

@@ -16,7 +16,7 @@ from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
-from emberharmony.backend.mlx.nn_ops import MLXNnOps
+from emberharmony.backend.mlx.activation_ops import MLXNnOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps

@@ -17,7 +17,7 @@ from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
-from emberharmony.backend.numpy.nn_ops import NumpyNnOps
+from emberharmony.backend.numpy.activation_ops import NumpyNnOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps

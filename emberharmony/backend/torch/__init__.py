@@ -18,7 +18,7 @@ from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
-from emberharmony.backend.torch.nn_ops import TorchNnOps
+from emberharmony.backend.torch.activation_ops import TorchNnOps
 from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.products_ops import TorchProductsOps

@@ -153,7 +153,7 @@ def test_normalisation_over_other_axes_and_broadcast_weights(axis: Any, backend:
 
 @pytest.mark.skipif(not is_installed("mlx"), reason="mlx is not installed")
 def test_the_kernels_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from emberharmony.backend.mlx import nn_ops
+    from emberharmony.backend.mlx import activation_ops as nn_ops
 
     monkeypatch.setattr(nn_ops, "on_cpu", lambda: False)
     x, w = np.sin(np.arange(12.0, dtype=np.float32)).reshape(3, 4), np.arange(4, dtype=np.float32)
