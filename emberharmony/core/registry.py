@@ -50,7 +50,7 @@ class OpSpec:
 
     @property
     def category(self) -> str:
-        """The last part of the name of the module it was declared in."""
+        """The last part of the name of the module it was declared in, without `_ops`."""
         return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property

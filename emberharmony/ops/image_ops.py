@@ -1,4 +1,4 @@
-"""Colours, margins and patches of images; this file is the namespace `ops.image` too, with resampling and warping.
+"""Colours, margins and patches of images.
 
 Images are (height, width, channels), or a batch of them; with `data_format="channels_first"` (channels, height, width).
 """
@@ -17,18 +17,9 @@ from emberharmony.ops.comparison import equal, greater, less
 from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.math import absolute, add, clip, divide, maximum, minimum, mod, multiply, subtract
-from emberharmony.ops.resampling import gaussian_blur as gaussian_blur
-from emberharmony.ops.resampling import resize as resize
 from emberharmony.ops.resampling import restored
-from emberharmony.ops.resampling import scale_and_translate as scale_and_translate
-from emberharmony.ops.resampling import sobel_edges as sobel_edges
-from emberharmony.ops.resampling import ssim as ssim
 from emberharmony.ops.shape import concatenate, expand_dims, moveaxis, pad, squeeze, stack, unstack
 from emberharmony.ops.tensor import cast
-from emberharmony.ops.warping import affine_transform as affine_transform
-from emberharmony.ops.warping import elastic_transform as elastic_transform
-from emberharmony.ops.warping import map_coordinates as map_coordinates
-from emberharmony.ops.warping import perspective_transform as perspective_transform
 
 _LUMA = (0.2989, 0.5870, 0.1140)
 

@@ -1,4 +1,4 @@
-"""Random numbers; this file is the namespace `ops.random` too, in which the names lack `random_`.
+"""Random numbers. In the namespace `ops.random` the names lack `random_`.
 
 `seed=` takes an integer or a `Generator`, `generator=` a `Generator`: then every backend gives the same numbers to
 the last bit. Without them numbers come from the default streams, which `seed` starts and which are repeatable on each
@@ -333,23 +333,3 @@ def _drawn(name: str, shape: Shape, dtype: Any, seed: Any, generator: Generator 
 
 def _moved(values: Any, dtype: Any) -> Tensor:
     return convert_to_tensor(values, floating(dtype))
-
-
-seed = random_seed
-normal = random_normal
-uniform = random_uniform
-randint = random_randint
-poisson = random_poisson
-bernoulli = random_bernoulli
-binomial = random_binomial
-exponential = random_exponential
-gamma = random_gamma
-beta = random_beta
-gumbel = random_gumbel
-laplace = random_laplace
-truncated_normal = random_truncated_normal
-categorical = random_categorical
-permutation = random_permutation
-shuffle = random_shuffle
-choice = random_choice
-SeedGenerator = Generator

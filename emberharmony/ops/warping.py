@@ -158,7 +158,7 @@ def elastic_transform(
     Args:
         alpha: how far pixels move: the factor of normal numbers of deviation `sigma`, smoothed.
         sigma: how smooth the fields are: the standard deviation of the Gaussian window, in pixels.
-        seed: with `generator`, as in `ops/random.py`.
+        seed: with `generator`, as in `ops/random_ops.py`.
 
     Raises: ArgumentError for another interpolation or fill mode, or a sigma that is not positive.
 

@@ -1,4 +1,4 @@
-"""Rules of `ops/fft.py`: the matrix of a discrete Fourier transform is symmetric."""
+"""Rules of `ops/fft_ops.py`: the matrix of a discrete Fourier transform is symmetric."""
 
 from typing import Any
 
