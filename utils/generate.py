@@ -212,9 +212,10 @@ def protocol() -> str:
             if isinstance(value, type) and value.__module__ not in ("builtins", "typing"):
                 needed.setdefault(value.__module__, set()).add(name)
     needed.setdefault("typing", set()).update({"Protocol", "runtime_checkable"})
+    needed["emberharmony.backend.base"] = {"Backend"}
     lines = [
         HEADER,
-        '"""What a backend offers: `isinstance(backend, TensorBackend)` asks for every op by name."""\n\n',
+        '"""What a backend offers: `isinstance(backend, TensorBackend)` says whether it has every op."""\n\n',
         "from __future__ import annotations\n\n",
     ]
     ours_last = sorted(needed, key=lambda module: (module.startswith("emberharmony"), module))
@@ -222,6 +223,10 @@ def protocol() -> str:
     lines.append('\n\n@runtime_checkable\nclass TensorBackend(Protocol):\n    """Has every op as an attribute."""\n\n')
     lines.append("    name: str\n    tensor_type: type\n\n    @property\n    def version(self) -> str:\n")
     lines.append('        """The version of the library behind the backend."""\n        ...\n\n')
+    # From Python 3.12 on a protocol does not see what `Backend.__getattr__` gives: composites and aliases.
+    lines.append("    @classmethod\n    def __subclasshook__(cls, other: type) -> bool:\n")
+    lines.append('        """Returns whether a class is a backend that defines every primitive."""\n')
+    lines.append("        return issubclass(other, Backend) and not other.missing_ops()\n\n")
     return "".join(lines) + text
 
 
