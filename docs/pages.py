@@ -1,6 +1,7 @@
 """Writes one page a category from the op declarations."""
 
 import inspect
+import sys
 import textwrap
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.report import Report, summarize
 from emberharmony.testing.samples import all_samples
+from emberharmony.testing.spelling import spelled
 
 
 def _signature(spec: OpSpec) -> str:
@@ -31,13 +33,13 @@ def write_pages(folder: Path) -> None:
     for spec in OPS.values():
         categories.setdefault(spec.category, []).append(spec)
     for category, specs in categories.items():
-        module = __import__(f"emberharmony.ops.{category}", fromlist=["__doc__"])
+        module = sys.modules[specs[0].declared.__module__]
         title, _, rest = (module.__doc__ or category).strip().partition("\n")
         parts = [f"# {category}: {title.rstrip('.')}\n\n{rest.strip()}\n"]
         for spec in sorted(specs, key=lambda spec: spec.name):
             body = textwrap.dedent("    " + (spec.declared.__doc__ or "").strip())
             names = f"Also: {', '.join(f'`{alias}`' for alias in spec.aliases)}.\n\n" if spec.aliases else ""
-            shown = spec.name.removeprefix("linalg_") if category == "linalg" else spec.name
+            shown = spelled(spec.name).removeprefix("ops.")
             parts.append(f"\n## {shown}\n\n```python\n{shown}{_signature(spec)}\n```\n\n{names}{_as_markdown(body)}\n")
         (folder / f"{category}.md").write_text("".join(parts), encoding="utf-8")
     (folder / "matrix.md").write_text(matrix(_quick_report()), encoding="utf-8")

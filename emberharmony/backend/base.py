@@ -23,7 +23,7 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
     suggest,
 )
-from emberharmony.core.registry import ALIASES, OPS, OpSpec
+from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.tracing import Traced
 
 Flat = Callable[..., Sequence[Any]]
@@ -82,10 +82,17 @@ class Backend:
     """(native exception, pattern searched in its message, typed error), tried in order."""
 
     def __init__(self) -> None:
+        complete()
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
         self.bound = Bound(self)
         self._kinds = Kinds(self.dtypes)
+
+    @classmethod
+    def missing_ops(cls) -> list[str]:
+        """Returns the names of the primitives that the class neither defines nor declares unsupported."""
+        complete()
+        return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
 
     @property
     def version(self) -> str:

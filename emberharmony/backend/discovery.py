@@ -16,7 +16,7 @@ from emberharmony.core.errors import (
     BackendUnavailableError,
     suggest,
 )
-from emberharmony.core.registry import OPS
+from emberharmony.core.registry import complete
 
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
@@ -55,7 +55,7 @@ def is_installed(name: str) -> bool:
 
 def install_line(name: str) -> str:
     """Returns the command that installs what a built-in backend needs."""
-    return f'pip install "emberharmony[{name}]"'
+    return "pip install numpy" if name == "numpy" else f'pip install "emberharmony[{name}]"'
 
 
 def load(name: str) -> Backend:
@@ -65,6 +65,8 @@ def load(name: str) -> Backend:
     missing or fails to import, with the install line; BackendProtocolError if it lacks ops; DeviceError if the
     environment names a device it does not have.
     """
+    if name not in _LOADED:
+        complete()  # which may load this very backend: importing `ops` loads the one that the environment names
     if name not in _LOADED:
         backend = _construct(name)
         check(backend)
@@ -85,7 +87,7 @@ def _construct(name: str) -> Backend:
             module = importlib.import_module(f"emberharmony.backend.{name}")
         except (ImportError, OSError) as error:  # OSError: a library it is linked with is missing or broken
             raise BackendUnavailableError(
-                f"backend {name!r} cannot be loaded here ({error}): {install_line(name)}"
+                f"backend {name!r} cannot be loaded here ({error}): {_way_out(name, error)}"
             ) from error
         made: Any = module.BACKEND()
     else:
@@ -105,17 +107,22 @@ def _construct(name: str) -> Backend:
     return made
 
 
+def _way_out(name: str, error: Exception) -> str:
+    """Returns what to do about a backend that failed to import."""
+    if (getattr(error, "name", None) or "").startswith("emberharmony."):
+        return "a bundled program leaves out what it finds in no import statement; have it include all of emberharmony"
+    return install_line(name)
+
+
 def check(backend: Backend) -> None:
     """Checks that a backend defines every primitive.
 
     Raises: BackendProtocolError listing all that is missing.
     """
-    missing = [
-        spec.name for spec in OPS.values() if not spec.composite and getattr(type(backend), spec.name, None) is None
-    ]
+    missing = backend.missing_ops()
     if missing:
         raise BackendProtocolError(
-            f"backend {backend.name!r} lacks {len(missing)} primitive ops: {', '.join(sorted(missing))}; "
+            f"backend {backend.name!r} lacks {len(missing)} primitive ops: {', '.join(missing)}; "
             f'define them, or declare each with unsupported("reason")'
         )
 

@@ -16,15 +16,18 @@ from emberharmony.testing.report import KINDS, Report, totals
 from emberharmony.testing.report import as_html as as_html
 from emberharmony.testing.report import summarize as summarize
 from emberharmony.testing.sample import Sample
-from emberharmony.testing.samples import all_samples
+from emberharmony.testing.samples import all_samples, without_row
 
 
 def matching(pattern: str) -> list[Sample]:
     """Returns the rows whose op's name matches a pattern.
 
-    Raises: click.UsageError if there is none, with the nearest name.
+    Raises: click.UsageError if there is none, with the nearest name; click.ClickException for an op without a row.
     """
     samples = all_samples()
+    missing = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
+    if missing:
+        raise click.ClickException("\n".join(missing))
     rows = [samples[op] for op in sorted(samples) if fnmatch.fnmatchcase(op, pattern)]
     if not rows:
         raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), samples)}")

@@ -1,5 +1,6 @@
 """What the declarations say: one `OpSpec` per op, the single source for dispatch, protocol, docs and checks."""
 
+import importlib
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
@@ -50,8 +51,8 @@ class OpSpec:
 
     @property
     def category(self) -> str:
-        """The last part of the name of the module it was declared in."""
-        return self.declared.__module__.rpartition(".")[2]
+        """The last part of the name of the module it was declared in, without `_ops`."""
+        return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property
     def returns(self) -> str:
@@ -85,6 +86,11 @@ OPS: dict[str, OpSpec] = {}
 
 ALIASES: dict[str, str] = {}
 """Alias to op name."""
+
+
+def complete() -> None:
+    """Imports the declarations, which fill `OPS`: a program may ask for a backend before it imports `ops`."""
+    importlib.import_module("emberharmony.ops")
 
 
 def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from emberharmony.core import natives
 from emberharmony.core.dispatch import LOCK, Bound, point
-from emberharmony.core.registry import OPS
+from emberharmony.core.registry import OPS, complete
 
 _Entry = tuple[Bound, Any]
 """The ops of an override and the entry below it, or None."""
@@ -59,6 +59,7 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
 
 
 def _choose() -> Bound:
+    complete()  # before the lock: a thread that imports `ops` ends by choosing, and would wait for it
     with LOCK:
         if _PROCESS.bound is None:
             assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"

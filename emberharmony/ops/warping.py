@@ -22,7 +22,7 @@ from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.indexing import get_item, take, where
 from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
-from emberharmony.ops.random import random_normal
+from emberharmony.ops.random_ops import random_normal
 from emberharmony.ops.resampling import gaussian_blur, restored
 from emberharmony.ops.rounding import floor, trunc
 from emberharmony.ops.shape import expand_dims, moveaxis, reshape, squeeze, unstack
@@ -158,7 +158,7 @@ def elastic_transform(
     Args:
         alpha: how far pixels move: the factor of normal numbers of deviation `sigma`, smoothed.
         sigma: how smooth the fields are: the standard deviation of the Gaussian window, in pixels.
-        seed: with `generator`, as in `ops/random.py`.
+        seed: with `generator`, as in `ops/random_ops.py`.
 
     Raises: ArgumentError for another interpolation or fill mode, or a sigma that is not positive.
 

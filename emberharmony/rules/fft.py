@@ -1,10 +1,10 @@
-"""Rules of `ops/fft.py`: the matrix of a discrete Fourier transform is symmetric."""
+"""Rules of `ops/fft_ops.py`: the matrix of a discrete Fourier transform is symmetric."""
 
 from typing import Any
 
 from emberharmony.ops.complexes import conj, real
 from emberharmony.ops.creation import ones
-from emberharmony.ops.fft import fft, ifft, rfft
+from emberharmony.ops.fft_ops import fft, ifft, rfft
 from emberharmony.ops.indexing import get_item
 from emberharmony.ops.math import multiply
 from emberharmony.ops.shape import concatenate, pad, reshape

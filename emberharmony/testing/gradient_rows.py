@@ -8,7 +8,9 @@ import numpy as np
 
 from emberharmony import ops
 from emberharmony.backend.choice import current
+from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.registry import OPS
+from emberharmony.rules import CONSTANT, REFUSED, RULES
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_check import Problem
 from emberharmony.testing.judge import DisagreementError
@@ -65,7 +67,15 @@ class GradientCall(Call):
 
         Raises: DisagreementError, or what the op raises.
         """
-        function = gradient_function(sample.op)
+        try:
+            return self._compare(gradient_function(sample.op))
+        except UnsupportedOpError as error:
+            missing = without_rule(sample.op)
+            if not missing:
+                raise
+            raise DisagreementError(missing) from error
+
+    def _compare(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
         admitted, worst = problem.admitted(), 0.0
         for check in problem.checks(self.order, self.mixed):
@@ -77,6 +87,17 @@ class GradientCall(Call):
     def program(self, sample: Sample) -> str:
         """Returns the source of this check."""
         return _PROGRAM.format(op=sample.op, label=self.label)
+
+
+def without_rule(op: str) -> str:
+    """Returns what to do about a primitive that no gradient rule, and no list of ops without one, names; "" if none."""
+    spec = OPS[op]
+    if spec.composite or op in RULES or op in CONSTANT or op in REFUSED:
+        return ""
+    return (
+        f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or name it with the reason in "
+        f"emberharmony/rules/constant.py (its row is then not `differentiable`)"
+    )
 
 
 def gradient_function(op: str) -> Callable[..., Any]:

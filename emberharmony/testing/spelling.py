@@ -19,7 +19,8 @@ WRITTEN_OUT = 400
 def spelled(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
     function = OPS[op].function
-    spaces = {"ops": ops} | {f"ops.{name}": part for name, part in vars(ops).items() if isinstance(part, ModuleType)}
+    namespaces = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}
+    spaces = {"ops": ops} | {name: part for name, part in namespaces.items() if isinstance(part, ModuleType)}
     for space, module in spaces.items():
         for name in (op, op.partition("_")[2]):
             if getattr(module, name, None) is function:

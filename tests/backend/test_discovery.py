@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
 )
 
-PLUGIN = Path(__file__).parents[1] / "plugin"
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "tests" / "plugin"
 
 
 def run(program: str, **environment: str) -> str:
@@ -74,6 +76,24 @@ def test_a_missing_library_names_the_install_line() -> None:
     assert lines[1:] == [BackendFallbackWarning.__name__, "True", "numpy"]
 
 
+def test_the_install_line_names_what_can_be_installed() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert discovery.install_line("numpy") == "pip install numpy"
+    for name in set(discovery.BUILTIN) - {"numpy"}:
+        assert discovery.install_line(name) == f'pip install "emberharmony[{name}]"'
+        assert name in extras
+
+
+def test_a_file_that_a_bundle_lacks_is_not_blamed_on_the_library() -> None:
+    program = (
+        "import sys; sys.modules['emberharmony.backend.mlx'] = None\n"
+        "from emberharmony import create_backend\n"
+        "try: create_backend('mlx', fallback=None)\n"
+        "except ImportError as error: print(error)\n"
+    )
+    assert run(program).endswith("have it include all of emberharmony")
+
+
 def test_unavailable_is_an_import_error() -> None:
     assert issubclass(BackendUnavailableError, ImportError)
 
@@ -85,6 +105,8 @@ def test_a_backend_without_an_op_is_refused() -> None:
 
     with pytest.raises(BackendProtocolError, match=r"lacks 1 primitive ops: add; define them"):
         discovery.check(Lacking())
+    assert Lacking.missing_ops() == ["add"]
+    assert not isinstance(Lacking(), TensorBackend)
 
 
 def test_unsupported_ops_say_why() -> None:
@@ -92,6 +114,7 @@ def test_unsupported_ops_say_why() -> None:
         name = "partial"
         eig = unsupported("no kernel")
 
+    assert isinstance(Partial(), TensorBackend)
     with ops.use_backend(Partial()), pytest.raises(UnsupportedOpError, match=r"eig\(\).*no kernel"):
         ops.eig([[1.0]])
 

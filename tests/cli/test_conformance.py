@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from emberharmony import ops
 from emberharmony.cli.main import command
+from emberharmony.core.registry import OPS
+from emberharmony.rules import RULES
 from emberharmony.testing.samples import all_samples
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
@@ -43,6 +45,21 @@ def run(*arguments: str) -> tuple[int, str]:
 def alone(*command: str, path: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(path), "EMBERHARMONY_BACKEND": "numpy"}
     return subprocess.run([*command], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_forgotten_gradient_rule_fails_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(RULES, "erf")
+    status, output = run("--backend", "numpy", "--op", "erf", "--quick")
+    assert status == 1
+    assert "FAIL numpy erf, gradient" in output
+    assert "erf has no gradient rule: add one to emberharmony/rules/elementary.py" in output
+
+
+def test_a_forgotten_sample_row_fails_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPS, "mish", OPS["relu"])
+    status, output = run("--backend", "numpy", "--op", "mish")
+    assert status == 1
+    assert "mish has no sample row: add one to emberharmony/testing/samples/activation.py" in output
 
 
 def test_a_report_says_all_of_an_op(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import run_sample
-from emberharmony.testing.samples import all_samples
+from emberharmony.testing.samples import all_samples, without_row
 
 SAMPLES = all_samples()
 
@@ -16,8 +16,16 @@ def test_sample(op: str, backend: str) -> None:
 
 
 def test_every_op_has_a_row() -> None:
-    assert not set(OPS) - set(SAMPLES)
+    missing = without_row()
+    assert not missing, "\n".join(missing.values())
+
+
+def test_an_op_without_a_row_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPS, "mish", OPS["relu"])
+    way_out = "mish has no sample row: add one to emberharmony/testing/samples/activation.py"
+    assert without_row() == {"mish": way_out}
 
 
 def test_every_row_has_an_op() -> None:
-    assert not set(SAMPLES) - set(OPS)
+    strangers = sorted(SAMPLES.keys() - OPS.keys())
+    assert not strangers, f"sample rows of no op: {', '.join(strangers)}"

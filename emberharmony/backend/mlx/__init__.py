@@ -4,6 +4,8 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.mlx.activation_ops import MLXActivationOps
+from emberharmony.backend.mlx.attention_ops import MLXAttentionOps
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
 from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
 from emberharmony.backend.mlx.complexes_ops import MLXComplexesOps
@@ -16,7 +18,7 @@ from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
-from emberharmony.backend.mlx.nn_ops import MLXNnOps
+from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
@@ -54,7 +56,9 @@ class MLXBackend(
     MLXRandomOps,
     MLXDTypeOps,
     MLXDeviceOps,
-    MLXNnOps,
+    MLXActivationOps,
+    MLXAttentionOps,
+    MLXNormalizationOps,
     MLXTransformsOps,
     MLXConvolutionOps,
     Backend,

@@ -26,7 +26,7 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
 
 
 class MLXFftOps:
-    """Holds the ops of `ops/fft.py`."""
+    """Holds the ops of `ops/fft_ops.py`."""
 
     fft = staticmethod(_bound(mx.fft.fft))
     ifft = staticmethod(_bound(mx.fft.ifft))

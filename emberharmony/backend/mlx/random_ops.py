@@ -20,7 +20,7 @@ def _key() -> mx.array:
 
 
 class MLXRandomOps:
-    """Holds the ops of `ops/random.py`."""
+    """Holds the ops of `ops/random_ops.py`."""
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:

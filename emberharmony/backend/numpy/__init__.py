@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
 from emberharmony.backend.numpy.complexes_ops import NumpyComplexesOps
@@ -17,7 +18,6 @@ from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
-from emberharmony.backend.numpy.nn_ops import NumpyNnOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
@@ -54,7 +54,7 @@ class NumpyBackend(
     NumpyRandomOps,
     NumpyDTypeOps,
     NumpyDeviceOps,
-    NumpyNnOps,
+    NumpyActivationOps,
     NumpyConvolutionOps,
     Backend,
 ):

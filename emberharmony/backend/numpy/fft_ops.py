@@ -20,7 +20,7 @@ def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[.
 
 
 class NumpyFftOps:
-    """Holds the ops of `ops/fft.py`."""
+    """Holds the ops of `ops/fft_ops.py`."""
 
     fft = staticmethod(_bound("fft"))
     ifft = staticmethod(_bound("ifft"))

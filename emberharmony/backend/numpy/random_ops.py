@@ -19,7 +19,7 @@ def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
 
 
 class NumpyRandomOps:
-    """Holds the ops of `ops/random.py`."""
+    """Holds the ops of `ops/random_ops.py`."""
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> np.ndarray:

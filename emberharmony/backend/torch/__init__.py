@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.torch.activation_ops import TorchActivationOps
+from emberharmony.backend.torch.attention_ops import TorchAttentionOps
 from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
 from emberharmony.backend.torch.complexes_ops import TorchComplexesOps
@@ -17,8 +19,9 @@ from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
+from emberharmony.backend.torch.losses_ops import TorchLossesOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
-from emberharmony.backend.torch.nn_ops import TorchNnOps
+from emberharmony.backend.torch.normalization_ops import TorchNormalizationOps
 from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.products_ops import TorchProductsOps
@@ -65,7 +68,10 @@ class TorchBackend(
     TorchRandomOps,
     TorchDTypeOps,
     TorchDeviceOps,
-    TorchNnOps,
+    TorchActivationOps,
+    TorchAttentionOps,
+    TorchLossesOps,
+    TorchNormalizationOps,
     TorchTransformsOps,
     TorchConvolutionOps,
     TorchPoolingOps,

@@ -48,7 +48,7 @@ def _many(native: Native, single: Native) -> Native:
 
 
 class TorchFftOps:
-    """Holds the ops of `ops/fft.py`."""
+    """Holds the ops of `ops/fft_ops.py`."""
 
     fft = staticmethod(_bound(torch.fft.fft))
     ifft = staticmethod(_bound(torch.fft.ifft))

@@ -41,7 +41,7 @@ def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
 
 
 class TorchRandomOps:
-    """Holds the ops of `ops/random.py`."""
+    """Holds the ops of `ops/random_ops.py`."""
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> torch.Tensor:

@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 
+from emberharmony.core.registry import OPS
 from emberharmony.testing.sample import Sample
 
 
@@ -18,3 +19,11 @@ def all_samples() -> dict[str, Sample]:
                 raise ValueError(f"op {sample.op!r} has two sample rows")
             found[sample.op] = sample
     return found
+
+
+def without_row() -> dict[str, str]:
+    """Returns, for each declared op that has no row, what to do about it."""
+    return {
+        op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].category}.py"
+        for op in sorted(OPS.keys() - all_samples().keys())
+    }

@@ -1,4 +1,4 @@
-"""Sample rows of `ops/fft.py`."""
+"""Sample rows of `ops/fft_ops.py`."""
 
 from typing import Any
 

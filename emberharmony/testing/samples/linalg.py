@@ -1,4 +1,4 @@
-"""Sample rows of `ops/linalg.py`."""
+"""Sample rows of `ops/linalg_ops.py`."""
 
 import numpy as np
 

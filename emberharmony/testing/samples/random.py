@@ -1,4 +1,4 @@
-"""Rows of `ops/random.py`: values are the business of `tests/ops/test_random.py`."""
+"""Rows of `ops/random_ops.py`: values are the business of `tests/ops/test_random.py`."""
 
 from emberharmony.testing.sample import Sample
 

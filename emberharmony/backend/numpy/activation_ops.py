@@ -1,4 +1,4 @@
-"""Activations, normalisations and losses, on NumPy: the composites' steps in one array.
+"""Activations, on NumPy: the composites' steps in one array.
 
 A large new array costs NumPy more than the arithmetic on it, for its memory comes page by page.
 """
@@ -72,8 +72,8 @@ def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     return np.maximum(x, below, below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
-class NumpyNnOps:
-    """Holds the ops of `ops/nn.py` and `ops/activation.py`."""
+class NumpyActivationOps:
+    """Holds the ops of `ops/activation.py`."""
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 

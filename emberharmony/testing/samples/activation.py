@@ -1,4 +1,4 @@
-"""Sample rows of `ops/nn.py`."""
+"""Sample rows of `ops/activation.py`."""
 
 from typing import Any
 
@@ -12,37 +12,10 @@ A: dict[str, Any] = D | {"integers": ("int32", "uint8")}
 C: dict[str, Any] = A | {"dtypes": FLOATS + HALVES + COMPLEX}
 P: dict[str, Any] = A | {"result": "promoted"}
 _X = grid(-4, 4, 24).reshape(2, 3, 4)
-_T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
 def _elu(x: Any, alpha: float = 1.0) -> Any:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-
-
-def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
-    off = x - x.mean(axis, keepdims=True)
-    result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
-    result = result if gamma is None else result * gamma
-    return result if beta is None else result + beta
-
-
-def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-6) -> Any:
-    result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
-    return result if scale is None else result * scale
-
-
-def _binary(t: Any, p: Any, from_logits: bool = False) -> Any:
-    p = special.expit(p) if from_logits else p
-    return -(t * np.log(p) + (1 - t) * np.log1p(-p))
-
-
-def _categorical(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
-    log = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
-    return -(t * log).sum(axis)
-
-
-def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
-    return _categorical(np.eye(p.shape[-1])[t.astype(int)], p, from_logits)
 
 
 def _sparsemax(x: Any, axis: int = -1) -> Any:
@@ -55,16 +28,6 @@ def _sparsemax(x: Any, axis: int = -1) -> Any:
     return np.maximum(x - (low + high) / 2, 0)
 
 
-def _attention(
-    q: Any, k: Any, v: Any, bias: Any = 0.0, mask: Any = True, scale: float | None = None, is_causal: bool = False
-) -> Any:
-    k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
-    logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
-    seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
-    return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
-
-
-_Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))
 _NORMAL = special.ndtr
 
 SAMPLES = [
@@ -120,20 +83,6 @@ SAMPLES = [
         **A,
         tolerance=2,
     ),
-    Sample(
-        "layer_normalization", _layer, (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)), floor=4, **A, tolerance=16
-    ),
-    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
-    Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=1),
-    Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=3),
-    Sample(
-        "sparse_categorical_crossentropy",
-        _sparse,
-        (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
-        floor=4,
-        **D,
-        tolerance=1,
-    ),
     unary("sparse_plus", lambda x: np.where(x <= -1, 0, np.where(x >= 1, x, (x + 1) ** 2 / 4)), **A, tolerance=2),
     unary("sparse_sigmoid", lambda x: np.clip((x + 1) / 2, 0, 1), **A, tolerance=1),
     Sample(
@@ -143,36 +92,5 @@ SAMPLES = [
         tolerance=16,
         floor=8,
         **A,
-    ),
-    Sample(
-        "batch_normalization",
-        lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
-            (x - mean) / np.sqrt(variance + epsilon) * scale + offset
-        ),
-        (case(_X, _P[0], _P[1], -1), case(_X, _P[0], _P[1], 2, _T[0], _T[1], 0.1)),
-        floor=8,
-        **A,
-        tolerance=2,
-    ),
-    Sample(
-        "psnr",
-        lambda a, b, top: 20 * np.log10(top) - 10 * np.log10(((a - b) ** 2).mean()),
-        (case(_X, _X[::-1].copy(), 4.0),),
-        floor=12,
-        **D,
-        tolerance=3,
-    ),
-    Sample(
-        "dot_product_attention",
-        _attention,
-        (
-            case(_Q, _K, _V),
-            case(_Q, _K, _V, scale=0.3, is_causal=True),
-            case(_Q, _K[:, :, :1], _V[:, :, :1], bias=_X[:1, :, :].reshape(1, 1, 3, 4)),
-            case(_Q, _K, _V, mask=np.tril(np.ones((3, 4), bool))),
-        ),
-        floor=4,
-        **D,
-        tolerance=1,
     ),
 ]

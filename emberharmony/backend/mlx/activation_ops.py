@@ -1,0 +1,89 @@
+"""Activations, on MLX.
+
+On the CPU `mx.softmax` adds float32 along an axis one after the other: only short axes are left to it.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import elementwise, where_transformed
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
+from emberharmony.backend.mlx.math_ops import is_float
+from emberharmony.backend.promote import normalized
+
+SHORT = 1024
+"""So many terms lose no more than a few eps when they are added one after the other."""
+_HALVES = (mx.float16, mx.bfloat16)
+
+
+def is_single(x: mx.array) -> bool:
+    """Returns whether a tensor is of a dtype that MLX computes in float32."""
+    return x.dtype == mx.float32 or x.dtype in _HALVES
+
+
+def _sigmoid_double(x: mx.array) -> mx.array:
+    small = exp_double(-mx.abs(x))
+    return mx.where(x < 0, small, mx.array(1, x.dtype)) / (1 + small)
+
+
+# The slope of the absolute value at 0 would make its own 0 there.
+def _rectified(x: mx.array) -> mx.array:
+    return mx.maximum(x, mx.array(0, x.dtype))
+
+
+_relu = where_transformed(_rectified, elementwise(_rectified, lambda x, y: (x > 0).astype(y.dtype), chooses=True))
+_sigmoid64 = elementwise(_sigmoid_double, lambda x, y: y * (1 - y))
+
+
+class MLXActivationOps:
+    """Holds the ops of `ops/activation.py`."""
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    def relu(self, x: mx.array) -> mx.array:
+        return _relu(x) if is_float(x) else self.composed("relu")(x)
+
+    def sigmoid(self, x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        if x.dtype == mx.float64:
+            return _sigmoid64(x)
+        return mx.sigmoid(x) if is_single(x) else self.composed("sigmoid")(x)
+
+    @staticmethod
+    def softplus(x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        promotion.refuse(x, ("complex",))
+        return logaddexp(x, mx.array(0, x.dtype))
+
+    @staticmethod
+    def log_sigmoid(x: mx.array) -> mx.array:
+        return -MLXActivationOps.softplus(-promotion.floats(x))
+
+    def silu(self, x: mx.array) -> mx.array:
+        x = promotion.floats(x)
+        return x * mx.sigmoid(x) if x.dtype == mx.float32 else self.composed("silu")(x)
+
+    def leaky_relu(self, x: mx.array, negative_slope: float = 0.2) -> mx.array:
+        x = promotion.floats(x)
+        if not is_single(x):
+            return self.composed("leaky_relu")(x, negative_slope)
+        # Where two are equal MLX derives by the second: at zero the slope is the negative one.
+        return mx.maximum(x, 0) + mx.minimum(0, x) * float(negative_slope)
+
+    def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
+        x = promotion.floats(x)
+        axes = normalized(axis, x.ndim)
+        if not is_single(x) or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
+            return self.composed("softmax")(x, axis)
+        return mx.softmax(x, axes, precise=True)
+
+    def log_softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
+        x = promotion.floats(x)
+        axes = normalized(axis, x.ndim)
+        if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
+            return self.composed("log_softmax")(x, axis)
+        return x - mx.logsumexp(x, axes, True)

@@ -1,0 +1,60 @@
+"""Attention, on MLX: the fused kernel where it keeps its digits."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.activation_ops import SHORT
+from emberharmony.backend.mlx.elementary_ops import on_cpu
+
+
+def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
+    """Returns which keys each query looks at; None if it is all."""
+    if mask is not None and mask.dtype != mx.bool_:
+        mask = mask != 0
+    if is_causal:
+        earlier = mx.tri(*lengths, dtype=mx.bool_)
+        mask = earlier if mask is None else mx.logical_and(mask, earlier)
+    return mask
+
+
+def _added(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.array | None:
+    """Returns what is added to the products, so low where a key is not looked at that the product is lost in it."""
+    if mask is None:
+        return bias
+    lowest = mx.array(mx.finfo(kind).min * 0.5, kind)
+    return mx.where(mask, mx.array(0, kind) if bias is None else bias, lowest)
+
+
+class MLXAttentionOps:
+    """Holds the op of `ops/attention.py`."""
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    def dot_product_attention(
+        self,
+        query: mx.array,
+        key: mx.array,
+        value: mx.array,
+        bias: mx.array | None = None,
+        mask: mx.array | None = None,
+        scale: float | None = None,
+        is_causal: bool = False,
+    ) -> mx.array:
+        tensors = (query, key, value) if bias is None else (query, key, value, bias)
+        fits = query.ndim == 4 and query.size and key.size and query.shape[2] % key.shape[2] == 0
+        if not (fits and all(t.dtype == mx.float32 for t in tensors)) or (on_cpu() and key.shape[1] > SHORT):
+            return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
+        masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
+        queries = mx.swapaxes(query, 1, 2)
+        if mask is not None and masked is not None:
+            # A query without any key has no say: by its products, however low, it would have a gradient.
+            queries = mx.where(mx.any(masked, -1, keepdims=True), queries, mx.array(0, query.dtype))
+        result = mx.fast.scaled_dot_product_attention(
+            queries,
+            mx.swapaxes(key, 1, 2),
+            mx.swapaxes(value, 1, 2),
+            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            mask=_added(bias, masked, query.dtype),
+        )
+        return mx.swapaxes(result, 1, 2)

@@ -1,0 +1,44 @@
+"""Normalisations, on MLX: the fused kernels where they keep their digits.
+
+On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` add float32 one after the other: there the composites stay.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.activation_ops import is_single
+from emberharmony.backend.mlx.elementary_ops import on_cpu
+
+
+def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
+    """Returns whether the fused normalisations take a tensor and what it is multiplied by and added to."""
+    if axis != -1 or x.ndim == 0 or x.size == 0 or not is_single(x) or on_cpu():
+        return False
+    return all(w is None or (w.dtype == x.dtype and w.shape == x.shape[-1:]) for w in weights)
+
+
+class MLXNormalizationOps:
+    """Holds the ops of `ops/normalization.py`."""
+
+    composed: Callable[[str], Callable[..., mx.array]]
+
+    def layer_normalization(
+        self,
+        x: mx.array,
+        gamma: mx.array | None = None,
+        beta: mx.array | None = None,
+        axis: Any = -1,
+        epsilon: float = 1e-3,
+    ) -> mx.array:
+        if _is_row(x, axis, gamma, beta):
+            return mx.fast.layer_norm(x, gamma, beta, epsilon)
+        return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon)
+
+    def rms_normalization(
+        self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: float = 1e-6
+    ) -> mx.array:
+        if _is_row(x, axis, scale):
+            return mx.fast.rms_norm(x, scale, epsilon)
+        return self.composed("rms_normalization")(x, scale, axis, epsilon)

@@ -1,0 +1,97 @@
+"""Activations, on PyTorch: the fused kernels where they mean the same and are faster."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.dispatch import fast
+
+Native = Callable[..., torch.Tensor]
+_FLOATING = "{0}.dtype.is_floating_point"
+
+
+def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
+    """Returns a softmax over one axis or several, which are joined to one."""
+
+    @fast(native, f"{{1}}.__class__ is int and {{0}}.ndim and {_FLOATING}")
+    def softmax(x: torch.Tensor, axis: Any = -1) -> torch.Tensor:
+        x, axes = promotion.floats(x), normalized(axis, x.ndim)
+        if isinstance(axis, int):
+            return native(x, axis)
+        kept = [a for a in range(x.ndim) if a not in axes]
+        order = [*kept, *axes]
+        moved = x.permute(*order)
+        flat = native(moved.reshape([*moved.shape[: len(kept)], -1]), -1).reshape(moved.shape)
+        return flat.permute(*sorted(range(x.ndim), key=order.__getitem__))
+
+    return softmax
+
+
+class TorchActivationOps:
+    """Holds the ops of `ops/activation.py`."""
+
+    composed: Callable[[str], Native]
+
+    log_sigmoid = staticmethod(promotion.unary(functional.logsigmoid))
+    selu = staticmethod(promotion.unary(functional.selu))
+    # Beyond its threshold the kernel returns x: at 40 that is exact in float64 too.
+    softplus = staticmethod(promotion.unary(lambda x: functional.softplus(x, 1.0, 40.0)))
+    softmax = staticmethod(_over_axes(torch.softmax))
+    log_softmax = staticmethod(_over_axes(torch.log_softmax))
+
+    @fast(torch.sigmoid, _FLOATING)
+    def sigmoid(self, x: torch.Tensor) -> torch.Tensor:
+        promotion.refuse(x, ("complex",))
+        return torch.sigmoid(promotion.floats(x))
+
+    @fast(functional.silu, _FLOATING)
+    def silu(self, x: torch.Tensor) -> torch.Tensor:
+        promotion.refuse(x, ("complex",))
+        return functional.silu(promotion.floats(x))
+
+    @fast(torch.relu, _FLOATING)
+    def relu(self, x: torch.Tensor) -> torch.Tensor:
+        return self.composed("relu")(x)
+
+    @fast(functional.hardshrink, _FLOATING)
+    def hard_shrink(self, x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
+        return self.composed("hard_shrink")(x, threshold)
+
+    @fast(functional.threshold, _FLOATING)
+    def threshold(self, x: torch.Tensor, threshold: float, default_value: float) -> torch.Tensor:
+        return self.composed("threshold")(x, threshold, default_value)
+
+    @staticmethod
+    @fast(functional.softshrink, _FLOATING)
+    def soft_shrink(x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
+        return functional.softshrink(promotion.floats(x), threshold)
+
+    @staticmethod
+    @fast(functional.leaky_relu, _FLOATING)
+    def leaky_relu(x: torch.Tensor, negative_slope: float = 0.2) -> torch.Tensor:
+        return functional.leaky_relu(promotion.floats(x), negative_slope)
+
+    @staticmethod
+    @fast(functional.elu, _FLOATING)
+    def elu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
+        return functional.elu(promotion.floats(x), alpha)
+
+    @staticmethod
+    @fast(functional.celu, _FLOATING)
+    def celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
+        return functional.celu(promotion.floats(x), alpha)
+
+    @staticmethod
+    @fast(functional.glu, _FLOATING)
+    def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
+        normalized(axis, x.ndim)
+        return functional.glu(promotion.floats(x), axis)
+
+    def gelu(self, x: torch.Tensor, approximate: bool = True) -> torch.Tensor:
+        if x.is_complex():
+            return self.composed("gelu")(x, approximate)
+        return functional.gelu(promotion.floats(x), approximate="tanh" if approximate else "none")

@@ -1,0 +1,65 @@
+"""Attention, on PyTorch: the fused kernel where no derivative is asked for."""
+
+from collections.abc import Callable
+
+import torch
+from torch.autograd import forward_ad
+from torch.nn import functional
+
+
+def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    """Returns whether the fused attention may be called.
+
+    It has no second derivatives and no forward mode, and training it is no faster: where a derivative may be asked for
+    the composite is run. Half precision is left to it too, in which no number is low enough to mask with.
+    """
+    tensors = (query, key, value) if bias is None else (query, key, value, bias)
+    if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+        return False
+    suited = query.dtype in (torch.float32, torch.float64) and all(t.dtype is query.dtype for t in tensors)
+    return suited and query.ndim == 4 and query.numel() > 0 and key.numel() > 0 and query.shape[2] % key.shape[2] == 0
+
+
+def _mask(
+    bias: torch.Tensor | None, mask: torch.Tensor | None, is_causal: bool, query: torch.Tensor, keys: int
+) -> torch.Tensor | None:
+    """Returns what is added to the products, so low where a key is not looked at that the product is lost in it."""
+    if mask is not None and mask.dtype is not torch.bool:
+        mask = mask != 0
+    if is_causal:
+        earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
+        mask = earlier if mask is None else mask & earlier
+    if mask is not None:
+        nothing = query.new_zeros(()) if bias is None else bias
+        bias = torch.where(mask, nothing, torch.finfo(query.dtype).min * 0.5)
+    # PyTorch takes no vector.
+    return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
+
+
+class TorchAttentionOps:
+    """Holds the op of `ops/attention.py`."""
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
+    def dot_product_attention(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+        scale: float | None = None,
+        is_causal: bool = False,
+    ) -> torch.Tensor:
+        if not _is_fused(query, key, value, bias):
+            return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
+        added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
+        return functional.scaled_dot_product_attention(
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            added,
+            is_causal=is_causal and added is None,
+            scale=scale,
+            enable_gqa=query.shape[2] != key.shape[2],
+        ).transpose(1, 2)

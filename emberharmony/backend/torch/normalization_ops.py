@@ -1,0 +1,33 @@
+"""Normalisations, on PyTorch: the fused kernel where it means the same and is faster.
+
+Left to the composites are `batch_normalization`, whose kernel knows no gradient of the statistics and loses digits
+where the mean is large (200 times the error at 1e4), and `rms_normalization`, whose kernel is no faster.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from emberharmony.backend.torch.derivatives import is_nested
+
+
+class TorchNormalizationOps:
+    """Holds the ops of `ops/normalization.py`."""
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
+    def layer_normalization(
+        self,
+        x: torch.Tensor,
+        gamma: torch.Tensor | None = None,
+        beta: torch.Tensor | None = None,
+        axis: Any = -1,
+        epsilon: float = 1e-3,
+    ) -> torch.Tensor:
+        length = x.shape[-1:]
+        plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
+        if axis == -1 and length and plain and x.is_floating_point() and not is_nested(x):
+            return functional.layer_norm(x, length, gamma, beta, epsilon)
+        return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon)

@@ -1,0 +1,63 @@
+"""Attention.
+
+Dtype: integers take the default float.
+"""
+
+from __future__ import annotations
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.activation import softmax
+from emberharmony.ops.creation import tri
+from emberharmony.ops.dtype import dtype, finfo
+from emberharmony.ops.indexing import where
+from emberharmony.ops.math import add, multiply
+from emberharmony.ops.normalization import widened
+from emberharmony.ops.products import matmul
+from emberharmony.ops.shape import repeat, swapaxes, transpose
+from emberharmony.ops.tensor import cast
+
+
+@op
+def dot_product_attention(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    bias: TensorLike | None = None,
+    mask: TensorLike | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+) -> Tensor:
+    """Returns the values weighted by the softmax of the scaled products of queries and keys.
+
+    Args:
+        bias: added to the products; broadcasts to (batch, heads, queries, keys).
+        mask: where it is False, a key is not looked at; broadcasts likewise. A query without any key takes the mean.
+        scale: `1 / sqrt(width)` if None.
+        is_causal: a query looks at no key that is behind it.
+
+    Shape: (batch, queries, heads, width), (batch, keys, groups, width) twice; the groups divide the heads.
+
+    Source: Vaswani et al., Attention is all you need, 2017, equation 1.
+
+    Example:
+        >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
+        [[[[2.0]]]]
+    """
+    groups, heads = key.shape[2], query.shape[2]
+    if heads % groups:
+        raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
+    if groups != heads:
+        key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
+    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
+    logits = widened(logits)
+    logits = logits if bias is None else add(logits, bias)
+    lowest = finfo(dtype(logits)).min * 0.5
+    if mask is not None:
+        logits = where(mask, logits, lowest)
+    if is_causal:
+        logits = where(tri(logits.shape[-2], logits.shape[-1], dtype="bool"), logits, lowest)
+    weights = cast(softmax(logits, -1), dtype(value))
+    return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)

@@ -1,0 +1,56 @@
+"""Ops of `ops.linalg` that differ from those of the same name in `ops`: here the last two axes count."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import DTypeLike, Tensor, TensorLike
+from emberharmony.ops.indexing import diagonal
+from emberharmony.ops.math import divide, multiply
+from emberharmony.ops.norms import matrix_norm
+from emberharmony.ops.reduction import max, min, sum
+from emberharmony.ops.solver import inv, svdvals
+
+
+@op
+def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tensor:
+    """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix.
+
+    Args:
+        p: see `ord` of `matrix_norm`; None is 2.
+
+    Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p
+    is 2 or -2.
+
+    Example:
+        >>> ops.linalg.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()
+        2.0
+    """
+    if p not in (None, 2, -2):
+        return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
+    s = svdvals(x)
+    largest, least = max(s, -1), min(s, -1)
+    return divide(least, largest) if p == -2 else divide(largest, least)
+
+
+@op
+def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
+    """Returns a diagonal of the last two axes, as the last axis of the result.
+
+    Example:
+        >>> ops.linalg.diagonal([[1, 2], [3, 4]]).tolist()
+        [1, 4]
+    """
+    return diagonal(x, offset, -2, -1)
+
+
+@op
+def linalg_trace(x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """Returns the sum of a diagonal of the last two axes.
+
+    Example:
+        >>> ops.linalg.trace([[1, 2], [3, 4]]).tolist()
+        5
+    """
+    return sum(diagonal(x, offset, -2, -1), -1, dtype=dtype)

@@ -1,0 +1,85 @@
+"""Losses of predictions against targets.
+
+Dtype: integers take the default float.
+"""
+
+from __future__ import annotations
+
+import math
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.activation import log_softmax, softplus
+from emberharmony.ops.comparison import greater_equal, less, logical_and
+from emberharmony.ops.elementary import log, log10
+from emberharmony.ops.indexing import take_along_axis, where
+from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
+from emberharmony.ops.reduction import mean, sum
+from emberharmony.ops.shape import expand_dims, squeeze
+from emberharmony.ops.tensor import cast
+
+_EPSILON = 1e-7
+
+
+@op
+def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
+    """Returns `-(t log p + (1 - t) log(1 - p))`, element by element.
+
+    Args:
+        from_logits: `output` is the logit of the probability p; without it p is kept 1e-7 away from 0 and 1.
+    """
+    if from_logits:
+        return add(multiply(negative(target), output), softplus(output))
+    output = clip(output, _EPSILON, 1.0 - _EPSILON)
+    lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
+    return negative(add(multiply(target, log(output)), lost))
+
+
+@op
+def categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Returns `-sum(t log p)` over the classes along an axis.
+
+    Args:
+        from_logits: `output` holds logits; without it probabilities, which are normalised and kept 1e-7 away from 0
+        and 1.
+    """
+    if not from_logits:
+        output = divide(output, sum(output, axis, True))
+        return negative(sum(multiply(target, log(clip(output, _EPSILON, 1.0 - _EPSILON))), axis))
+    return negative(sum(multiply(target, log_softmax(output, axis)), axis))
+
+
+@op
+def sparse_categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
+) -> Tensor:
+    """Returns `-log p` of the class that each integer in `target` names; 0 where that is no class.
+
+    Args:
+        from_logits, axis: see `categorical_crossentropy`.
+
+    Example:
+        >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
+        0.0
+    """
+    known = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
+    place = expand_dims(cast(where(known, target, 0), "int64"), axis)
+    if from_logits:
+        lost = negative(take_along_axis(log_softmax(output, axis), place, axis))
+    else:
+        share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
+        lost = negative(log(clip(share, _EPSILON, 1.0 - _EPSILON)))
+    return where(known, squeeze(lost, axis), 0)
+
+
+@op
+def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
+    """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite where they are equal.
+
+    Example:
+        >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
+        20.0
+    """
+    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(x1, x2)))), 10.0))

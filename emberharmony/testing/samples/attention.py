@@ -1,0 +1,39 @@
+"""Sample rows of `ops/attention.py`."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
+_X = grid(-4, 4, 24).reshape(2, 3, 4)
+
+
+def _attention(
+    q: Any, k: Any, v: Any, bias: Any = 0.0, mask: Any = True, scale: float | None = None, is_causal: bool = False
+) -> Any:
+    k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
+    logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
+    seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
+    return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
+
+
+_Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))
+
+SAMPLES = [
+    Sample(
+        "dot_product_attention",
+        _attention,
+        (
+            case(_Q, _K, _V),
+            case(_Q, _K, _V, scale=0.3, is_causal=True),
+            case(_Q, _K[:, :, :1], _V[:, :, :1], bias=_X[:1, :, :].reshape(1, 1, 3, 4)),
+            case(_Q, _K, _V, mask=np.tril(np.ones((3, 4), bool))),
+        ),
+        floor=4,
+        **D,
+        tolerance=1,
+    ),
+]

@@ -1,0 +1,48 @@
+"""Sample rows of `ops/losses.py`."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
+_X = grid(-4, 4, 24).reshape(2, 3, 4)
+_T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
+
+
+def _binary(t: Any, p: Any, from_logits: bool = False) -> Any:
+    p = special.expit(p) if from_logits else p
+    return -(t * np.log(p) + (1 - t) * np.log1p(-p))
+
+
+def _categorical(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+    log = special.log_softmax(p, axis) if from_logits else np.log(p / p.sum(axis, keepdims=True))
+    return -(t * log).sum(axis)
+
+
+def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
+    return _categorical(np.eye(p.shape[-1])[t.astype(int)], p, from_logits)
+
+
+SAMPLES = [
+    Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=1),
+    Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=3),
+    Sample(
+        "sparse_categorical_crossentropy",
+        _sparse,
+        (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
+        floor=4,
+        **D,
+        tolerance=1,
+    ),
+    Sample(
+        "psnr",
+        lambda a, b, top: 20 * np.log10(top) - 10 * np.log10(((a - b) ** 2).mean()),
+        (case(_X, _X[::-1].copy(), 4.0),),
+        floor=12,
+        **D,
+        tolerance=3,
+    ),
+]

@@ -1,0 +1,42 @@
+"""Sample rows of `ops/normalization.py`."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.sample import FLOATS, HALVES, Sample, case, grid
+
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES, "result": "float", "differentiable": True}
+A: dict[str, Any] = D | {"integers": ("int32", "uint8")}
+_X = grid(-4, 4, 24).reshape(2, 3, 4)
+_T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
+
+
+def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+    off = x - x.mean(axis, keepdims=True)
+    result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
+    result = result if gamma is None else result * gamma
+    return result if beta is None else result + beta
+
+
+def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-6) -> Any:
+    result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
+    return result if scale is None else result * scale
+
+
+SAMPLES = [
+    Sample(
+        "layer_normalization", _layer, (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)), floor=4, **A, tolerance=16
+    ),
+    Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
+    Sample(
+        "batch_normalization",
+        lambda x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=1e-3: (
+            (x - mean) / np.sqrt(variance + epsilon) * scale + offset
+        ),
+        (case(_X, _P[0], _P[1], -1), case(_X, _P[0], _P[1], 2, _T[0], _T[1], 0.1)),
+        floor=8,
+        **A,
+        tolerance=2,
+    ),
+]

@@ -1,0 +1,97 @@
+"""Activations: laws and edge cases."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.discovery import is_installed
+from emberharmony.core.errors import AxisError
+
+
+def test_sparsemax_gives_probabilities(backend: str) -> None:
+    p = ops.to_numpy(ops.sparsemax(np.arange(12.0).reshape(3, 4) ** 2 / 10, 0))
+    assert np.allclose(p.sum(0), 1.0)
+    assert (p >= 0).all()
+    assert (p == 0).any()
+
+
+def test_nan_is_passed_on(backend: str) -> None:
+    x = np.array([np.nan, 1.0], np.float32)
+    names = "relu relu6 leaky_relu elu selu celu sigmoid log_sigmoid softplus softsign silu gelu hard_sigmoid hard_silu"
+    for name in f"{names} hard_tanh hard_shrink soft_shrink tanh_shrink squareplus".split():
+        assert np.isnan(ops.to_numpy(getattr(ops, name)(x))).tolist() == [True, False], name
+    assert np.isnan(ops.to_numpy(ops.threshold(x, 0.5, 0.0))).tolist() == [True, False]
+
+
+def test_integers_take_the_default_float_or_keep_their_dtype(backend: str) -> None:
+    x = np.array([-2, 0, 3], np.int32)
+    for name in ("leaky_relu", "elu", "selu", "celu", "softplus", "hard_sigmoid", "hard_silu", "soft_shrink", "gelu"):
+        assert ops.dtype(getattr(ops, name)(x)) == ops.float32, name
+    for name in ("relu", "relu6", "hard_tanh", "hard_shrink"):
+        assert ops.dtype(getattr(ops, name)(x)) == ops.int32, name
+
+
+def test_softplus_keeps_the_digits_of_float64(backend: str) -> None:
+    x = np.array([-40.0, 0.0, 25.0, 39.0])
+    assert np.allclose(ops.to_numpy(ops.softplus(x)), np.logaddexp(x, 0), rtol=1e-15, atol=0)
+
+
+def test_softmax_of_long_rows_keeps_its_digits(backend: str) -> None:
+    x = (np.sin(np.arange(40000.0)) + 1000.0).astype(np.float32).reshape(2, -1)
+    wide = x.astype(np.float64)
+    terms = np.exp(wide - wide.max(-1, keepdims=True))
+    assert np.allclose(ops.to_numpy(ops.softmax(x)), terms / terms.sum(-1, keepdims=True), rtol=2e-6, atol=0)
+
+
+@pytest.mark.skipif(not is_installed("mlx"), reason="mlx is not installed")
+def test_the_softmax_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberharmony.backend.mlx import activation_ops
+
+    monkeypatch.setattr(activation_ops, "on_cpu", lambda: False)
+    x = np.sin(np.arange(12.0, dtype=np.float32)).reshape(3, 4)
+    with ops.use_backend("mlx"):
+        got = ops.to_numpy(ops.softmax(x))
+    with ops.use_backend("numpy"):
+        assert np.allclose(got, ops.softmax(x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("uint8", 0, 255), ("int8", -128, 127), ("int64", -(2**63), 2**63 - 1)]
+)
+@pytest.mark.parametrize("op", ["softmax", "log_softmax"])
+def test_softmax_of_integers_at_the_ends_of_their_range(op: str, dtype: str, low: int, high: int, backend: str) -> None:
+    result = ops.to_numpy(getattr(ops, op)(ops.convert_to_tensor([low, high], dtype=dtype))).astype(float)
+    spread = float(high) - float(low)
+    np.testing.assert_allclose(result, [0, 1] if op == "softmax" else [-spread, 0], rtol=1e-6, atol=1e-6)
+
+
+def test_softmax_of_booleans(backend: str) -> None:
+    result = ops.to_numpy(ops.softmax(ops.convert_to_tensor([True, False])))
+    np.testing.assert_allclose(result, [0.7310586, 0.2689414], rtol=1e-6)
+
+
+def test_relu_takes_every_real_dtype(backend: str) -> None:
+    for dtype, result in (("bool", "int64"), ("uint64", "uint64"), ("int8", "int8"), ("bfloat16", "bfloat16")):
+        found = ops.relu(ops.cast([0, 1], dtype))
+        assert (ops.dtype(found), ops.cast(found, "int64").tolist()) == (result, [0, 1])
+
+
+@pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
+def test_softmax_of_nothing(op: Callable[..., Any], backend: str) -> None:
+    for dtype in ("float32", "int32"):
+        found = op(ops.zeros((2, 0), dtype=dtype))
+        assert (found.shape, ops.dtype(found)) == ((2, 0), "float32")
+    with pytest.raises(AxisError):
+        op(ops.zeros((0,)), 1)
+
+
+def test_glu_needs_an_axis(backend: str) -> None:
+    with pytest.raises(AxisError):
+        ops.glu(1.0)
+
+
+def test_activations_stay_in_range(backend: str) -> None:
+    assert ops.hard_silu([1e38, -1e38]).tolist() == ops.relu([1e38, -1e38]).tolist()

@@ -1,0 +1,23 @@
+"""Losses: edge cases."""
+
+import numpy as np
+
+from emberharmony import ops
+
+X = np.sin(np.arange(24.0)).astype(np.float32)
+
+
+def test_psnr_of_equal_tensors_is_infinite(backend: str) -> None:
+    with np.errstate(divide="ignore"):
+        assert ops.to_numpy(ops.psnr(X, X, 1.0)) == np.inf
+
+
+def test_sparse_targets_that_are_no_class_cost_nothing(backend: str) -> None:
+    logits = np.array([[0.0, 1.0, 3.0], [0.5, 0.5, 0.5], [1.0, 2.0, 3.0]], np.float32)
+    for from_logits in (True, False):
+        lost = ops.to_numpy(ops.sparse_categorical_crossentropy(np.array([2, -1, 3]), logits, from_logits))
+        wanted = ops.to_numpy(ops.categorical_crossentropy(np.eye(3, dtype=np.float32)[2], logits[0], from_logits))
+        assert np.allclose(lost, [float(wanted), 0.0, 0.0], atol=1e-6)
+    columns = ops.sparse_categorical_crossentropy(np.array([0, 1, 0]), logits, True, 0)
+    assert ops.shape(columns) == (3,)
+    assert np.allclose(ops.to_numpy(columns)[1], ops.to_numpy(ops.logsumexp(logits[:, 1])) - 0.5, atol=1e-6)
