@@ -63,8 +63,10 @@ def slogdet(x: np.ndarray) -> SlogdetResult:
 
 
 def adjugate(x: np.ndarray) -> np.ndarray:
-    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse; NaN of
-    matrices that are not finite."""
+    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse.
+
+    Those of matrices that are not finite are NaN.
+    """
     finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
     u, s, vh = np.linalg.svd(np.where(finite, x, 0))
     others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
