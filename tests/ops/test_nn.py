@@ -175,6 +175,22 @@ def test_softmax_of_integers_at_the_ends_of_their_range(op: str, dtype: str, low
     np.testing.assert_allclose(result, [0, 1] if op == "softmax" else [-spread, 0], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [2, 5000])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("offset", [1e4, -1e4, 6e4])
+def test_an_offset_of_all_logits_costs_no_digits(offset: float, dtype: str, length: int, backend: str) -> None:
+    x, share = ops.full((length,), offset, dtype=dtype), 1.0 / length
+    eps = 2 * float(ops.finfo(dtype).eps)
+    one_hot = ops.one_hot(1, length, dtype=dtype)
+    for lost in (
+        ops.negative(ops.log_softmax(x))[0],
+        ops.categorical_crossentropy(one_hot, x, True),
+        ops.sparse_categorical_crossentropy([1], x[None], True)[0],
+    ):
+        np.testing.assert_allclose(float(ops.cast(lost, "float64")), np.log(length), rtol=eps)
+    np.testing.assert_allclose(float(ops.cast(ops.softmax(x)[0], "float64")), share, rtol=eps)
+
+
 def test_softmax_of_booleans(backend: str) -> None:
     result = ops.to_numpy(ops.softmax(ops.convert_to_tensor([True, False])))
     np.testing.assert_allclose(result, [0.7310586, 0.2689414], rtol=1e-6)

@@ -110,12 +110,16 @@ SAMPLES = [
         tolerance=3,
     ),
     Sample(
-        "softmax", special.softmax, (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))), **A, tolerance=3
+        "softmax",
+        special.softmax,
+        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2)), case(_X + 1e4, axis=-1)),
+        **A,
+        tolerance=3,
     ),
     Sample(
         "log_softmax",
         special.log_softmax,
-        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))),
+        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2)), case(_X + 1e4, axis=-1)),
         floor=50,
         **A,
         tolerance=2,
@@ -125,11 +129,22 @@ SAMPLES = [
     ),
     Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
     Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=1),
-    Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=3),
+    Sample(
+        "categorical_crossentropy",
+        _categorical,
+        (case(_T, _P), case(_T, _X[0], True), case(_T, _X[0] + 1e4, True)),
+        floor=4,
+        **D,
+        tolerance=3,
+    ),
     Sample(
         "sparse_categorical_crossentropy",
         _sparse,
-        (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
+        (
+            case(np.array([0, 3, 1]), _P),
+            case(np.array([0, 3, 1]), _X[0], True),
+            case(np.array([0, 3, 1]), _X[0] + 1e4, True),
+        ),
         floor=4,
         **D,
         tolerance=1,
