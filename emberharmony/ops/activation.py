@@ -219,7 +219,7 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    return subtract(x, clip(x, -threshold, threshold))
+    return subtract(x, clip(x, -float(threshold), float(threshold)))
 
 
 @op

@@ -116,6 +116,13 @@ def test_integers_take_the_default_float_or_keep_their_dtype(backend: str) -> No
         assert ops.dtype(getattr(ops, name)(x)) == ops.int32, name
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64"])
+def test_an_integer_threshold_shrinks_integers_to_floats(dtype: str, backend: str) -> None:
+    found = ops.soft_shrink(ops.cast([1, 5], dtype), 1)
+    assert ops.dtype(found) == ops.float32
+    assert found.tolist() == [0.0, 0.0 if dtype == "bool" else 4.0]
+
+
 def test_softplus_keeps_the_digits_of_float64(backend: str) -> None:
     x = np.array([-40.0, 0.0, 25.0, 39.0])
     assert np.allclose(ops.to_numpy(ops.softplus(x)), np.logaddexp(x, 0), rtol=1e-15, atol=0)
