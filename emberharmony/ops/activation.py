@@ -5,6 +5,7 @@ Dtype: integers take the default float. Shape: activations keep it.
 
 from __future__ import annotations
 
+from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
@@ -12,7 +13,7 @@ from emberharmony.ops.comparison import greater, less, less_equal
 from emberharmony.ops.creation import arange
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype
-from emberharmony.ops.elementary import erf, exp, expm1, log1p, tanh
+from emberharmony.ops.elementary import erf, exp, expm1, log, log1p, tanh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import (
     absolute,
@@ -27,7 +28,7 @@ from emberharmony.ops.math import (
     square,
     subtract,
 )
-from emberharmony.ops.reduction import cumsum, logsumexp, max, sum
+from emberharmony.ops.reduction import cumsum, max, sum
 from emberharmony.ops.shape import moveaxis, split
 from emberharmony.ops.sorting import sort
 from emberharmony.ops.tensor import cast
@@ -218,7 +219,7 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    return subtract(x, clip(x, -threshold, threshold))
+    return subtract(x, clip(x, -float(threshold), float(threshold)))
 
 
 @op
@@ -287,7 +288,16 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         >>> ops.log_softmax([0.0]).tolist()
         [0.0]
     """
-    return subtract(x, logsumexp(x, axis, True))
+    own, kind = dtype(x), as_inexact(dtype(x))
+    wide = "float32" if kind.bits == 16 else kind
+    x = x if own == wide else cast(x, wide)
+    if 0 in x.shape:
+        normalized(axis, len(x.shape))
+    else:
+        # The largest is subtracted first: added to the logarithm of the sum, it would cost that its digits.
+        shifted = subtract(x, max(x, axis, True))
+        x = subtract(shifted, log(sum(exp(shifted), axis, True)))
+    return x if kind == wide else cast(x, kind)
 
 
 @op

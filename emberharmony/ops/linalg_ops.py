@@ -21,7 +21,7 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
         p: see `ord` of `matrix_norm`; None is 2.
 
     Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p
-    is 2 or -2.
+    is 2 or -2, and then for NaN and infinities.
 
     Example:
         >>> ops.linalg.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()

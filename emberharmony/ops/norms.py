@@ -44,7 +44,7 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
         ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum), 2 (largest singular value);
             the negative ones take the least. Another raises ArgumentError.
 
-    Raises: ShapeError; LinAlgError for NaN where `ord` asks for singular values.
+    Raises: ShapeError; LinAlgError for NaN and infinities where `ord` asks for singular values.
 
     Example:
         >>> ops.matrix_norm([[1, -2], [3, 4]], 1).tolist()

@@ -2,8 +2,9 @@
 
 Matrices stand on the last two axes; the others are batches, and broadcast. Integers take the default float; half
 precision is computed in float32. A matrix that is not square where it must be raises `ShapeError`; one that is
-singular, or not positive-definite where it must be, or holds NaN where that has no answer, `LinAlgError`. MLX has to
-evaluate its tensors to find that out: all but `det` and `slogdet` force evaluation there, and run on the CPU.
+singular, or not positive-definite where it must be, or has no singular values or eigenvalues because it holds NaN or
+infinities, `LinAlgError`. MLX has to evaluate its tensors to find that out: all but `det` and `slogdet` force
+evaluation there, and run on the CPU.
 
 Signs: the largest component of each eigenvector and of each column of U is positive (of equal ones the first; real and
 positive where they are complex), and so is the diagonal of R. So factors agree between backends wherever they are
@@ -159,7 +160,7 @@ def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
     """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
     Shape: (..., m, n) to (..., m, m), (..., k), (..., n, n) with k the lesser of m and n, which without
-    `full_matrices` stands for the second m and the first n too. Raises: ShapeError; LinAlgError for NaN.
+    `full_matrices` stands for the second m and the first n too. Raises: ShapeError; LinAlgError for NaN and infinities.
     """
     ...
 
@@ -168,7 +169,7 @@ def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: TensorLike) -> Tensor:
     """Returns the singular values in descending order.
 
-    Raises: ShapeError; LinAlgError for NaN.
+    Raises: ShapeError; LinAlgError for NaN and infinities.
 
     Example:
         >>> ops.svdvals([[3.0, 0.0], [0.0, 4.0]]).tolist()
@@ -181,7 +182,7 @@ def svdvals(x: TensorLike) -> Tensor:
 def eigh(x: TensorLike) -> EigResult:
     """Returns the eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which the lower half is read.
 
-    Raises: ShapeError; LinAlgError if it does not converge.
+    Raises: ShapeError; LinAlgError if it does not converge, or for NaN and infinities in the lower half.
     """
     ...
 
@@ -190,7 +191,7 @@ def eigh(x: TensorLike) -> EigResult:
 def eigvalsh(x: TensorLike) -> Tensor:
     """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half.
 
-    Raises: ShapeError; LinAlgError if it does not converge.
+    Raises: ShapeError; LinAlgError if it does not converge, or for NaN and infinities in the lower half.
     """
     return eigh(x).eigenvalues
 
@@ -221,7 +222,7 @@ def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
         rtol: singular values up to so many times the largest count as zero, one number or one for each matrix; by
             default eps times the larger of the matrix' lengths.
 
-    Raises: ShapeError; LinAlgError for NaN.
+    Raises: ShapeError; LinAlgError for NaN and infinities.
     """
     u, s, vh = svd(computed(x), False)
     kept = greater(s, _limit(s, x, rtol))
@@ -234,7 +235,7 @@ def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
 def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
     """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`.
 
-    Raises: ShapeError; LinAlgError for NaN.
+    Raises: ShapeError; LinAlgError for NaN and infinities.
 
     Example:
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
@@ -251,7 +252,7 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     Args:
         rcond: see `rtol` of `pinv`.
 
-    Raises: ShapeError; LinAlgError for NaN.
+    Raises: ShapeError; LinAlgError for NaN and infinities.
     """
     x = matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
     return squeeze(x, -1) if len(b.shape) == 1 else x

@@ -95,3 +95,26 @@ def test_glu_needs_an_axis(backend: str) -> None:
 
 def test_activations_stay_in_range(backend: str) -> None:
     assert ops.hard_silu([1e38, -1e38]).tolist() == ops.relu([1e38, -1e38]).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64"])
+def test_an_integer_threshold_shrinks_integers_to_floats(dtype: str, backend: str) -> None:
+    found = ops.soft_shrink(ops.cast([1, 5], dtype), 1)
+    assert ops.dtype(found) == ops.float32
+    assert found.tolist() == [0.0, 0.0 if dtype == "bool" else 4.0]
+
+
+@pytest.mark.parametrize("length", [2, 5000])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("offset", [1e4, -1e4, 6e4])
+def test_an_offset_of_all_logits_costs_no_digits(offset: float, dtype: str, length: int, backend: str) -> None:
+    x, share = ops.full((length,), offset, dtype=dtype), 1.0 / length
+    eps = 2 * float(ops.finfo(dtype).eps)
+    one_hot = ops.one_hot(1, length, dtype=dtype)
+    for lost in (
+        ops.negative(ops.log_softmax(x))[0],
+        ops.categorical_crossentropy(one_hot, x, True),
+        ops.sparse_categorical_crossentropy([1], x[None], True)[0],
+    ):
+        np.testing.assert_allclose(float(ops.cast(lost, "float64")), np.log(length), rtol=eps)
+    np.testing.assert_allclose(float(ops.cast(ops.softmax(x)[0], "float64")), share, rtol=eps)

@@ -217,6 +217,24 @@ def test_diagonals(backend: str) -> None:
         ops.diagonal(V)
 
 
+@pytest.mark.parametrize("far", [2**31 - 1, -(2**31), 2**63, -(10**30)])
+def test_diagonals_far_outside_are_empty(backend: str, far: int) -> None:
+    x, kept = X[0], far > 0
+    assert ops.diagonal(x, far).shape == ops.linalg.diagonal(x, far).shape == ops.diag(x, far).shape == (0,)
+    assert float(ops.trace(x, far)) == float(ops.linalg.trace(x, far)) == 0.0
+    assert bool(ops.all(ops.equal(ops.tril(x, far), x if kept else 0)))
+    assert bool(ops.all(ops.equal(ops.triu(x, far), 0 if kept else x)))
+    assert not bool(ops.any(ops.eye(3, 4, far)))
+    assert ops.tril_indices(3, far)[0].shape == ((9,) if kept else (0,))
+    assert ops.triu_indices(3, far, 4)[1].shape == ((0,) if kept else (12,))
+
+
+def test_the_offset_of_a_diagonal_is_an_integer(backend: str) -> None:
+    for op in (ops.diagonal, ops.tril, ops.diag, ops.trace):
+        with pytest.raises(errors.ArgumentTypeError):
+            op(X[0], 1.0)  # type: ignore[arg-type]
+
+
 def test_classes_outside_are_passed_over(backend: str) -> None:
     assert ops.one_hot([-1, 3, 1], 3).tolist() == [[0.0] * 3, [0.0] * 3, [0.0, 1.0, 0.0]]
     assert ops.shape(ops.one_hot(1, 4)) == (4,)

@@ -1,12 +1,14 @@
 """Rounding and the bits of floating-point numbers at their edges."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from emberharmony import ops
-from emberharmony.core.errors import DTypeError
+from emberharmony.core.errors import ArgumentTypeError, DTypeError
 
 law = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 FLOATS = ("float16", "float32", "float64")
@@ -119,3 +121,56 @@ def test_saturation_of_what_is_no_number(backend: str) -> None:
 def test_the_parts_of_complex_numbers_are_replaced_each_for_itself(backend: str) -> None:
     found = ops.nan_to_num(np.array([complex(np.nan, 1), complex(1, -np.inf)], np.complex64), nan=3.0, neginf=-1.0)
     assert found.tolist() == [3 + 1j, 1 - 1j]
+
+
+@pytest.mark.parametrize("decimals", [4, 10, 38, 39, 40, 60, 300, 309, 330, 10**6, 10**400])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_number_without_so_many_decimals_stays(dtype: str, decimals: int, backend: str) -> None:
+    values = [100.0, 7.0, 1.5, -123.5, 3e4, 0.0, -0.0, np.inf, -np.inf, np.nan]
+    x = ops.cast(np.array(values), dtype)
+    with np.errstate(all="raise"):
+        same(ops.cast(ops.round(x, decimals), "float64"), ops.to_numpy(ops.cast(x, "float64")))
+
+
+@pytest.mark.parametrize("decimals", [-5, -39, -309, -(10**9), -(10**400)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_rounding_to_a_large_unit_leaves_zero(dtype: str, decimals: int, backend: str) -> None:
+    x = ops.cast(np.array([15.0, -15.0, 3e4, np.inf, -np.inf, np.nan]), dtype)
+    with np.errstate(all="raise"):
+        same(ops.cast(ops.round(x, decimals), "float64"), np.array([0.0, -0.0, 0.0, np.inf, -np.inf, np.nan]))
+
+
+def test_decimals_beyond_the_largest_power_of_ten(backend: str) -> None:
+    x = np.array([1.2346e-305, -5e-324, 1e-300])
+    same(ops.round(x, 308), np.array([1.235e-305, -0.0, 1e-300]))
+    if backend != "mlx":  # MLX flushes numbers so small to 0
+        same(ops.round(np.float32([1.2345e-39]), 40), np.float32([1.2e-39]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_integers_are_rounded_exactly(dtype: str, backend: str) -> None:
+    limits = np.iinfo(dtype)
+    values = [0, 4, 5, 6, 15, 25, 35, 50, 95, 127, limits.max, limits.max - 1, limits.max // 2, limits.min]
+    values += [-5, -15, -25, -50, -100] if limits.min else []
+    x = np.array(values, dtype)
+    for places in (1, 2, 3, 5, 10, 18, 19, 20, 10**400):
+        found = ops.to_numpy(ops.round(x, -places))
+        assert found.dtype == dtype
+        unit = 10 ** min(places, 30)
+        wanted = [round(value / Fraction(unit)) * unit for value in values]
+        assert found.tolist() == [(v - limits.min) % 2**limits.bits + limits.min for v in wanted]
+    assert ops.to_numpy(ops.round(x, 10**400)).tolist() == values
+
+
+def test_decimals_are_an_integer(backend: str) -> None:
+    for x in ([1.0], [1], [True], [1j]):
+        with pytest.raises(ArgumentTypeError, match=r"decimals is an integer, not 2\.5"):
+            ops.round(x, 2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("decimals", [0, 2, 38, 45, -2, -50])
+def test_rounding_has_no_slope(decimals: int, backend: str) -> None:
+    x = ops.convert_to_tensor([1.234, -7e30, np.inf, 0.0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert ops.grad(lambda x: ops.sum(ops.round(x, decimals)))(x).tolist() == [0, 0, 0, 0]
+        assert ops.jvp(lambda x: ops.round(x, decimals), (x,), (ops.ones_like(x),))[1].tolist() == [0, 0, 0, 0]

@@ -15,6 +15,7 @@ Array = np.ndarray[Any, Any]
 RECT = np.ones((2, 3), np.float32)
 SINGULAR = np.ones((3, 3), np.float32)
 NAN = np.full((3, 3), np.nan, np.float32)
+INFINITE = np.array([[-np.inf, 6, 0], [0, 1, 0.25], [0.5, 1, -0.5]], np.float32)
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]], np.float32)
 SQUARE_ONLY = (
     *("det", "slogdet", "logdet", "inv", "cholesky", "cholesky_inverse", "eigh", "eigvalsh", "eig", "eigvals"),
@@ -42,6 +43,9 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     (lambda: ops.eig(NAN), errors.LinAlgError),
     (lambda: ops.eigvals(NAN), errors.LinAlgError),
     (lambda: ops.eigvals(np.diag([np.inf, 1.0])), errors.LinAlgError),
+    (lambda: ops.norm(INFINITE, "nuc"), errors.LinAlgError),
+    (lambda: ops.matrix_norm(np.stack([np.eye(3), INFINITE]), -2), errors.LinAlgError),
+    (lambda: ops.linalg.cond(INFINITE), errors.LinAlgError),
     (lambda: ops.qr(RECT, "raw"), errors.ArgumentError),
     (lambda: ops.qr(RECT[0]), errors.ShapeError),
     (lambda: ops.svd(RECT[0]), errors.ShapeError),
@@ -65,6 +69,25 @@ def test_square_matrices_are_wanted(op: str, backend: str) -> None:
     for shape in ((2, 3), (3,), (4, 0, 2)):
         with pytest.raises(errors.ShapeError):
             getattr(ops, op)(np.ones(shape, np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "op", ["svd", "svdvals", "pinv", "matrix_rank", "lstsq", "eigh", "eigvalsh", "eig", "eigvals", "linalg_cond"]
+)
+def test_a_matrix_that_is_not_finite_is_refused(op: str, bad: float, dtype: str, backend: str) -> None:
+    x = np.stack([np.eye(3), np.eye(3)]).astype(dtype)
+    x[1, 2, 0] = bad
+    further = (np.ones((3, 1), dtype),) if op == "lstsq" else ()
+    with pytest.raises(errors.LinAlgError, match=r"holds infinities or NaN"):
+        getattr(ops.linalg if op == "linalg_cond" else ops, op.removeprefix("linalg_"))(x, *further)
+
+
+def test_what_is_above_the_diagonal_of_a_hermitian_matrix_may_be_anything(backend: str) -> None:
+    x = np.array([[2.0, np.inf], [0.0, 3.0]])
+    assert host(ops.eigvalsh(x)).tolist() == host(ops.eigh(x).eigenvalues).tolist() == [2.0, 3.0]
+    assert np.allclose(host(ops.cholesky(x)) ** 2, [[2.0, 0.0], [0.0, 3.0]])
 
 
 def host(value: Any) -> Array:
@@ -272,3 +295,40 @@ def test_torch_differentiates(op: str) -> None:
 def test_equal_values_have_a_gradient(values: Any, backend: str) -> None:
     found = ops.grad(lambda x: ops.sum(values(x)))(np.eye(3))
     np.testing.assert_allclose(ops.to_numpy(found), np.eye(3), atol=1e-6)
+
+
+HERMITIAN: list[Callable[[Any], Any]] = [
+    ops.cholesky,
+    lambda x: ops.cholesky(x, True),
+    lambda x: ops.eigh(x).eigenvectors,
+    ops.eigvalsh,
+    ops.logdet,
+]
+
+
+@pytest.mark.parametrize("kind", ["float64", "complex64"])
+@pytest.mark.parametrize("function", HERMITIAN)
+def test_both_modes_differentiate_by_the_hermitian_part(function: Any, kind: str, backend: str) -> None:
+    rng = np.random.default_rng(3)
+
+    def random(shape: tuple[int, ...], dtype: Any) -> Array:
+        x = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+        return (x if np.dtype(dtype).kind == "c" else x.real).astype(dtype)
+
+    x, tangent = random((2, 3, 3), kind), random((2, 3, 3), kind)
+    x, atol = x @ adjoint(x) + 3 * np.eye(3, dtype=kind), 2000 * eps(x)
+    pushed = host(ops.jvp(function, (x,), (tangent,))[1])
+    part = host(ops.jvp(function, (x,), ((tangent + adjoint(tangent)) / 2,))[1])
+    np.testing.assert_allclose(pushed, part, atol=atol)
+    cotangent = random(pushed.shape, pushed.dtype)
+    (pulled,) = ops.vjp(function, x)[1](cotangent)
+    there, back = (cotangent.conj() * pushed).sum().real, (host(pulled).conj() * tangent).sum().real
+    assert abs(there - back) < atol * 10
+    np.testing.assert_allclose(host(pulled), adjoint(host(pulled)), atol=atol)
+
+
+def test_the_second_derivative_forward_over_forward(backend: str) -> None:
+    x = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for function in (ops.cholesky, lambda x: ops.eigh(x).eigenvectors):
+        forward, reverse = ops.jacfwd(ops.jacfwd(function))(x), ops.jacrev(ops.jacrev(function))(x)
+        np.testing.assert_allclose(host(forward), host(reverse), atol=1e-12)

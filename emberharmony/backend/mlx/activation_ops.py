@@ -86,4 +86,6 @@ class MLXActivationOps:
         axes = normalized(axis, x.ndim)
         if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("log_softmax")(x, axis)
-        return x - mx.logsumexp(x, axes, True)
+        # The largest is subtracted first: added to the logarithm of the sum, it would cost that its digits.
+        shifted = x - mx.stop_gradient(mx.max(x, axes, True))
+        return shifted - mx.logsumexp(shifted, axes, True)

@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import DTYPES, promotion
 from emberharmony.backend.shared.creation import HostMade, with_number
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -68,18 +68,18 @@ class MLXCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
-        return mx.eye(rows, columns, k, _float(dtype), stream=place(device))
+        return mx.eye(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:
-        return mx.tril(matrices(x), k)
+        return mx.tril(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: mx.array, k: int = 0) -> mx.array:
-        return mx.triu(matrices(x), k)
+        return mx.triu(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: mx.array, k: int = 0) -> mx.array:
         if x.ndim not in (1, 2):
             raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {x.shape}")
-        return mx.diag(x, k)
+        return mx.diag(x, k if x.ndim == 1 else held(k, *x.shape))

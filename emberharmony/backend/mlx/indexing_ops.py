@@ -23,7 +23,7 @@ from emberharmony.backend.shared.indexing import (
     vectors,
     within,
 )
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.checking import checking
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
@@ -129,18 +129,18 @@ class MLXIndexingOps:
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
-        return mx.diagonal(matrices(x), offset, axis1, axis2)
+        return mx.diagonal(matrices(x), held(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.tril_indices(count, k, columns)
+        rows, cols = np.tril_indices(count, held(k, count, columns), columns)
         return mx.array(rows), mx.array(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = np.triu_indices(count, k, columns)
+        rows, cols = np.triu_indices(count, held(k, count, columns), columns)
         return mx.array(rows), mx.array(cols)
 
     @staticmethod

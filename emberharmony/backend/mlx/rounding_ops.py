@@ -7,6 +7,7 @@ from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.promote import Native
+from emberharmony.backend.shared.rounding import Decimals
 from emberharmony.core.dispatch import fast
 
 _COMPLEX = ("complex",)
@@ -53,7 +54,7 @@ def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
 _next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), lambda x1, x2, y: mx.zeros_like(y))
 
 
-class MLXRoundingOps:
+class MLXRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
     floor = staticmethod(_kept(mx.floor))
@@ -68,15 +69,16 @@ class MLXRoundingOps:
         # `x <= 0` keeps the sign of -0.0.
         return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
 
+    _nearest = staticmethod(mx.round)
+
     @staticmethod
-    def round(x: mx.array, decimals: int = 0) -> mx.array:
-        if x.dtype == mx.bool_ or (decimals >= 0 and not (is_float(x) or is_complex(x))):
-            return x
-        if x.dtype == mx.float64 and decimals:
-            # MLX scales with a float32 power of ten.
-            scale = mx.array(10.0**decimals, mx.float64)
-            return mx.round(x * scale) / scale
-        return mx.round(x, decimals)
+    def _scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
+        # mx.round multiplies by the reciprocal of a power of ten, and in float64 by one of float32.
+        scale = mx.array(10.0 ** abs(decimals), x.dtype)
+        if decimals < 0:
+            return mx.round(x / scale) * scale
+        small = mx.abs(x) < mx.array(bound, x.dtype)
+        return mx.where(small, mx.round(x * scale) / scale, mx.stop_gradient(x))
 
     @staticmethod
     def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:

@@ -1,6 +1,5 @@
 """Making tensors, on NumPy."""
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.creation import HostMade, with_number
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -74,14 +73,14 @@ class NumpyCreationOps(HostMade):
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.tril(matrices(x), operator.index(k))
+        return np.tril(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: np.ndarray, k: int = 0) -> np.ndarray:
-        return np.triu(matrices(x), operator.index(k))
+        return np.triu(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: np.ndarray, k: int = 0) -> np.ndarray:
         if x.ndim not in (1, 2):
             raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {x.shape}")
-        return np.diag(x, k).copy()
+        return np.diag(x, k if x.ndim == 1 else held(k, *x.shape)).copy()

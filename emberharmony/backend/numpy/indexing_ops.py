@@ -9,7 +9,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.indexing import block, class_count, reduction_of, unraveled, vectors
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
@@ -105,17 +105,17 @@ class NumpyIndexingOps:
 
     @staticmethod
     def diagonal(x: np.ndarray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> np.ndarray:
-        return matrices(x).diagonal(offset, axis1, axis2)
+        return matrices(x).diagonal(held(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = as_shape((n, n if m is None else m))
-        return np.tril_indices(rows, k, columns)
+        return np.tril_indices(rows, held(k, rows, columns), columns)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         rows, columns = as_shape((n, n if m is None else m))
-        return np.triu_indices(rows, k, columns)
+        return np.triu_indices(rows, held(k, rows, columns), columns)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

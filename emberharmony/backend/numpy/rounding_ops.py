@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
+from emberharmony.backend.shared.rounding import Decimals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.limits import FloatInfo
 
@@ -22,7 +23,16 @@ def _kept(native: np.ufunc) -> Any:
     return rounded
 
 
-class NumpyRoundingOps:
+def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
+    """Returns what `np.round` does; the large powers of ten of NumPy 2.4 have a wrong last digit."""
+    scale = np.asarray(10.0 ** abs(decimals), x.dtype)
+    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    result = np.asarray(there(x, scale))
+    np.rint(result, result)
+    return back(result, scale, result)
+
+
+class NumpyRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
     floor = staticmethod(_kept(np.floor))
@@ -32,9 +42,20 @@ class NumpyRoundingOps:
     signbit = staticmethod(np.signbit)
     nextafter = staticmethod(promotion.binary(np.nextafter, inexact=True))
 
+    _nearest = staticmethod(np.rint)
+
     @staticmethod
-    def round(x: np.ndarray, decimals: int = 0) -> np.ndarray:
-        return x if x.dtype.kind == "b" or (x.dtype.kind in "iu" and decimals >= 0) else np.round(x, decimals)
+    def _scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
+        if decimals < 0 or not x.size or np.abs(x).max() < bound:
+            return _by_scale(x, decimals)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(np.abs(x) < bound, _by_scale(x, decimals), x)
+
+    def _rounded_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
+        if abs(decimals) < 38:
+            return super()._rounded_floats(x, decimals)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return super()._rounded_floats(x, decimals)
 
     @staticmethod
     def nan_to_num(

@@ -7,7 +7,7 @@ float32, float64, complex64 or complex128.
 import numpy as np
 
 from emberharmony.backend.shared.shape import matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
@@ -34,6 +34,23 @@ def _signs(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(signs) > 0, signs, 1).astype(x.dtype, copy=False)
 
 
+def _finite(x: np.ndarray) -> np.ndarray:
+    """Returns a tensor of finite matrices.
+
+    Raises: LinAlgError for others: on them LAPACK's `gesdd` (NumPy 2.4) never returns, nor answers Ctrl-C.
+    """
+    if not np.isfinite(x).all():
+        raise not_finite()
+    return x
+
+
+def _finite_below(x: np.ndarray) -> np.ndarray:
+    """Returns a tensor of square matrices whose lower halves are finite."""
+    if not np.isfinite(square(x)).all():
+        _finite(np.tril(x))
+    return x
+
+
 def det(x: np.ndarray) -> np.ndarray:
     """Returns determinants."""
     return np.linalg.det(square(x))
@@ -46,11 +63,16 @@ def slogdet(x: np.ndarray) -> SlogdetResult:
 
 
 def adjugate(x: np.ndarray) -> np.ndarray:
-    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse."""
-    u, s, vh = np.linalg.svd(square(x))
+    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse.
+
+    Those of matrices that are not finite are NaN.
+    """
+    finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
+    u, s, vh = np.linalg.svd(np.where(finite, x, 0))
     others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
     factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    return factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+    result = factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+    return np.where(finite, result, np.nan).astype(x.dtype, copy=False)
 
 
 def inv(x: np.ndarray) -> np.ndarray:
@@ -91,7 +113,7 @@ def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
 
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     """Returns singular value decompositions."""
-    u, s, vh = np.linalg.svd(matrices(x), full_matrices)
+    u, s, vh = np.linalg.svd(_finite(matrices(x)), full_matrices)
     k = s.shape[-1]
     phases = _phases(u[..., :k])
     u[..., :k] *= phases
@@ -101,24 +123,24 @@ def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
 
 def svdvals(x: np.ndarray) -> np.ndarray:
     """Returns singular values."""
-    return np.linalg.svdvals(matrices(x))
+    return np.linalg.svdvals(_finite(matrices(x)))
 
 
 def eigh(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = np.linalg.eigh(square(x))
+    values, vectors = np.linalg.eigh(_finite_below(x))
     return EigResult(values, vectors * _phases(vectors))
 
 
 def eigvalsh(x: np.ndarray) -> np.ndarray:
     """Returns eigenvalues of Hermitian matrices."""
-    return np.linalg.eigvalsh(square(x))
+    return np.linalg.eigvalsh(_finite_below(x))
 
 
 def eig(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors, always complex."""
     # Real matrices keep their own kernel, whose eigenvalues are exact conjugates of one another.
-    values, vectors = np.linalg.eig(square(x))
+    values, vectors = np.linalg.eig(_finite(square(x)))
     kind = np.result_type(x.dtype, np.complex64)
     vectors = vectors.astype(kind, copy=False)
     return EigResult(values.astype(kind, copy=False), vectors * _phases(vectors))
@@ -126,7 +148,7 @@ def eig(x: np.ndarray) -> EigResult:
 
 def eigvals(x: np.ndarray) -> np.ndarray:
     """Returns eigenvalues, always complex."""
-    return np.linalg.eigvals(square(x)).astype(np.result_type(x.dtype, np.complex64), copy=False)
+    return np.linalg.eigvals(_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
 
 
 def lu_factor(x: np.ndarray) -> LUResult:

@@ -16,6 +16,10 @@ from emberharmony.core.errors import (
     ShapeError,
 )
 
+FURTHEST = 2**31 - 1
+"""The largest offset of a diagonal that NumPy 2.4 and MLX 0.32 take; in NumPy -2**31 ends the process."""
+_FAR = 2**62
+"""No axis is longer."""
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
@@ -69,6 +73,17 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
         raise ShapeError(f"an axis of length {length} does not split into {indices_or_sections} parts")
     each, longer = divmod(length, int(indices_or_sections))
     return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
+
+
+def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
+    """Returns the offset of a diagonal, cut down to the first one beyond a matrix, which is as empty as those further.
+
+    Raises: ArgumentTypeError for one that is no integer.
+    """
+    try:
+        return max(-rows, min(operator.index(offset), columns))
+    except TypeError as error:
+        raise ArgumentTypeError(f"the offset of a diagonal is an integer, not {offset!r:.60}") from error
 
 
 def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.promote import Promotion, normalized
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, LinAlgError, ShapeError
 
 Function = Callable[..., Any]
 
@@ -62,6 +62,14 @@ def check_paired(x1: Any, x2: Any, axis: int) -> None:
     lengths = [x.shape[normalized(axis, x.ndim)[0]] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
         raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
+
+
+def not_finite() -> LinAlgError:
+    """Returns the error for a matrix whose infinities or NaN leave it without singular values or eigenvalues."""
+    return LinAlgError(
+        "a matrix holds infinities or NaN, and has no such decomposition; find them with ops.isfinite, or replace them "
+        "with ops.nan_to_num"
+    )
 
 
 def check_qr_mode(mode: str) -> None:

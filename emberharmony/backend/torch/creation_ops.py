@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.shared.creation import HostMade, with_number
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
 from emberharmony.backend.torch.indices import SIGNED, through_signed
@@ -79,19 +79,19 @@ class TorchCreationOps(HostMade):
         if k == 0 and dtype not in SIGNED:
             return torch.eye(*shape, dtype=dtype, device=place(device))
         matrix = torch.zeros(shape, dtype=dtype, device=place(device))
-        matrix.diagonal(k).fill_(1)
+        matrix.diagonal(held(k, *shape)).fill_(1)
         return matrix
 
     @staticmethod
     def tril(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return tril(matrices(x), k)
+        return tril(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def triu(x: torch.Tensor, k: int = 0) -> torch.Tensor:
-        return triu(matrices(x), k)
+        return triu(matrices(x), held(k, *x.shape[-2:]))
 
     @staticmethod
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:
         if x.ndim not in (1, 2):
             raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {tuple(x.shape)}")
-        return torch.diag(x, k).clone()
+        return torch.diag(x, k if x.ndim == 1 else held(k, *x.shape)).clone()

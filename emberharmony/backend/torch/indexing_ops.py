@@ -17,7 +17,7 @@ from emberharmony.backend.shared.indexing import (
     unraveled,
     vectors,
 )
-from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion
 from emberharmony.backend.torch.indices import (
@@ -155,18 +155,18 @@ class TorchIndexingOps:
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:
-        return torch.diagonal(matrices(x), offset, axis1, axis2)
+        return torch.diagonal(matrices(x), held(offset), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.tril_indices(count, columns, k, device=place(None))
+        rows, cols = torch.tril_indices(count, columns, held(k, count, columns), device=place(None))
         return rows, cols
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
         count, columns = as_shape((n, n if m is None else m))
-        rows, cols = torch.triu_indices(count, columns, k, device=place(None))
+        rows, cols = torch.triu_indices(count, columns, held(k, count, columns), device=place(None))
         return rows, cols
 
     @staticmethod

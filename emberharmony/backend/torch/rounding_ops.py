@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from emberharmony.backend.shared.rounding import Decimals
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
@@ -23,7 +24,7 @@ def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return rounded
 
 
-class TorchRoundingOps:
+class TorchRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
     floor = staticmethod(_kept(torch.floor))
@@ -33,16 +34,16 @@ class TorchRoundingOps:
     signbit = staticmethod(torch.signbit)
     nextafter = staticmethod(promotion.binary(torch.nextafter, inexact=True, weak=False))
 
+    _nearest = staticmethod(torch.round)
+
     @staticmethod
-    def round(x: torch.Tensor, decimals: int = 0) -> torch.Tensor:
-        if x.dtype.is_floating_point:
-            return torch.round(x, decimals=decimals)
-        if x.dtype.is_complex:
-            return torch.complex(torch.round(x.real, decimals=decimals), torch.round(x.imag, decimals=decimals))
-        if decimals >= 0 or x.dtype is torch.bool:
-            return x
-        scale = 10**-decimals
-        return (torch.round(x.to(torch.float64) / scale) * scale).to(x.dtype)
+    def _scaled(x: torch.Tensor, decimals: int, bound: float) -> torch.Tensor:
+        rounded = torch.round(x, decimals=decimals)
+        if decimals < 0:
+            return rounded
+        # A number that has no such decimals swallows the step; a comparison with `bound` would take PyTorch longer.
+        step, still = 10.0**-decimals, x.detach()
+        return torch.clamp(rounded, still - step, still + step)
 
     @staticmethod
     def nan_to_num(

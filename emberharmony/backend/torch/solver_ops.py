@@ -1,11 +1,13 @@
 """Linear algebra, on PyTorch."""
 
+import cmath
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from emberharmony.backend.shared.shape import matrices
-from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, square
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
@@ -45,6 +47,50 @@ def _any(x: torch.Tensor, unread: bool = False) -> bool:
         return bool(x.any())
     except RuntimeError:
         return unread
+
+
+def _is_finite(x: torch.Tensor) -> bool:
+    """Returns whether all elements are finite; True where no value is read.
+
+    A finite sum says so at a fifth of the cost of `isfinite` (small matrices, PyTorch 2.13). Where the sum is not
+    finite, it may have overflowed, and the elements decide.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    try:
+        return cmath.isfinite(x.sum().item()) or bool(x.isfinite().all())
+    except RuntimeError:
+        return True
+
+
+def _finite(x: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor of finite matrices.
+
+    Raises: LinAlgError for others, which MKL (PyTorch 2.13) answers with anything, or by ending the process.
+    """
+    if not _is_finite(x.detach()):
+        raise not_finite()
+    return x
+
+
+def _finite_below(x: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor of square matrices whose lower halves are finite."""
+    if not _is_finite(square(x).detach()):
+        _finite(x.tril())
+    return x
+
+
+def _hermitian(x: torch.Tensor) -> torch.Tensor:
+    """Returns a matrix as it is, but with derivatives by its Hermitian part alone.
+
+    The forward mode of PyTorch 2.13 takes every tangent for Hermitian. Its reverse mode lets the imaginary cotangent of
+    the diagonal of a complex Cholesky factor through; that of real matrices is right.
+    """
+    if not x.is_complex() and forward_ad._current_level < 0:
+        return x
+    value = x.detach()
+    change = torch.where(value.isfinite(), x - value, 0)
+    return value + (change + change.mH) / 2
 
 
 def _products_of_others(s: torch.Tensor) -> torch.Tensor:
@@ -173,7 +219,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-        factor = torch.linalg.cholesky(square(x))
+        factor = torch.linalg.cholesky(_hermitian(square(x)))
         if _any(~factor.detach().isfinite()):
             raise LinAlgError("the matrix is not finite")
         return factor.mH if upper else factor
@@ -191,7 +237,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def svd(x: torch.Tensor, full_matrices: bool = True) -> SVDResult:
-        u, s, vh = torch.linalg.svd(matrices(x), full_matrices=full_matrices)
+        u, s, vh = torch.linalg.svd(_finite(matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
         phases = _phases(u[..., :k])
         if k == u.shape[-1] == vh.shape[-2]:
@@ -202,32 +248,29 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def svdvals(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.svdvals(matrices(x))
+        return torch.linalg.svdvals(_finite(matrices(x)))
 
     @staticmethod
     @inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eigh(square(x))
+        values, vectors = torch.linalg.eigh(_hermitian(_finite_below(x)))
         return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod
     @inexact(promotion)
     def eigvalsh(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.eigvalsh(square(x))
+        return torch.linalg.eigvalsh(_finite_below(x))
 
     @staticmethod
     @inexact(promotion)
     def eig(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eig(square(x))
+        values, vectors = torch.linalg.eig(_finite(square(x)))
         return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod
     @inexact(promotion)
     def eigvals(x: torch.Tensor) -> torch.Tensor:
-        # PyTorch 2.13 looks for them in eig only: here MKL would end the process.
-        if _any(~square(x).detach().isfinite()):
-            raise LinAlgError("the matrix holds infinities or NaN")
-        return torch.linalg.eigvals(x)
+        return torch.linalg.eigvals(_finite(square(x)))
 
     @staticmethod
     @inexact(promotion)

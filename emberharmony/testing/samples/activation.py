@@ -73,12 +73,16 @@ SAMPLES = [
         tolerance=3,
     ),
     Sample(
-        "softmax", special.softmax, (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))), **A, tolerance=3
+        "softmax",
+        special.softmax,
+        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2)), case(_X + 1e4, axis=-1)),
+        **A,
+        tolerance=3,
     ),
     Sample(
         "log_softmax",
         special.log_softmax,
-        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2))),
+        (case(_X, axis=-1), case(_X * 50, axis=1), case(_X, axis=(0, 2)), case(_X + 1e4, axis=-1)),
         floor=50,
         **A,
         tolerance=2,

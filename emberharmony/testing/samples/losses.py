@@ -28,11 +28,22 @@ def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
 
 SAMPLES = [
     Sample("binary_crossentropy", _binary, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=1),
-    Sample("categorical_crossentropy", _categorical, (case(_T, _P), case(_T, _X[0], True)), floor=4, **D, tolerance=3),
+    Sample(
+        "categorical_crossentropy",
+        _categorical,
+        (case(_T, _P), case(_T, _X[0], True), case(_T, _X[0] + 1e4, True)),
+        floor=4,
+        **D,
+        tolerance=3,
+    ),
     Sample(
         "sparse_categorical_crossentropy",
         _sparse,
-        (case(np.array([0, 3, 1]), _P), case(np.array([0, 3, 1]), _X[0], True)),
+        (
+            case(np.array([0, 3, 1]), _P),
+            case(np.array([0, 3, 1]), _X[0], True),
+            case(np.array([0, 3, 1]), _X[0] + 1e4, True),
+        ),
         floor=4,
         **D,
         tolerance=1,

@@ -23,9 +23,9 @@ SAMPLES = [
     Sample(
         "round",
         lambda x, decimals=0: np.round(x, decimals),
-        (case(_HALVES), case(grid(-9, 9), 1)),
-        dtypes=FLOATS,
-        integers=("int32",),
+        (case(_HALVES), case(grid(-9, 9), 1), case(grid(-9, 9), 4), case(grid(-9000, 9000), -3)),
+        dtypes=REAL,
+        integers=("int32", "int64"),
         tolerance=2,
     ),
     Sample(

@@ -1,0 +1,103 @@
+"""Rounding to decimals, in the same steps on every backend."""
+
+# ruff: noqa: D102  (the declarations have the docstrings)
+
+import operator
+from typing import Any, ClassVar
+
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.limits import IntegerInfo
+
+_LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
+"""By the bytes of a float the largest power of ten that it holds, and from where on all floats are integers."""
+_DIGITS = 40
+"""The least number of a dtype has fewer digits than so many after those that its largest power of ten reaches."""
+_LONGEST = 20
+"""No integer dtype holds numbers of more decimals."""
+
+
+class Decimals:
+    """Is the rounding of every backend; each says in `_nearest` and `_scaled` how it rounds floats."""
+
+    dtypes: ClassVar[Any]
+    dtype_of: Any
+    kind_of: Any
+    cast: Any
+    add: Any
+    multiply: Any
+    divide: Any
+    floor_divide: Any
+    mod: Any
+    absolute: Any
+    less: Any
+    greater: Any
+    not_equal: Any
+    logical_and: Any
+    logical_or: Any
+    isfinite: Any
+    where: Any
+    zeros_like: Any
+    stop_gradient: Any
+    real: Any
+    imag: Any
+    stack: Any
+    view_as_complex: Any
+
+    def _nearest(self, x: Any) -> Any:
+        """Returns floats rounded to integers, halves to the even one."""
+        raise NotImplementedError
+
+    def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
+        """Returns floats of 32 or 64 bits rounded to decimals, whose power of ten their dtype holds.
+
+        Where decimals are positive, numbers of at least `bound` have none left, and stay; scaling them would cost a
+        last digit, or overflow.
+        """
+        raise NotImplementedError
+
+    def round(self, x: Any, decimals: int = 0) -> Any:
+        kind = self.kind_of(x)
+        if kind == "float" and decimals.__class__ is int and decimals == 0:
+            return self._nearest(x)
+        try:
+            decimals = operator.index(decimals)
+        except TypeError as error:
+            raise ArgumentTypeError(f"decimals is an integer, not {decimals!r:.60}") from error
+        if kind == "bool":
+            return x
+        if kind == "complex":
+            parts = [self.round(self.real(x), decimals), self.round(self.imag(x), decimals)]
+            return self.view_as_complex(self.stack(parts, -1))
+        if kind != "float":
+            return x if decimals >= 0 else self._rounded_integers(x, -decimals)
+        if x.itemsize > 2:
+            return self._rounded_floats(x, decimals)
+        return self.cast(self._rounded_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
+
+    def _rounded_floats(self, x: Any, decimals: int) -> Any:
+        reach, whole = _LIMITS[x.itemsize]
+        if -reach <= decimals <= reach:
+            return self._scaled(x, decimals, whole / 10.0**decimals)
+        kept = self.stop_gradient(x)
+        if decimals < 0:
+            return self.where(self.isfinite(kept), self.multiply(x, 0.0), kept)
+        if decimals > reach + _DIGITS:
+            return kept
+        factors = 10.0**reach, 10.0 ** (decimals - reach)
+        scaled = self.multiply(self.multiply(x, factors[0]), factors[1])
+        rounded = self.divide(self.divide(self._nearest(scaled), factors[1]), factors[0])
+        return self.where(self.less(self.absolute(scaled), whole), rounded, kept)
+
+    def _rounded_integers(self, x: Any, places: int) -> Any:
+        """Returns integers rounded to a power of ten: by the number of its halves, which the dtype always holds."""
+        limits = IntegerInfo.of(self.dtype_of(x))
+        if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
+            return self.zeros_like(x)
+        half = 5 * 10 ** (places - 1)
+        halves, rest = self.floor_divide(x, half), self.mod(x, half)
+        units = self.floor_divide(halves, 2)
+        beyond = self.logical_or(self.greater(rest, 0), self.not_equal(self.mod(units, 2), 0))
+        up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), beyond)
+        # The unit itself may wrap, as the result then does.
+        unit = (2 * half - limits.min) % 2**limits.bits + limits.min
+        return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
