@@ -9,6 +9,7 @@ import math
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.activation import celu as celu
 from emberharmony.ops.activation import elu as elu
@@ -103,7 +104,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         from_logits: `output` is the logit of the probability p; without it p is kept 1e-7 away from 0 and 1.
     """
     if from_logits:
-        return add(multiply(negative(target), output), softplus(output))
+        return subtract(softplus(output), multiply(target, _inexact(output)))
     output = clip(output, _EPSILON, 1.0 - _EPSILON)
     lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
     return negative(add(multiply(target, log(output)), lost))
@@ -170,7 +171,7 @@ def batch_normalization(
     shape[axis] = x.shape[axis]
     factor = rsqrt(add(reshape(variance, shape), epsilon))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
-    result = multiply(subtract(x, reshape(mean, shape)), factor)
+    result = multiply(subtract(_inexact(x), reshape(mean, shape)), factor)
     return result if offset is None else add(result, reshape(offset, shape))
 
 
@@ -182,7 +183,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(x1, x2)))), 10.0))
+    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(_inexact(x1), x2)))), 10.0))
 
 
 @op
@@ -216,7 +217,8 @@ def dot_product_attention(
         raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
-    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    query, key, value = _inexact(query), _inexact(key), _inexact(value)
+    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else float(scale)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = _wide(logits)
     logits = logits if bias is None else add(logits, bias)
@@ -229,9 +231,15 @@ def dot_product_attention(
     return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)
 
 
+def _inexact(x: Tensor) -> Tensor:
+    """Returns integers, whose sums and products would wrap, in the default float; all else as it is."""
+    kind = dtype(x)
+    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
+
+
 def _wide(x: Tensor) -> Tensor:
-    """Returns half precision as float32, for its squares overflow; all else as it is."""
-    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+    """Returns half precision as float32, for its squares overflow, and integers in the default float."""
+    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else _inexact(x)
 
 
 def _like(result: Tensor, x: Tensor) -> Tensor:

@@ -202,3 +202,10 @@ def test_glu_needs_an_axis(backend: str) -> None:
 
 def test_activations_stay_in_range(backend: str) -> None:
     assert ops.hard_silu([1e38, -1e38]).tolist() == ops.relu([1e38, -1e38]).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float32"])
+def test_targets_of_any_dtype_name_the_same_classes(dtype: str, backend: str) -> None:
+    target, logits = np.array([1, 0, 1], dtype), np.array([2.0, -1.0, 0.5], np.float32)
+    wanted = np.log1p(np.exp(logits)) - target.astype(np.float64) * logits
+    assert np.allclose(ops.to_numpy(ops.binary_crossentropy(target, logits, from_logits=True)), wanted, rtol=1e-5)
