@@ -209,3 +209,12 @@ def test_targets_of_any_dtype_name_the_same_classes(dtype: str, backend: str) ->
     target, logits = np.array([1, 0, 1], dtype), np.array([2.0, -1.0, 0.5], np.float32)
     wanted = np.log1p(np.exp(logits)) - target.astype(np.float64) * logits
     assert np.allclose(ops.to_numpy(ops.binary_crossentropy(target, logits, from_logits=True)), wanted, rtol=1e-5)
+
+
+def test_softmax_of_nothing(backend: str) -> None:
+    for op in (ops.softmax, ops.log_softmax):
+        for axis in (1, (1, 2), (0, 1)):
+            with np.errstate(divide="ignore"):
+                assert tuple(op(np.ones((2, 0, 4)), axis).shape) == (2, 0, 4)
+    none = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
+    assert np.allclose(ops.to_numpy(none), 1.0)
