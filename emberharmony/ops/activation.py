@@ -131,6 +131,7 @@ def softsign(x: TensorLike) -> Tensor:
         >>> ops.softsign([1.0]).tolist()
         [0.5]
     """
+    x = _inexact(x)
     return divide(x, add(absolute(x), 1.0))
 
 
@@ -158,6 +159,7 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
         >>> ops.gelu([0.0]).tolist()
         [0.0]
     """
+    x = _inexact(x)
     if approximate:
         inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
         return multiply(multiply(x, 0.5), add(tanh(inner), 1.0))
@@ -252,6 +254,7 @@ def squareplus(x: TensorLike, b: float = 4) -> Tensor:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
+    x = _inexact(x)
     return multiply(add(x, sqrt(add(square(x), float(b)))), 0.5)
 
 
@@ -343,3 +346,8 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     count = sum(cast(supported, dtype(moved)), -1, True)
     excess = divide(subtract(sum(where(supported, ordered, 0.0), -1, True), 1.0), count)
     return moveaxis(maximum(subtract(shifted, excess), 0.0), -1, axis)
+
+
+def _inexact(x: Tensor) -> Tensor:
+    """Returns integers, whose squares and sizes would wrap, in the default float; all else as it is."""
+    return cast(x, as_inexact(dtype(x)))

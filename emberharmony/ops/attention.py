@@ -13,7 +13,7 @@ from emberharmony.ops.creation import tri
 from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, multiply
-from emberharmony.ops.normalization import widened
+from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.shape import repeat, swapaxes, transpose
 from emberharmony.ops.tensor import cast
@@ -50,7 +50,8 @@ def dot_product_attention(
         raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
-    factor = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    query, key, value = inexact(query), inexact(key), inexact(value)
+    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else float(scale)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = widened(logits)
     logits = logits if bias is None else add(logits, bias)

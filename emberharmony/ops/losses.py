@@ -14,6 +14,7 @@ from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.elementary import log, log10
 from emberharmony.ops.indexing import take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
+from emberharmony.ops.normalization import inexact
 from emberharmony.ops.reduction import mean, sum
 from emberharmony.ops.shape import expand_dims, squeeze
 from emberharmony.ops.tensor import cast
@@ -29,7 +30,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         from_logits: `output` is the logit of the probability p; without it p is kept 1e-7 away from 0 and 1.
     """
     if from_logits:
-        return add(multiply(negative(target), output), softplus(output))
+        return subtract(softplus(output), multiply(target, inexact(output)))
     output = clip(output, _EPSILON, 1.0 - _EPSILON)
     lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
     return negative(add(multiply(target, log(output)), lost))
@@ -82,4 +83,4 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(x1, x2)))), 10.0))
+    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(inexact(x1), x2)))), 10.0))

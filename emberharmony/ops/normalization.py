@@ -6,6 +6,7 @@ Dtype: integers take the default float.
 from __future__ import annotations
 
 from emberharmony.core.dispatch import op
+from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.math import add, multiply, rsqrt, square, subtract
@@ -66,13 +67,19 @@ def batch_normalization(
     shape[axis] = x.shape[axis]
     factor = rsqrt(add(reshape(variance, shape), epsilon))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
-    result = multiply(subtract(x, reshape(mean, shape)), factor)
+    result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
     return result if offset is None else add(result, reshape(offset, shape))
 
 
+def inexact(x: Tensor) -> Tensor:
+    """Returns integers in the default float, because their sums and products would wrap; all else as it is."""
+    kind = dtype(x)
+    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
+
+
 def widened(x: Tensor) -> Tensor:
-    """Returns half precision as float32, because its squares overflow; all else as it is."""
-    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
+    """Returns half precision as float32, because its squares overflow, and integers in the default float."""
+    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else inexact(x)
 
 
 def _like(result: Tensor, x: Tensor) -> Tensor:

@@ -33,7 +33,8 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
     """
     sizes = absolute(computed(x))
     result = _vector_norm(sizes, axis, keepdims, ord)
-    return cast(result, dtype(absolute(x))) if dtype(x).bits == 16 else result
+    kind = dtype(x)
+    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
 
 
 @op

@@ -130,6 +130,8 @@ def scale_and_translate(
     others = [a for a in range(images.ndim) if a not in axes]
     if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
         raise ShapeError(f"a tensor {tuple(images.shape)} does not become one of shape {shape} along axes {axes}")
+    if any(images.shape[a] == 0 for a in axes):
+        raise ShapeError(f"there are no pixels along axes {axes} of a tensor of shape {tuple(images.shape)}")
     x = cast(images, computed_in(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
         x = _tapped(x, resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias), axis - x.ndim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,23 +56,31 @@ def ctc_loss(
 
     Args:
         output: logits.
-        mask_index: the class that stands for no label.
+        mask_index: the class that stands for no label; a negative number counts from the last class.
 
     Shape: target (batch, labels), output (batch, steps, classes), lengths (batch,) to (batch,).
 
-    Raises: ShapeError; IndexOutOfBoundsError for labels that are no classes and lengths that are too long (of tensors
-    on MLX in checked mode only).
+    Raises: ShapeError; IndexOutOfBoundsError for a `mask_index` and labels that are no classes and for lengths that are
+    too long. In tensors only NumPy and PyTorch find labels and target lengths outside, MLX in checked mode alone (else
+    it takes the nearest class or length); an output length that is too long stands for all steps.
 
     Source: Graves et al., Connectionist temporal classification, 2006, section 4.1.
     """
     if output.ndim != 3:
         raise ShapeError(f"the output is (batch, steps, classes), not {tuple(output.shape)}")
-    target = _within(target, output.shape[2], "label")
-    if len(target.shape) != 2:
-        raise ShapeError(f"the target is (batch, labels), not {tuple(target.shape)}")
+    classes = output.shape[2]
+    if not -classes <= mask_index < classes:
+        raise IndexOutOfBoundsError(f"mask_index {mask_index} is none of {classes} classes")
+    mask_index = operator.index(mask_index) % classes
+    target = _within(target, classes, "label")
+    if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
+        raise ShapeError(f"the target is ({output.shape[0]}, labels), not {tuple(target.shape)}")
     batch, labels = target.shape
     target_length = _within(target_length, labels + 1, "target length")
     output_length = _within(output_length, output.shape[1] + 1, "output length")
+    for lengths in (target_length, output_length):
+        if tuple(lengths.shape) != (batch,):
+            raise ShapeError(f"the lengths are ({batch},), not {tuple(lengths.shape)}")
     blanks = full_like(target, mask_index)
     # A blank before, between and after the labels.
     mixed = reshape(stack([blanks, target], -1), (batch, 2 * labels))

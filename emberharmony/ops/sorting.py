@@ -50,7 +50,7 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
 def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
     """Returns the indices that sort along an axis by several keys of one shape, the last of them first.
 
-    Raises: ShapeError without keys.
+    Raises: ShapeError without keys, or if their shapes differ.
 
     Example:
         >>> ops.lexsort([[2, 1, 0], [5, 5, 4]]).tolist()
@@ -58,7 +58,14 @@ def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
     """
     if not keys:
         raise ShapeError("there is no key to sort by")
+    shape = tuple(keys[0].shape)
+    for key in keys[1:]:
+        # MLX would read one key by the order of another without looking at their lengths.
+        if tuple(key.shape) != shape:
+            raise ShapeError(f"the keys have one shape, not {shape} and {tuple(key.shape)}")
     order = argsort(keys[0], axis)
+    if not shape:
+        return order
     for key in keys[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
     return order

@@ -199,6 +199,8 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
         weights = reshape(weights, shape)
         if weights.shape[axis] != x.shape[axis]:
             raise ShapeError(f"{weights.shape[axis]} weights do not fit axis {axis} of length {x.shape[axis]}")
+    # As floats, since products of narrow integers would wrap.
+    weights = cast(weights, as_inexact(dtype_of(weights)))
     return divide(sum(multiply(x, weights), axis, keepdims), sum(broadcast_to(weights, x.shape), axis, keepdims))
 
 
@@ -420,11 +422,13 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis:
         >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
         4.0
     """
-    y = moveaxis(y, axis, -1)
+    # As floats, since sums and differences of narrow integers would wrap.
+    y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
     heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
     if x is None:
         return multiply(sum(heights, -1), dx)
-    return sum(multiply(heights, diff(x if len(x.shape) == 1 else moveaxis(x, axis, -1))), -1)
+    x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
+    return sum(multiply(heights, diff(x)), -1)
 
 
 @op

@@ -86,6 +86,8 @@ def test_softmax_of_nothing(op: Callable[..., Any], backend: str) -> None:
         assert (found.shape, ops.dtype(found)) == ((2, 0), "float32")
     with pytest.raises(AxisError):
         op(ops.zeros((0,)), 1)
+    for axis in (1, (1, 2), (0, 1)):
+        assert tuple(op(np.ones((2, 0, 4)), axis).shape) == (2, 0, 4)
 
 
 def test_glu_needs_an_axis(backend: str) -> None:

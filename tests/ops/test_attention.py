@@ -70,3 +70,8 @@ def test_attention_can_be_derived_twice_and_forward(backend: str) -> None:
     assert np.isfinite(ops.to_numpy(bent)).all()
     _, pushed = ops.jvp(attend, (ops.convert_to_tensor(X),), (ops.ones(X.shape),))
     assert ops.shape(pushed) == X.shape
+
+
+def test_attention_over_no_features_is_uniform(backend: str) -> None:
+    found = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
+    assert np.allclose(ops.to_numpy(found), 1.0)

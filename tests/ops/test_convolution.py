@@ -178,3 +178,12 @@ def test_windows_are_not_all_copied_at_once() -> None:
         finally:
             tracemalloc.stop()
     assert peak < 2 * result.nbytes + 4 * 2**20  # all windows are 12 MiB
+
+
+def test_kernels_without_elements(backend: str) -> None:
+    for conv in (ops.conv, ops.conv_transpose):
+        with pytest.raises(ShapeError, match=rf"{conv.__name__}\(\) on backend"):
+            conv(np.ones((2, 7, 4)), np.ones((0, 4, 4)))
+    with pytest.raises(ShapeError, match="nothing to spread"):
+        ops.conv_transpose(np.ones((2, 0, 4)), np.ones((3, 4, 4)), 2, "same")
+    assert tuple(ops.conv(np.ones((2, 7, 4)), np.ones((3, 4, 0))).shape) == (2, 5, 0)

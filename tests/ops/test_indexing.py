@@ -423,3 +423,30 @@ def test_long_axes_without_memory_of_their_own(backend: str) -> None:
             ops.get_item(long, slice(None, None, 2**20))
     else:
         assert ops.shape(ops.get_item(long, slice(None, None, 2**20))) == (2**11,)
+
+
+@pytest.mark.parametrize("reduction", [None, "add", "mul", "max", "min"])
+@pytest.mark.parametrize(
+    ("shape", "indices", "updates"),
+    [
+        ((3, 0), [[0], [2]], (2, 0)),
+        ((3, 4, 0), [[0, 1], [2, 3]], (2, 0)),
+        ((0, 4), np.zeros((0, 2), int), (0,)),
+        ((3, 4), np.zeros((0, 1), int), (0, 4)),
+        ((0, 0), np.zeros((0, 1), int), (0, 0)),
+    ],
+)
+def test_writing_nothing(
+    shape: tuple[int, ...], indices: object, updates: tuple[int, ...], reduction: str | None, backend: str
+) -> None:
+    for places in (indices, ops.convert_to_tensor(indices)):
+        result = ops.scatter_update(ops.ones(shape), places, ops.zeros(updates), reduction)  # type: ignore[arg-type]
+        assert np.array_equal(ops.to_numpy(result), np.ones(shape))
+    assert tuple(ops.scatter([[0], [2]], ops.ones((2, 0)), (3, 0)).shape) == (3, 0)
+    with pytest.raises(errors.ShapeError):
+        ops.scatter_update(ops.ones((3, 0)), [[0], [2]], ops.ones((3, 0)), reduction)  # type: ignore[arg-type]
+
+
+def test_an_empty_axis_has_no_index_even_of_an_empty_result(backend: str) -> None:
+    with pytest.raises(errors.IndexOutOfBoundsError):
+        ops.take(ops.ones((0, 0)), [2, -1], 1)

@@ -21,3 +21,10 @@ def test_sparse_targets_that_are_no_class_cost_nothing(backend: str) -> None:
     columns = ops.sparse_categorical_crossentropy(np.array([0, 1, 0]), logits, True, 0)
     assert ops.shape(columns) == (3,)
     assert np.allclose(ops.to_numpy(columns)[1], ops.to_numpy(ops.logsumexp(logits[:, 1])) - 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float32"])
+def test_targets_of_any_dtype_name_the_same_classes(dtype: str, backend: str) -> None:
+    target, logits = np.array([1, 0, 1], dtype), np.array([2.0, -1.0, 0.5], np.float32)
+    wanted = np.log1p(np.exp(logits)) - target.astype(np.float64) * logits
+    assert np.allclose(ops.to_numpy(ops.binary_crossentropy(target, logits, from_logits=True)), wanted, rtol=1e-5)

@@ -72,3 +72,11 @@ def test_the_gradient_at_zero_is_zero_on_mlx(order: float) -> None:
     mx = pytest.importorskip("mlx.core")
     with ops.use_backend("mlx"):
         assert mx.grad(lambda x: ops.vector_norm(x, ord=order))(mx.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_norms_of_nothing(backend: str) -> None:
+    nothing = np.ones((3, 0), np.float32)
+    for ord, wanted in ((2, 0.0), (0, 0.0), (1, 0.0), (np.inf, 0.0), (-1, np.inf), (-2, np.inf)):
+        with np.errstate(divide="ignore"):
+            assert ops.vector_norm(nothing, 1, ord=ord).tolist() == [wanted] * 3
+            assert ops.vector_norm(nothing, 0, ord=ord).tolist() == []

@@ -133,3 +133,23 @@ def test_tensordot_is_numpys(backend: str, data: st.DataObject) -> None:
     a, b = np.arange(np.prod(shape)).reshape(shape), np.arange(np.prod(other, dtype=int)).reshape(other)
     axes = (first, list(range(len(first))))
     assert np.array_equal(ops.to_numpy(ops.tensordot(a, b, axes)), np.tensordot(a, b, axes))
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes", "result"),
+    [
+        ("ij,jk->", [(0, 0), (0, 0)], ()),
+        ("i,i", [(0,), (0,)], ()),
+        ("ij,jk->ik", [(2, 0), (0, 3)], (2, 3)),
+        ("...i,i->...", [(2, 3, 0), (0,)], (2, 3)),
+        ("i,j->ij", [(0,), (3,)], (0, 3)),
+    ],
+)
+def test_sums_of_no_products(
+    subscripts: str, shapes: list[tuple[int, ...]], result: tuple[int, ...], backend: str
+) -> None:
+    for dtype in ("float32", "int8"):
+        found = ops.einsum(subscripts, *(ops.ones(shape, dtype) for shape in shapes))
+        assert np.array_equal(ops.to_numpy(found), np.zeros(result, dtype))
+    with pytest.raises(errors.ShapeError, match="differ in length"):
+        ops.einsum("ii", ones(1, 4))

@@ -164,3 +164,8 @@ def test_shapes_and_dtypes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.ssim(SHOT, SHOT)
     with pytest.raises(DTypeError, match="pixels are real numbers, not complex64"):
         ops.resize(SHOT.astype(np.complex64), (2, 2))
+
+
+def test_an_image_without_pixels_shows_nothing(backend: str) -> None:
+    with pytest.raises(ShapeError, match="no pixels"):
+        ops.scale_and_translate(np.ones((0, 5, 3)), (3, 4, 3), [0.5, 0.75], [0.0, 0.0], (0, 1), "linear")

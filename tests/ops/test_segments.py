@@ -137,3 +137,13 @@ def test_wide_rows(backend: str, name: str, dtype: str) -> None:
     got = ops.to_numpy(ops.cast(getattr(ops, name)(data, ids, 20), "float64"))
     columns = [ops.to_numpy(ops.cast(getattr(ops, name)(data[:, i], ids, 20), "float64")) for i in range(20)]
     assert np.array_equal(got, np.stack(columns, 1))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("ids", [[0, 1], [2, 2]])
+def test_slices_without_elements(backend: str, name: str, ids: list[int]) -> None:
+    for given_ids in (ids, ops.convert_to_tensor(ids)):
+        assert tuple(getattr(ops, name)(ops.ones((2, 0)), given_ids, 3).shape) == (3, 0)
+        assert tuple(getattr(ops, name)(ops.ones((2, 4, 0)), given_ids, 3).shape) == (3, 4, 0)
+    gradient = ops.grad(lambda x: ops.sum(getattr(ops, name)(x, ids, 3)))(ops.ones((2, 0)))
+    assert tuple(gradient.shape) == (2, 0)

@@ -108,3 +108,32 @@ def test_decoding_refuses_what_it_cannot_do(backend: str) -> None:
 def test_labels_and_lengths_known_to_the_host_are_checked(target: Any, lengths: Any, what: str, backend: str) -> None:
     with pytest.raises(IndexOutOfBoundsError, match=what):
         ops.ctc_loss(target, ops.ones((1, 3, 3)), *lengths)
+
+
+@pytest.mark.parametrize("mask_index", [99, 3, -4, 10**6, 2**70])
+def test_the_class_for_no_label_is_a_class(mask_index: int, backend: str) -> None:
+    with pytest.raises(IndexOutOfBoundsError, match=f"mask_index {mask_index}"):
+        ops.ctc_loss([[1, 2]], LOGITS, [2], [4], mask_index)
+    last, same = (ops.to_numpy(ops.ctc_loss([[1, 0]], LOGITS, [2], [4], index)) for index in (2, -1))
+    assert np.array_equal(last, same)
+
+
+@pytest.mark.parametrize(
+    ("targets", "lengths"),
+    [(np.ones((2, 2), int), ([2], [4])), (np.ones((1, 2), int), ([2, 2], [4])), (np.ones((1, 2), int), ([2], [[4]]))],
+)
+def test_targets_and_lengths_are_one_for_each_output(targets: Any, lengths: Any, backend: str) -> None:
+    for given in (targets, ops.convert_to_tensor(targets)):
+        with pytest.raises(ShapeError, match="not"):
+            ops.ctc_loss(given, LOGITS, *lengths)
+
+
+def test_labels_in_tensors_are_read_inside_or_refused(backend: str) -> None:
+    for target, length in (([[1, 10**8]], [2]), ([[1, 2]], [10**8])):
+        tensors = ops.convert_to_tensor(target), LOGITS, ops.convert_to_tensor(length), ops.convert_to_tensor([4])
+        with ops.checked(), pytest.raises(IndexOutOfBoundsError):
+            ops.ctc_loss(*tensors)
+        if backend == "mlx":
+            # Unread it stands for the nearest class or length there is.
+            near = ops.ctc_loss([[1, 2]], LOGITS, [2], [4])
+            assert np.array_equal(ops.to_numpy(ops.ctc_loss(*tensors)), ops.to_numpy(near))

@@ -109,6 +109,13 @@ def test_errors(backend: str) -> None:
         ops.lexsort([])
 
 
+@pytest.mark.parametrize("shapes", [((3,), (1,)), ((1,), (3,)), ((2, 3), (2, 1)), ((3,), ())])
+def test_the_keys_of_a_sort_have_one_shape(shapes: tuple[tuple[int, ...], ...], backend: str) -> None:
+    with pytest.raises(errors.ShapeError, match="one shape"):
+        ops.lexsort([ops.ones(shape) for shape in shapes])
+    assert host(ops.lexsort([1, 2])) == 0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sorts_keep_the_order_of_zeros(backend: str, dtype: str) -> None:
     zeros = np.where(np.random.default_rng(0).random(100) < 0.5, -0.0, 0.0).astype(dtype)

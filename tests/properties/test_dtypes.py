@@ -1,5 +1,6 @@
-"""Laws of dtypes: every result has the one that `result_type` foretells, and promotion is a lattice."""
+"""Laws of dtypes: results have the one that `result_type` foretells, promotion is a lattice, no integer wraps unseen."""
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -9,6 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emberharmony import ops
+from emberharmony.core.errors import EmberError
+from emberharmony.core.registry import OPS
+from emberharmony.testing.sample import Sample, in_dtype
+from emberharmony.testing.samples import all_samples
 from tests.properties.strategies import FLOATS, INSTALLED, INTEGERS, arrays, host, on
 
 HALVES = ("float16", "bfloat16")
@@ -133,3 +138,50 @@ def test_reductions_keep_their_promises() -> None:
                     assert ops.dtype(ops.argmax(x)) == ops.dtype(ops.argsort(x)) == "int64"
                 assert ops.dtype(ops.all(x)) == "bool"
                 assert ops.dtype(ops.count_nonzero(x)) == "int64"
+
+
+NARROW = ("int8", "uint8", "int16", "uint16")
+FLOATING_ROWS = {
+    op: row for op, row in all_samples().items() if row.result == "float" and not row.reference and row.cases
+}
+
+
+def _calls(row: Sample) -> Iterator[tuple[list[Any], list[Any], dict[str, Any]]]:
+    """Yields arguments with floats replaced by integers of all sizes, the same integers as float32, and options."""
+    rng = np.random.default_rng(0)
+    for dtype in NARROW:
+        limits = np.iinfo(dtype)
+        for item in row.cases:
+            for chosen in ("all", *range(len(item.args))):
+                whole = [
+                    rng.integers(limits.min, limits.max, x.shape, endpoint=True).astype(dtype)
+                    if isinstance(x, np.ndarray) and x.dtype.kind == "f" and chosen in ("all", i)
+                    else in_dtype(x, "float32")
+                    for i, x in enumerate(item.args)
+                ]
+                changed = [isinstance(x, np.ndarray) and x.dtype == dtype for x in whole]
+                if any(changed):
+                    floats = [x.astype("float32") if c else x for x, c in zip(whole, changed, strict=True)]
+                    yield whole, floats, {key: in_dtype(value, "float32") for key, value in item.kwargs.items()}
+
+
+def _parts(result: Any) -> list[np.ndarray]:
+    return [part for item in result for part in _parts(item)] if isinstance(result, (list, tuple)) else [host(result)]
+
+
+@pytest.mark.parametrize("op", FLOATING_ROWS)
+def test_narrow_integers_give_what_the_same_floats_give(op: str) -> None:
+    row = FLOATING_ROWS[op]
+    for name in INSTALLED:
+        with on(name):
+            for whole, floats, options in _calls(row):
+                try:
+                    wanted = OPS[op].function(*floats, **options)
+                except EmberError:  # such numbers suit the op in no dtype
+                    continue
+                for got, want in zip(_parts(OPS[op].function(*whole, **options)), _parts(wanted), strict=True):
+                    if got.dtype.kind in "iu":  # exact in integers, and known to wrap
+                        continue
+                    scale = np.max(np.abs(want), initial=0.0, where=np.isfinite(want))
+                    close = np.allclose(got, want, 1e-4, 1e-5 * float(scale), equal_nan=True)
+                    assert close, (name, [x.dtype for x in whole if isinstance(x, np.ndarray)])

@@ -25,6 +25,7 @@ from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
 from emberharmony.backend.mlx.rounding_ops import MLXRoundingOps
 from emberharmony.backend.mlx.segments_ops import MLXSegmentsOps
+from emberharmony.backend.mlx.sequences_ops import MLXSequencesOps
 from emberharmony.backend.mlx.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
@@ -49,6 +50,7 @@ class MLXBackend(
     MLXIndexingOps,
     MLXSegmentsOps,
     MLXSortingOps,
+    MLXSequencesOps,
     MLXProductsOps,
     MLXSolverOps,
     MLXNormsOps,

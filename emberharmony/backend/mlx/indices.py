@@ -124,9 +124,12 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
     An unread index outside is led to one row more, which is cut off again.
     """
     count = rows.shape[0]
+    updates = mx.broadcast_to(updates, (*at.shape, *rows.shape[1:]))
+    if not rows.size or not updates.size:
+        # MLX 0.32 divides by the size of a row, and the process ends.
+        return rows
     if spill:
         rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
-    updates = mx.broadcast_to(updates, (*at.shape, *rows.shape[1:]))
     if reduction is None:
         rows = mx.array(rows)
         rows[at] = _last_of_equal(rows.shape[0], at, updates)

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 
 import mlx.core as mx
+import numpy as np
 
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
@@ -61,4 +62,9 @@ class MLXProductsOps:
     @staticmethod
     def einsum(subscripts: str, *operands: mx.array) -> mx.array:
         length = check_subscripts(subscripts, *(x.shape for x in operands))
-        return _product(lambda *tensors: mx.einsum(subscripts, *tensors), promotion.common(*operands), length)
+        tensors = promotion.common(*operands)
+        if not all(x.size for x in tensors):
+            # A reduction of no elements may never return.
+            shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
+            return mx.zeros(shape, tensors[0].dtype)
+        return _product(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)

@@ -81,8 +81,8 @@ class NumpyConvolutionOps:
 
     composed: Callable[[str], Callable[..., np.ndarray]]
 
-    @staticmethod
     def conv(
+        self,
         inputs: np.ndarray,
         kernel: np.ndarray,
         strides: Any = 1,
@@ -93,6 +93,8 @@ class NumpyConvolutionOps:
         last = channels_last(data_format)
         x, w = promotion.common(inputs if last else np.moveaxis(inputs, 1, -1), kernel)
         groups, kind = check_channels(x.shape, w.shape), x.dtype
+        if not w.size:
+            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
         x, w = widened(x), widened(w)
         plan = windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x = np.pad(x, plan.around()) if plan.padded else x

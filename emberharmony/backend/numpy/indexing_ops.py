@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.indexing import block, class_count, reduction_of, unraveled, vectors
+from emberharmony.backend.shared.indexing import block, checked, class_count, reduction_of, unraveled, vectors
 from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
@@ -53,6 +53,9 @@ class NumpyIndexingOps:
         if axis is not None and not x.ndim:
             normalized(axis, 0)
         where = host_indices(indices)
+        if not x.size and axis is not None:
+            # NumPy looks at no index if the result is empty.
+            checked(where, x.shape[axis])
         if axis is None or x.flags.c_contiguous:
             return x.take(where, axis)
         # The method makes a contiguous copy of all there is.

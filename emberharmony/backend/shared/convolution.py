@@ -99,6 +99,8 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
     steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
     if padding not in ("valid", "same"):
         raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
+    if 0 in size:
+        raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     counts, paddings = [], []
     for length, k, step, spread in zip(lengths, size, steps, dilation, strict=True):
         reach = (k - 1) * spread + 1
@@ -147,6 +149,8 @@ def transposed(
         raise ArgumentError(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
+    if 0 in size or 0 in lengths:
+        raise ShapeError(f"a kernel {tuple(size)} on axes of lengths {tuple(lengths)} has nothing to spread")
     around = tuple(map(_transposed_padding, size, steps, dilation, [padding] * n, extra))
     for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, around, strict=True):
         reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)

@@ -36,6 +36,8 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             pairs += zip(named[head:], shape[len(shape) - tail :], strict=True)
         else:
             pairs = [*zip(named, shape, strict=True)]
+        if len(set(pairs)) > len(dict(pairs)):
+            raise ShapeError(f"{term!r} repeats an index whose axes differ in length, of shape {tuple(shape)}")
         for letter, length in pairs:
             known = lengths.setdefault(letter, length)
             if known != length and 1 not in (known, length):

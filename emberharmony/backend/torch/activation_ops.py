@@ -22,6 +22,8 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
         x, axes = promotion.floats(x), normalized(axis, x.ndim)
         if isinstance(axis, int):
             return native(x, axis)
+        if not x.numel():
+            return x.clone()
         kept = [a for a in range(x.ndim) if a not in axes]
         order = [*kept, *axes]
         moved = x.permute(*order)

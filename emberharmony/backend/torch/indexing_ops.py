@@ -149,8 +149,10 @@ class TorchIndexingOps:
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}")
             linear = linear * length + torch.where(column < 0, column + length, column)
         rest = x.shape[len(columns) :]
-        rows = x.reshape(-1, *rest) if x.numel() else x.new_zeros((linear.numel(), *rest))
-        values = values.expand((*linear.shape, *rest)).reshape(-1, *rest)
+        values = values.expand((*linear.shape, *rest))
+        if not x.numel():
+            return x.clone()
+        rows, values = x.reshape(-1, *rest), values.reshape(linear.numel(), *rest)
         return reduced(rows, linear.reshape(-1), values, str(reduction)).reshape(x.shape)
 
     @staticmethod

@@ -19,6 +19,9 @@ class TorchNormsOps:
             nonempty(x.shape, axis)
         if not x.numel() and ord == torch.inf:
             ord = 1  # 0 as well, and PyTorch has no maximum of nothing
+        if not x.numel() and ord < 0:
+            # The root of 0 of a negative degree; PyTorch refuses it.
+            return torch.linalg.vector_norm(x, 1, axes, keepdims).add(torch.inf)
         if not axes:
             x, axes, keepdims = x.unsqueeze(-1), (-1,), False  # PyTorch takes no axes for all
         # Metal has no float64.

@@ -11,7 +11,11 @@ _X = _RNG.standard_normal((3, 4))
 _BATCH = _RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
 _Y = _RNG.standard_normal((2, 4))
 _INF = np.inf
-N: dict[str, Any] = {"dtypes": FLOATS + HALVES + COMPLEX, "integers": ("int32", "uint8"), "result": "float"}
+N: dict[str, Any] = {
+    "dtypes": FLOATS + HALVES + COMPLEX,
+    "integers": ("int8", "int16", "int32", "uint8", "uint16"),
+    "result": "float",
+}
 
 
 def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
