@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from emberlint.cli import main
-from emberlint.run import check, engine
+from emberlint.run import check
 from emberlint.run.file_cache import FOLDER, write_json
 
 BAD = "import numpy as np\n\nx = np.sin(1.0)\n"
@@ -200,14 +200,16 @@ def test_an_interrupt_ends_with_130_and_leaves_the_cache_as_it_was(
     assert before
     (project / "library" / "bad.py").write_text(BAD + "y = np.cos(x)\n")
 
+    check_text = check.check_text
+
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "check_text", interrupted)
+    monkeypatch.setattr(check, "check_text", interrupted)
     result = run("library")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "emberlint: interrupted\n")
     assert kept(project) == before
-    monkeypatch.setattr(engine, "check_text", check.check_text)
+    monkeypatch.setattr(check, "check_text", check_text)
     assert "numpy.cos" in run("library").stdout
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from emberlint.config.configuration import from_table
 from emberlint.config.settings import Contract, Settings
-from emberlint.run import engine
+from emberlint.run import check as single
+from emberlint.run import engine, pool
 from emberlint.run.engine import check
 from emberlint.run.file_cache import FOLDER
 from emberlint.run.registry import all_rules, resolve
@@ -31,7 +32,7 @@ def test_a_second_run_reads_the_cache(tree: Path, monkeypatch: pytest.MonkeyPatc
     settings = Settings(root=tree)
     files = discover([tree], settings)
     first = check(files, settings, CODES)
-    monkeypatch.setattr(engine, "check_text", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(single, "check_text", lambda *_: pytest.fail("read again"))
     second = check(files, settings, CODES)
     assert first == second
     assert len(first.findings) == 6
@@ -43,6 +44,14 @@ def test_a_changed_file_is_read_again(tree: Path) -> None:
     check(files, settings, CODES)
     (tree / "m1.py").write_text("x = 1\n")
     assert {one.path for one in check(files, settings, CODES).findings} == {"m0.py", "m2.py"}
+
+
+def test_findings_are_in_the_order_of_the_files_if_only_some_are_cached(tree: Path) -> None:
+    settings = Settings(root=tree)
+    files = discover([tree], settings)
+    check(files, settings, CODES)
+    (tree / "m0.py").write_text("import torch\n")
+    assert [one.path for one in check(files, settings, CODES).findings] == ["m0.py", "m1.py", "m1.py", "m2.py", "m2.py"]
 
 
 def test_other_settings_have_another_cache(tree: Path) -> None:
@@ -74,8 +83,8 @@ def test_the_pool_finds_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
     settings = Settings(root=tree)
     files = discover([tree], settings)
     alone = check(files, settings, CODES, cached=False)
-    monkeypatch.setattr(engine, "POOL_FROM", 0)
-    monkeypatch.setattr(engine, "BATCH", 1)
+    monkeypatch.setattr(pool, "POOL_FROM", 0)
+    monkeypatch.setattr(pool, "BATCH", 1)
     assert check(files, settings, CODES, jobs=2, cached=False) == alone
 
 

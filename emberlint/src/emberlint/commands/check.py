@@ -110,7 +110,8 @@ def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: C
     known = None if run_cache is None else run_cache.recall()
     if known is not None:
         return Report(known, tuple(files))
-    from emberlint.run.engine import check, default_jobs
+    from emberlint.run.engine import check
+    from emberlint.run.pool import default_jobs
 
     report = check(files, settings, choice.codes, asked.jobs or default_jobs(), not asked.no_cache)
     if run_cache is not None:
@@ -182,7 +183,7 @@ def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
 
 def _explain(place: str) -> None:
     from emberlint.run.check import source_file
-    from emberlint.run.engine import read_text
+    from emberlint.source.reading import read_text
 
     name, _, number = place.rpartition(":")
     if not name or not number.isdigit():

@@ -16,8 +16,9 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts, read_text
+from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
+from emberlint.source.reading import read_text
 
 ROUNDS = 8  # a repair may lay bare another; none goes deeper than expressions are nested in practice
 
