@@ -1,4 +1,4 @@
-"""Decodes the bytes of a Python file, as the interpreter would."""
+"""Decodes the bytes of a Python file as the interpreter does."""
 
 import tokenize
 from io import BytesIO, TextIOWrapper
