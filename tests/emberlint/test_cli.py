@@ -52,7 +52,7 @@ def test_clean_files_and_no_files_exit_with_0(project: Path) -> None:
         (["--explain-inference", "library/bad.py", "library"], "expected FILE:LINE"),
         (["--baseline-update", "library"], "needs --baseline"),
         (["--baseline", "missing.json", "library"], "cannot be read"),
-        (["--diff-base", "--help", "library"], "is no commit"),
+        (["--diff-base", "--help", "library"], "is not a commit"),
         (["explain", "EMB999"], "unknown rule"),
     ],
 )

@@ -63,14 +63,14 @@ def test_version() -> None:
         (["libary"], "no such file or folder: libary"),
         (["fix", "libary"], "no such file or folder: libary"),
         (["inventory", "libary"], "no such file or folder: libary"),
-        (["-", "library"], "`-` stands alone"),
-        (["--fix", "-", "library"], "`-` stands alone"),
-        (["--stdin-filename", "new.py", "library"], "--stdin-filename goes with `-`"),
+        (["-", "library"], "`-` (standard input) cannot be combined with other paths"),
+        (["--fix", "-", "library"], "`-` (standard input) cannot be combined with other paths"),
+        (["--stdin-filename", "new.py", "library"], "--stdin-filename needs the path `-`"),
         (["--explain-inference", "library/none.py:1"], "no such file: library"),
         (["--explain-inference", "library/broken.py:1"], "cannot be read: '(' was never closed"),
         (["--baseline", "library", "library"], "library: cannot be read as a baseline"),
         (["--baseline", "none/accepted.json", "--baseline-update", "library"], "cannot be written"),
-        (["--diff-base", "HEAD", "library"], "'HEAD' is no commit in "),
+        (["--diff-base", "HEAD", "library"], "'HEAD' is not a commit in "),
     ],
 )
 def test_a_mistake_is_named_and_exits_with_2(project: Path, words: list[str], message: str) -> None:
@@ -116,7 +116,7 @@ def test_a_folder_named_like_a_mistyped_command_is_a_folder(project: Path) -> No
 
 def test_a_line_without_expressions_is_explained_too(project: Path) -> None:
     result = run("--explain-inference", "library/bad.py:2")
-    assert (result.exit_code, result.stdout) == (0, "no expression but constants begins on line 2\n")
+    assert (result.exit_code, result.stdout) == (0, "no expression other than a constant begins on line 2\n")
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that exists and cannot be read")

@@ -75,7 +75,9 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, bytes], dict[str, FileRe
 def _check_files(
     contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int, cache: FileCache
 ) -> dict[str, FileResult]:
-    """Returns the result of each content: from the cache if it is there, else from a check, which the cache keeps."""
+    """Returns the result of each content, from the cache if it is there; otherwise checks the content and caches the
+    result.
+    """
     keys = {path: digest(content) for path, content in contents.items()}
     kept = {path: cache.get(path, key) for path, key in keys.items()}
     results = {path: decode(entry) for path, entry in kept.items() if entry is not None}
@@ -94,7 +96,7 @@ def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mappi
 def _merge(
     results: Mapping[str, FileResult], beyond: Iterable[Finding], settings: Settings, codes: frozenset[str]
 ) -> Iterator[Finding]:
-    """Yields the findings that no suppression comment silences, file by file, each file's by place."""
+    """Yields the findings that no suppression comment silences, file by file, sorted by place within a file."""
     by_path: dict[str, list[Finding]] = {}
     for finding in beyond:
         by_path.setdefault(finding.path, []).append(finding)

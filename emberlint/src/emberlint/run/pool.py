@@ -11,7 +11,7 @@ from emberlint.run.check import check_bytes
 from emberlint.run.results import encode
 
 POOL_FROM = 400_000  # bytes; to check fewer, one process is faster than starting several
-BATCH = 24  # files
+BATCH = 24  # files handed to a worker at a time
 
 
 def check_all(

@@ -11,7 +11,7 @@ from emberlint.run.results import decode
 from emberlint.run.selection import project_rules
 from emberlint.source.project import Project
 
-KEY = "<project>"  # of the project findings in the cache, whose other keys are paths
+KEY = "<project>"  # the cache key of the project findings; all other keys are paths
 
 
 def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> list[Finding]:
