@@ -26,7 +26,7 @@ WORDS = {NONE: "none", NUMBER: "number", STRING: "string"}
 
 @pytest.fixture
 def held() -> Callable[..., str]:
-    """Return a function: source to `A`, `B`, `C` for a tensor of that tier, or to a word for all else."""
+    """Returns a function: source to `A`, `B`, `C` for a tensor of that tier, or to a word for all else."""
     return _held
 
 

@@ -27,7 +27,7 @@ def test_steps_and_lines() -> None:
     assert "kept in `.w` (line 5)" in text
     assert "`emberharmony.ops.ones` returns a tensor (line 5)" in text
     assert "[y]: a container of tensors" in text
-    assert "n: nothing says that it is a tensor" in text
+    assert "n: no evidence of a tensor" in text
     assert "len(parts): a number" in text
 
 
