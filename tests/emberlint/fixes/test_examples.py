@@ -59,7 +59,7 @@ def comments(text: str) -> list[str]:
 
 
 def commented(source: str) -> str:
-    """The source with a comment at the end of each line, and one on a line of its own above it."""
+    """Returns the source with a comment at the end of each line, and one on a line of its own above it."""
     lines = source.splitlines()
     ends = {token.start[0] for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string == "\n"}
     for number, line in enumerate(lines, 1):

@@ -167,7 +167,7 @@ def test_a_shadowed_namespace_refuses(source: str) -> None:
     result = once(source)
     assert result.text == source
     assert result.fixed == ()
-    assert [reason for _, reason in result.refused if "means something else" in reason]
+    assert [reason for _, reason in result.refused if "is bound to something else" in reason]
 
 
 def test_an_unsafe_repair_waits_to_be_asked_for() -> None:
@@ -196,7 +196,7 @@ def test_a_target_that_would_be_evaluated_twice_is_refused() -> None:
     result = once(source, unsafe=True)
     assert result.text == source
     reasons = [reason for _, reason in result.refused]
-    assert reasons == ["the target would be evaluated twice"]
+    assert reasons == ["the repair would evaluate the target twice"]
 
 
 def test_advice_is_handed_back_with_the_finding() -> None:
