@@ -39,7 +39,7 @@ def check_text(path: str, text: str, settings: Settings, codes: frozenset[str]) 
 
 def unreadable(path: str, error: Exception) -> FileResult:
     """Returns the result of a file that could not be read or decoded: one EMB000."""
-    what = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+    what = (isinstance(error, OSError) and error.strerror) or str(error)
     return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=what),), (), ())
 
 
