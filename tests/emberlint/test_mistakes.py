@@ -1,4 +1,4 @@
-"""The command, wrongly called, badly fed, or interrupted: what it says, how it ends, what it leaves behind."""
+"""The command after wrong calls, bad files or interrupts: its messages, its exit status, the files it leaves."""
 
 import json
 import os
@@ -32,13 +32,13 @@ def run(*words: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(main, words, input=stdin)
 
 
-def test_help_says_what_to_do() -> None:
+def test_help_lists_the_commands_and_options() -> None:
     for words in (["--help"], ["-h"]):
         text = run(*words).stdout
         assert "`emberlint check --help`" in text
         assert all(f"\n  {name} " in text for name in ("check", "fix", "explain", "rules", "inventory"))
         assert "exit status" in text
-        assert "..." not in text.split("Commands:")[1]  # nothing is cut off
+        assert "..." not in text.split("Commands:")[1]  # no help text is truncated
     assert "--explain-inference FILE:LINE" in run("library", "--help").stdout
 
 
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_the_rest_is_checked(project
         settings.write("[[tool.emberlint.contracts]]\ntype = 'layers'\nlayers = ['library.bad', 'library.locked']\n")
     result = run(*words)
     assert result.exit_code == 1
-    assert "library/locked.py:1:1: EMB000 syntax-error: does not parse: cannot be read: " in result.stdout
+    assert "library/locked.py:1:1: EMB000 syntax-error: cannot be read as Python: " in result.stdout
     assert "library/bad.py:1:1: EMB101" in result.stdout
 
 
@@ -162,17 +162,17 @@ def test_standard_input_is_repaired_with_its_line_ends(project: Path) -> None:
     assert run("fix", "-", stdin=b"# coding: latin-1\nx = '\xe9'\n").exit_code == 0
 
 
-def test_a_repair_without_libcst_says_what_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_without_libcst_names_the_package_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("emberlint.fixes")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "libcst", None)
     result = run("fix", "library")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "pip install emberlint" in result.stderr
-    assert run("library").exit_code == 1  # a check does without
+    assert run("library").exit_code == 1  # a check works without libcst
 
 
-def test_a_repair_that_cannot_be_written_leaves_the_file_and_nothing_beside_it(
+def test_a_repair_that_cannot_be_written_leaves_only_the_unchanged_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / "library" / "bad.py"
@@ -236,7 +236,7 @@ def test_ctrl_c_ends_a_run_over_many_files(project: Path) -> None:
     for number in range(400):
         (project / "library" / f"part{number}.py").write_text(f"from emberharmony import ops\n\n\n{body}")
     command = [sys.executable, "-m", "emberlint", "-j", "2", "library"]
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would not hear it
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell makes background jobs ignore SIGINT
     try:
         started = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     finally:
@@ -244,7 +244,7 @@ def test_ctrl_c_ends_a_run_over_many_files(project: Path) -> None:
     children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
     while started.poll() is None and not children.read_text().split():
         time.sleep(0.01)
-    os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(started.pid, signal.SIGINT)  # a terminal sends Ctrl-C to the whole group
     stdout, stderr = started.communicate(timeout=120)
     assert (started.returncode, stdout, stderr) == (130, b"", b"emberlint: interrupted\n")
     assert not (project / FOLDER).exists()

@@ -1,4 +1,4 @@
-"""The way from an expression back to where it is seen to be a tensor."""
+"""The explanation of a tensor: the steps back to the first evidence."""
 
 from emberlint.config.settings import Settings
 from emberlint.inference import FileInference
@@ -31,5 +31,5 @@ def test_steps_and_lines() -> None:
     assert "len(parts): a number" in text
 
 
-def test_nothing_to_say_of_an_empty_line() -> None:
+def test_an_empty_line_has_no_explanation() -> None:
     assert explained(2) == []

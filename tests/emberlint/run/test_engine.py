@@ -1,4 +1,4 @@
-"""The engine: cache, pool, what is checked."""
+"""The engine: the caches, the process pool, and the choice of files and rules."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_other_settings_have_another_cache(tree: Path) -> None:
     assert len(list((tree / FOLDER).glob("*.json"))) == 2
 
 
-def test_a_torn_cache_is_no_cache(tree: Path) -> None:
+def test_a_damaged_cache_is_ignored(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     first = check(files, settings, CODES)
@@ -79,7 +79,7 @@ def test_without_a_cache_nothing_is_written(tree: Path) -> None:
     assert not (tree / FOLDER).exists()
 
 
-def test_the_pool_finds_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pool_reports_the_same_findings(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     alone = check(files, settings, CODES, cached=False)
