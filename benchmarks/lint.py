@@ -20,10 +20,11 @@ from pathlib import Path
 
 from emberlint.config.configuration import load
 from emberlint.run.check import check_text
-from emberlint.run.engine import default_jobs, read_text
 from emberlint.run.file_cache import FOLDER
+from emberlint.run.pool import default_jobs
 from emberlint.run.registry import all_rules, chosen
 from emberlint.source.discover import discover
+from emberlint.source.reading import read_text
 
 ROUNDS = 3
 PACKAGES = Path(sysconfig.get_path("purelib"))

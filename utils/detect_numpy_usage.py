@@ -20,7 +20,8 @@ from emberlint.config.errors import UsageError
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.reporters.text import details, line
-from emberlint.run.engine import check, default_jobs
+from emberlint.run.engine import check
+from emberlint.run.pool import default_jobs
 from emberlint.run.registry import GROUPS
 from emberlint.source.discover import relative
 

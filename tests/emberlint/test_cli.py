@@ -1,4 +1,4 @@
-"""The command: options, forms, exit codes."""
+"""The command: options, formats, exit statuses."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def run(*words: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(main, words, input=stdin)
 
 
-def test_check_may_be_left_out(project: Path) -> None:
+def test_check_is_the_default_command(project: Path) -> None:
     first, second = run("check", "library"), run("library")
     assert first.exit_code == second.exit_code == 1
     assert first.stdout == second.stdout
@@ -52,7 +52,7 @@ def test_clean_files_and_no_files_exit_with_0(project: Path) -> None:
         (["--explain-inference", "library/bad.py", "library"], "expected FILE:LINE"),
         (["--baseline-update", "library"], "needs --baseline"),
         (["--baseline", "missing.json", "library"], "cannot be read"),
-        (["--diff-base", "--help", "library"], "is no commit"),
+        (["--diff-base", "--help", "library"], "is not a commit"),
         (["explain", "EMB999"], "unknown rule"),
     ],
 )
@@ -131,7 +131,7 @@ def test_stdin(project: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--no-cache"]])
-def test_stdin_stands_among_the_files_of_its_project(project: Path, words: list[str]) -> None:
+def test_stdin_is_checked_together_with_the_files_of_its_project(project: Path, words: list[str]) -> None:
     contract = "[[tool.emberlint.contracts]]\ntype = 'layers'\nlayers = ['library.top', 'library.core']\n"
     (project / "pyproject.toml").write_text(contract)
     for name, text in {"__init__": "", "core": "x = 1\n", "middle": "import library.top\n", "top": ""}.items():
@@ -149,7 +149,7 @@ def test_a_file_that_does_not_parse_is_a_finding(project: Path) -> None:
     (project / "library" / "bad.py").write_text("def f(:\n")
     result = run("--select", "EMB204", "library")
     assert result.exit_code == 1
-    assert "library/bad.py:1:7: EMB000 syntax-error: does not parse" in result.stdout
+    assert "library/bad.py:1:7: EMB000 syntax-error: cannot be read as Python" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_show_settings(project: Path) -> None:
     assert shown["root"] == str(project)
 
 
-def test_verbose_says_what_to_do(project: Path) -> None:
+def test_verbose_prints_advice(project: Path) -> None:
     assert "unsafe fix: ops.sin, with the same arguments" in run("-v", "library").stdout
 
 
@@ -188,7 +188,7 @@ def test_per_file_ignores_and_exclude(project: Path) -> None:
     assert "EMB101" not in run("library").stdout
     (project / "pyproject.toml").write_text("[tool.emberlint]\nexclude = ['**/bad.py']\n")
     assert run("library").exit_code == 0
-    assert run("library/bad.py").exit_code == 1  # asked for by name
+    assert run("library/bad.py").exit_code == 1  # named by the user
 
 
 def test_baseline(project: Path) -> None:
@@ -242,6 +242,6 @@ def test_inventory(project: Path) -> None:
     assert document["imports"] == {"numpy": 1}
 
 
-def test_the_thin_command_is_the_same() -> None:
+def test_the_script_in_utils_runs_the_same_command() -> None:
     script = Path(__file__).parents[2] / "utils" / "emberlint.py"
     assert "from emberlint.__main__ import main" in script.read_text()

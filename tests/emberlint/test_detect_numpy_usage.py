@@ -1,4 +1,4 @@
-"""The command `utils/detect_numpy_usage.py`: its switches, its exit codes, what it leaves out."""
+"""The command `utils/detect_numpy_usage.py`: its switches, its exit statuses, and the files it skips."""
 
 import importlib.util
 import re
@@ -34,7 +34,7 @@ def main() -> Main:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a bad file, and bad ones in folders that somebody may want to leave out."""
+    """A project with a bad file, and bad files in folders that a user may want to exclude."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
     for path in ("library/bad.py", "library/old/bad.py", "library/more/old/bad.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def test_clean_files_exit_with_0(main: Main, project: Path, capsys: pytest.Captu
     assert (output.out, output.err) == ("", "no findings in 1 file\n")
 
 
-def test_what_is_found_is_counted(main: Main, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_counted(main: Main, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["library/bad.py"])
     counted = "4 findings (numpy 1, precision 1, conversion 1, operators 1) in 1 file\n"
     assert capsys.readouterr().err == counted
@@ -105,7 +105,7 @@ def test_a_wrong_configuration_exits_with_2(main: Main, project: Path, capsys: p
         (["**/*d.py"], set()),
     ],
 )
-def test_folders_are_left_out(
+def test_folders_are_excluded(
     main: Main, project: Path, capsys: pytest.CaptureFixture[str], words: list[str], left: set[str]
 ) -> None:
     assert main(["library", *(["--exclude", *words] if words else [])]) == (1 if left else 0)

@@ -1,4 +1,4 @@
-"""The page about emberlint: it is up to date, names everything there is to know, and its examples are right."""
+"""The documentation page of emberlint is up to date and complete, and its examples are right."""
 
 import ast
 import re
@@ -59,7 +59,7 @@ def test_groups_formats_tiers_and_exit_statuses_are_named() -> None:
     assert re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE) == ["0", "1", "2", "130"]
 
 
-def test_the_configuration_shown_is_one() -> None:
+def test_the_configuration_shown_is_valid() -> None:
     (text,) = fenced("toml")
     table = tomllib.loads(text)["tool"]["emberlint"]
     settings = from_table(table, ROOT)
@@ -87,7 +87,7 @@ def _tiers(source: str) -> list[tuple[int, str]]:
     return [(number, match[0]) for number, line in lines if (match := re.search(r"tier [ABC]", line))]
 
 
-def test_the_hooks_named_are_there() -> None:
+def test_the_hooks_named_exist() -> None:
     ids = re.compile(r"- id: ([\w-]+)")
     hooks = ids.findall((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert ids.findall("".join(fenced("yaml"))) == hooks

@@ -1,4 +1,4 @@
-"""The short cut of the command: taken only where the whole command would say the same."""
+"""The fast path: taken only if the full command would give the same answer."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from emberlint.run import run_cache
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project that was checked before, with one clean folder and one that is not."""
+    """A project that was checked before, with a clean folder and a folder with findings."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
     for folder, text in (("good", "x = 1\n"), ("bad", "import numpy\n"), ("rules", "x = 2\n")):
         (tmp_path / folder).mkdir()
@@ -25,7 +25,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("words", [["good"], ["check", "good"], ["good", "--exit-zero"], ["-v", "good"], ["./rules"]])
-def test_a_clean_check_is_remembered(project: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+def test_a_clean_check_is_answered_from_the_cache(
+    project: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
     capsys.readouterr()
     assert is_clean(words)
     quick = capsys.readouterr()
@@ -37,9 +39,9 @@ def test_a_clean_check_is_remembered(project: Path, capsys: pytest.CaptureFixtur
     "words",
     [
         ["bad"],
-        ["good", "bad"],  # never checked together
+        ["good", "bad"],  # these were never checked together
         ["missing"],
-        ["rules"],  # a command, though there is such a folder
+        ["rules"],  # a command, although a folder of this name exists
         ["good", "--format", "json"],
         ["good", "--min-tier", "C"],
         ["good", "--fix"],
@@ -48,22 +50,22 @@ def test_a_clean_check_is_remembered(project: Path, capsys: pytest.CaptureFixtur
         [],
     ],
 )
-def test_all_else_is_left_to_the_command(project: Path, words: list[str]) -> None:
+def test_other_calls_run_the_full_command(project: Path, words: list[str]) -> None:
     assert not is_clean(words)
 
 
-def test_a_baseline_is_left_to_the_command(project: Path) -> None:
+def test_with_a_baseline_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaseline = 'accepted.json'\n")
     assert not is_clean(["good"])
 
 
-def test_a_wrong_configuration_is_left_to_the_command(project: Path) -> None:
+def test_with_a_wrong_configuration_the_full_command_runs(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint]\nbaselines = 'accepted.json'\n")
     assert not is_clean(["good"])
 
 
 @pytest.mark.parametrize("folder, status", [("good", 0), ("bad", 1)])
-def test_the_command_ends_with_the_status(
+def test_the_command_exits_with_the_status_of_the_check(
     project: Path, monkeypatch: pytest.MonkeyPatch, folder: str, status: int
 ) -> None:
     monkeypatch.setattr("sys.argv", ["emberlint", folder])

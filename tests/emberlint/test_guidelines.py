@@ -1,4 +1,4 @@
-"""docs/guidelines.md: what it calls bad is found, on the lines it says; what it calls good passes, and runs."""
+"""docs/guidelines.md: its bad examples have findings on the marked lines; its good examples are clean and run."""
 
 import importlib.util
 import re
@@ -22,7 +22,7 @@ MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 
 
 class Block(NamedTuple):
-    """A fenced example, the line it stands on, the path it is meant for, and what its comments say is found."""
+    """A fenced example, its line, the path it belongs to, and the findings that its comments expect."""
 
     source: str
     line: int
@@ -82,7 +82,7 @@ def test_good_examples_run_and_print_what_they_say(
 
 def test_every_rule_for_code_on_top_of_ops_has_its_bad_example() -> None:
     shown = {code for block in blocks() for _, code in block.expected}
-    misplaced = {"EMB301", "EMB305"}  # of contracts and folders, not of lines of code
+    misplaced = {"EMB301", "EMB305"}  # these concern contracts and folders, not lines of code
     assert {code for code in all_rules() if code[:4] in ("EMB1", "EMB2", "EMB3")} - misplaced == shown
 
 
@@ -111,11 +111,12 @@ def native(name: str) -> Any:
     return pytest.importorskip(MODULES[name])
 
 
-# What the page says of operators on native tensors. dtypes by name: `torch.float64` and `float64` end alike.
+# The statements of the page about operators on native tensors; dtypes by name, so that `torch.float64` equals
+# `float64`.
 
 
 @pytest.mark.parametrize("name, ending", [("numpy", "float64"), ("torch", "float32"), ("mlx", "float32")])
-def test_what_an_operator_promotes_to(name: str, ending: str) -> None:
+def test_the_dtype_to_which_an_operator_promotes(name: str, ending: str) -> None:
     library = native(name)
     make = library.tensor if name == "torch" else library.array
     integers = make([1, 2], dtype=library.int32)
@@ -124,18 +125,18 @@ def test_what_an_operator_promotes_to(name: str, ending: str) -> None:
 
 
 @pytest.mark.parametrize("name, ending", [("numpy", "float64"), ("torch", "float32"), ("mlx", "float64")])
-def test_what_a_tensor_without_dimensions_counts_for(name: str, ending: str) -> None:
+def test_the_promotion_of_a_zero_dimensional_tensor(name: str, ending: str) -> None:
     library = native(name)
     make = library.tensor if name == "torch" else library.array
     total = make(1.0, dtype=library.float64) + make([1.0], dtype=library.float32)
-    if name == "mlx":  # it has float64 on the CPU alone
+    if name == "mlx":  # MLX has float64 on the CPU only
         with library.stream(library.cpu):
             total = make(1.0, dtype=library.float64) + make([1.0], dtype=library.float32)
     assert str(total.dtype).endswith(ending)
 
 
 @pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")
-def test_whose_side_an_operator_picks() -> None:
+def test_the_library_whose_tensor_an_operator_returns() -> None:
     np, torch, mx = native("numpy"), native("torch"), native("mlx")
     host, tensor, array = np.ones(2, "float32"), torch.ones(2), mx.ones(2)
     assert isinstance(tensor + host, torch.Tensor)

@@ -1,4 +1,4 @@
-"""The hooks for pre-commit: what their entries say is run on a repository, with file names as pre-commit gives them."""
+"""The pre-commit hooks: runs their entries on a repository, with file names as pre-commit passes them."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ layers = ["library.nn", "library.ops", "library.core"]
 
 
 def hooks() -> dict[str, dict[str, str]]:
-    """The plain keys of each hook; the manifest is flat, one key to a line."""
+    """Returns the plain keys of each hook; the manifest is flat, one key per line."""
     found = {}
     for text in MANIFEST.read_text(encoding="utf-8").split("- id: ")[1:]:
         keys = dict(re.findall(r"^  ([a-z_]+): ([^#\n]*[^#\s])", text, re.MULTILINE))
@@ -60,7 +60,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def commit(repository: Path, name: str, **files: str) -> subprocess.CompletedProcess[str]:
-    """Stages files, and runs a hook as pre-commit would: in the repository's root, on the staged Python files."""
+    """Stages files and runs a hook as pre-commit does: in the repository's root, on the staged Python files."""
     for stem, text in files.items():
         (repository / "library" / f"{stem}.py").write_text(text)
     git(repository, "add", ".")
@@ -79,7 +79,7 @@ def test_the_manifest() -> None:
         assert hook["language"] == "python"
         assert hook["additional_dependencies"] == '["./emberlint"]'
         assert hook["types_or"] == "[python, pyi]"
-        assert hook["require_serial"] == "true"  # it has processes of its own
+        assert hook["require_serial"] == "true"  # emberlint starts its own processes
     scripts = tomllib.loads((ROOT / "emberlint" / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts["emberlint"] == "emberlint.__main__:main"
 
@@ -98,7 +98,7 @@ def test_emberlint_checks_the_files_of_the_commit(repository: Path) -> None:
 
 
 @pytest.mark.fresh_process
-def test_what_the_project_excludes_is_left_out_though_it_is_named(repository: Path) -> None:
+def test_an_excluded_file_is_skipped_even_if_the_hook_names_it(repository: Path) -> None:
     (repository / "library/generated/old.py").write_text(IMPORT + "y = 1\n")
     (repository / "tests/test_ops.py").write_text(IMPORT + "y = 1\n")
     done = commit(repository, "emberlint")
@@ -116,14 +116,15 @@ def test_emberlint_fix_repairs_the_files_of_the_commit(repository: Path) -> None
     assert (repository / "library/nn.py").read_text() == OPERATOR.replace(
         "ops.sin(1.0) + 1", "ops.add(ops.sin(1.0), 1)"
     )
-    assert git(repository, "diff", "--name-only") == "library/nn.py\n"  # which makes pre-commit stop the commit
+    # a changed file makes pre-commit stop the commit
+    assert git(repository, "diff", "--name-only") == "library/nn.py\n"
     assert commit(repository, "emberlint-fix").returncode == 0
     assert git(repository, "diff", "--name-only") == ""
-    assert commit(repository, "emberlint-fix", nn=IMPORT).returncode == 1  # what it cannot repair, it reports
+    assert commit(repository, "emberlint-fix", nn=IMPORT).returncode == 1  # it reports what it cannot repair
 
 
 @pytest.mark.fresh_process
-def test_emberlint_contracts_looks_at_the_whole_project(repository: Path) -> None:
+def test_emberlint_contracts_checks_the_whole_project(repository: Path) -> None:
     assert commit(repository, "emberlint-contracts", nn="from library import ops\n").returncode == 0
     git(repository, "commit", "-q", "-m", "a floor")
     (repository / "library/core.py").write_text("from library import nn\n")

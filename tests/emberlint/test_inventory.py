@@ -1,4 +1,4 @@
-"""What adopting the namespace would take."""
+"""The inventory: the work of adopting the namespace."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_rows() -> None:
     sin = rows["numpy.sin"]
     assert (sin.uses, sin.op, sin.renames, sin.first) == (2, "sin", 2, "library/m0.py:5")
     assert rows["numpy.sum"].op == "sum"
-    assert rows["numpy.sum"].renames == 0  # `where=` is not an argument of the op
+    assert rows["numpy.sum"].renames == 0  # the op has no argument `where=`
     assert rows["numpy.float32"].op == "float32"
     assert rows["numpy.busday_count"].op is None
     assert rows["numpy.linalg.inv"].first == "library/m0.py:8"
@@ -46,7 +46,7 @@ def test_totals_add_up() -> None:
     assert inventory.imports == {"numpy": 3, "torch": 1}
 
 
-def test_nothing_native_is_nothing() -> None:
+def test_a_file_without_native_names_has_no_rows() -> None:
     inventory = taken("from emberharmony import ops\nx = ops.sin(1.0)\n")
     assert inventory.rows() == []
     assert set(inventory.totals().values()) == {0}

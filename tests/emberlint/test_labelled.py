@@ -1,7 +1,7 @@
-"""Precision and recall of the tensor rules over labelled files: realistic code with traps.
+"""Precision and recall of the tensor rules on labelled files: realistic code with traps.
 
-A line that must be found ends in `# expect: EMB201 EMB203`. `development` was written beside the inference,
-`holdout` after it and without looking at it.
+A line with expected findings ends in `# expect: EMB201 EMB203`. The files in `development` were written together with
+the inference, those in `holdout` after it and without looking at it.
 """
 
 import re
@@ -82,7 +82,7 @@ def test_precision_and_recall(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", sorted(one.name for one in FOLDER.iterdir()))
-def test_each_rule_is_tried_often_enough_to_mean_something(folder: str) -> None:
+def test_each_rule_has_enough_labelled_lines(folder: str) -> None:
     wanted, _ = compare(folder)
     counts = Counter(code for _, _, code in wanted)
     assert all(counts[code] >= 8 for code in CODES), counts

@@ -1,4 +1,4 @@
-"""The command without what it needs."""
+"""The command without its optional dependencies."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ main()
 """
 
 
-def test_without_click_it_says_how_to_install_it() -> None:
+def test_without_click_the_error_names_the_package_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "emberlint needs click: pip install emberlint\n"

@@ -1,4 +1,4 @@
-"""The command, wrongly called, badly fed, or interrupted: what it says, how it ends, what it leaves behind."""
+"""The command after wrong calls, bad files or interrupts: its messages, its exit status, the files it leaves."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from emberlint.cli import main
-from emberlint.run import check, engine
+from emberlint.run import check
 from emberlint.run.file_cache import FOLDER, write_json
 
 BAD = "import numpy as np\n\nx = np.sin(1.0)\n"
@@ -32,13 +32,13 @@ def run(*words: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(main, words, input=stdin)
 
 
-def test_help_says_what_to_do() -> None:
+def test_help_lists_the_commands_and_options() -> None:
     for words in (["--help"], ["-h"]):
         text = run(*words).stdout
         assert "`emberlint check --help`" in text
         assert all(f"\n  {name} " in text for name in ("check", "fix", "explain", "rules", "inventory"))
         assert "exit status" in text
-        assert "..." not in text.split("Commands:")[1]  # nothing is cut off
+        assert "..." not in text.split("Commands:")[1]  # no help text is truncated
     assert "--explain-inference FILE:LINE" in run("library", "--help").stdout
 
 
@@ -63,14 +63,14 @@ def test_version() -> None:
         (["libary"], "no such file or folder: libary"),
         (["fix", "libary"], "no such file or folder: libary"),
         (["inventory", "libary"], "no such file or folder: libary"),
-        (["-", "library"], "`-` stands alone"),
-        (["--fix", "-", "library"], "`-` stands alone"),
-        (["--stdin-filename", "new.py", "library"], "--stdin-filename goes with `-`"),
+        (["-", "library"], "`-` (standard input) cannot be combined with other paths"),
+        (["--fix", "-", "library"], "`-` (standard input) cannot be combined with other paths"),
+        (["--stdin-filename", "new.py", "library"], "--stdin-filename needs the path `-`"),
         (["--explain-inference", "library/none.py:1"], "no such file: library"),
         (["--explain-inference", "library/broken.py:1"], "cannot be read: '(' was never closed"),
         (["--baseline", "library", "library"], "library: cannot be read as a baseline"),
         (["--baseline", "none/accepted.json", "--baseline-update", "library"], "cannot be written"),
-        (["--diff-base", "HEAD", "library"], "'HEAD' is no commit in "),
+        (["--diff-base", "HEAD", "library"], "'HEAD' is not a commit in "),
     ],
 )
 def test_a_mistake_is_named_and_exits_with_2(project: Path, words: list[str], message: str) -> None:
@@ -116,7 +116,7 @@ def test_a_folder_named_like_a_mistyped_command_is_a_folder(project: Path) -> No
 
 def test_a_line_without_expressions_is_explained_too(project: Path) -> None:
     result = run("--explain-inference", "library/bad.py:2")
-    assert (result.exit_code, result.stdout) == (0, "no expression but constants begins on line 2\n")
+    assert (result.exit_code, result.stdout) == (0, "no expression other than a constant begins on line 2\n")
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that exists and cannot be read")
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_the_rest_is_checked(project
         settings.write("[[tool.emberlint.contracts]]\ntype = 'layers'\nlayers = ['library.bad', 'library.locked']\n")
     result = run(*words)
     assert result.exit_code == 1
-    assert "library/locked.py:1:1: EMB000 syntax-error: does not parse: cannot be read: " in result.stdout
+    assert "library/locked.py:1:1: EMB000 syntax-error: cannot be read as Python: " in result.stdout
     assert "library/bad.py:1:1: EMB101" in result.stdout
 
 
@@ -162,17 +162,17 @@ def test_standard_input_is_repaired_with_its_line_ends(project: Path) -> None:
     assert run("fix", "-", stdin=b"# coding: latin-1\nx = '\xe9'\n").exit_code == 0
 
 
-def test_a_repair_without_libcst_says_what_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_without_libcst_names_the_package_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("emberlint.fixes")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "libcst", None)
     result = run("fix", "library")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "pip install emberlint" in result.stderr
-    assert run("library").exit_code == 1  # a check does without
+    assert run("library").exit_code == 1  # a check works without libcst
 
 
-def test_a_repair_that_cannot_be_written_leaves_the_file_and_nothing_beside_it(
+def test_a_repair_that_cannot_be_written_leaves_only_the_unchanged_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / "library" / "bad.py"
@@ -200,14 +200,16 @@ def test_an_interrupt_ends_with_130_and_leaves_the_cache_as_it_was(
     assert before
     (project / "library" / "bad.py").write_text(BAD + "y = np.cos(x)\n")
 
+    check_text = check.check_text
+
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "check_text", interrupted)
+    monkeypatch.setattr(check, "check_text", interrupted)
     result = run("library")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "emberlint: interrupted\n")
     assert kept(project) == before
-    monkeypatch.setattr(engine, "check_text", check.check_text)
+    monkeypatch.setattr(check, "check_text", check_text)
     assert "numpy.cos" in run("library").stdout
 
 
@@ -234,7 +236,7 @@ def test_ctrl_c_ends_a_run_over_many_files(project: Path) -> None:
     for number in range(400):
         (project / "library" / f"part{number}.py").write_text(f"from emberharmony import ops\n\n\n{body}")
     command = [sys.executable, "-m", "emberlint", "-j", "2", "library"]
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background would not hear it
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell makes background jobs ignore SIGINT
     try:
         started = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     finally:
@@ -242,7 +244,7 @@ def test_ctrl_c_ends_a_run_over_many_files(project: Path) -> None:
     children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
     while started.poll() is None and not children.read_text().split():
         time.sleep(0.01)
-    os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+    os.killpg(started.pid, signal.SIGINT)  # a terminal sends Ctrl-C to the whole group
     stdout, stderr = started.communicate(timeout=120)
     assert (started.returncode, stdout, stderr) == (130, b"", b"emberlint: interrupted\n")
     assert not (project / FOLDER).exists()

@@ -1,4 +1,4 @@
-"""Every rule against its own examples: what it must find, what it must leave alone, what the repair must be."""
+"""Every rule on its own examples: findings it must report, code it must accept, repairs it must make."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
 
 RULES = all_rules()
-NOWHERE = Path("/nowhere/project")  # examples live in memory alone
+NOWHERE = Path("/nowhere/project")  # the examples exist in memory only
 
 
 def cases(kind: str) -> list[pytest.param]:
@@ -52,12 +52,12 @@ def test_the_repaired_form_is_clean(rule: AnyRule, example: Example) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_a_rule_says_what_it_is(rule: AnyRule) -> None:
+def test_a_rule_has_a_code_a_name_a_message_and_a_reason(rule: AnyRule) -> None:
     assert re.fullmatch(r"EMB\d{3}", rule.code)
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
     assert all((rule.message, rule.why, type(rule).__doc__))
     assert type(rule).__module__.rpartition(".")[2] == rule.name.replace("-", "_")
-    # The baseline lies outside the sources, so EMB905 is shown by tests/emberlint/test_baseline.py instead.
+    # The baseline is not a source file, so tests/emberlint/run/test_baseline.py shows EMB905 instead.
     assert rule.code == "EMB905" or (rule.VALID and rule.INVALID)
 
 

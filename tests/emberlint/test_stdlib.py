@@ -1,6 +1,6 @@
-"""The standard library holds no tensors: whatever is found there at default settings is wrong.
+"""The standard library holds no tensors, so every finding there at default settings is wrong.
 
-`make lint-stdlib` reads all of it, its tests too.
+`make lint-stdlib` checks all of it, including its tests.
 """
 
 import sysconfig
@@ -16,7 +16,7 @@ from emberlint.run.registry import all_rules
 from emberlint.source.discover import discover
 
 ROOT = Path(sysconfig.get_path("stdlib"))
-# Numbers, dates, paths, strings, containers, operators of their own, and `np`-like names of locals.
+# These modules use numbers, dates, paths, strings, containers, overloaded operators, and locals named like `np`.
 TELLING = ["_pydecimal", "datetime", "fractions", "pathlib", "statistics", "random", "colorsys", "heapq", "bisect"]
 TELLING += ["collections/__init__", "dataclasses", "difflib", "enum", "functools", "ipaddress", "operator", "typing"]
 TELLING += ["_pydatetime", "turtle", "wave", "weakref", "ctypes/__init__", "email/message", "xml/dom/minidom", "ast"]
@@ -28,7 +28,7 @@ def found(paths: Iterable[Path], settings: Settings, jobs: int = 1) -> list[Find
     return check(files, settings, frozenset(all_rules()), jobs, cached=False).findings
 
 
-def test_telling_modules_are_clean() -> None:
+def test_selected_modules_of_the_standard_library_are_clean() -> None:
     files = [file for name in TELLING if (file := ROOT / f"{name}.py").is_file()]
     assert len(files) > 20
     assert found(files, Settings(root=ROOT)) == []
@@ -37,12 +37,12 @@ def test_telling_modules_are_clean() -> None:
 @pytest.mark.slow
 def test_all_files_are_clean() -> None:
     findings = found([ROOT], Settings(root=ROOT), jobs=2)
-    # Some of its tests are about text that does not parse.
+    # Some of the tests contain text that does not parse on purpose.
     assert [one for one in findings if not ("test" in one.path and one.code == "EMB000")] == []
 
 
 @pytest.mark.slow
-def test_its_tests_are_clean_when_held_to_be_a_library() -> None:
+def test_the_tests_of_the_standard_library_are_clean_in_the_frontend_role() -> None:
     settings = Settings(root=ROOT, roles=(("**", "frontend"),))
     findings = found([ROOT / "test"], settings, jobs=2)
     wrong = [one for one in findings if "numpy" not in (ROOT / one.path).read_text(encoding="utf-8", errors="ignore")]

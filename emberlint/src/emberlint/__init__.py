@@ -1,3 +1,3 @@
-"""emberlint: keeps array code free of any one framework, and tells a tensor from a number."""
+"""emberlint keeps array code independent of any one framework, and tells tensors from numbers."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The command `emberlint`, and `python -m emberlint`."""
+"""The entry point of the command `emberlint` and of `python -m emberlint`."""
 
 import sys
 
@@ -6,7 +6,7 @@ from emberlint.fast_path import is_clean
 
 
 def main() -> None:
-    """Run the command."""
+    """Runs the command."""
     try:
         if is_clean(sys.argv[1:]):
             sys.exit(0)
@@ -18,7 +18,7 @@ def main() -> None:
             sys.stderr.write(f"emberlint needs {error.name}: pip install emberlint\n")
             sys.exit(2)
         command(prog_name="emberlint")
-    except KeyboardInterrupt:  # before or after the command is in charge
+    except KeyboardInterrupt:  # an interrupt before click handles it, or after
         sys.exit(130)
 
 

@@ -1,4 +1,4 @@
-"""The command `emberlint`; without a subcommand it checks."""
+"""The command `emberlint`; without a subcommand it runs `check`."""
 
 import sys
 from importlib import import_module
@@ -13,10 +13,10 @@ from emberlint.config.errors import UsageError, suggestion
 
 
 class CheckByDefault(click.Group):
-    """A group whose first word may be left out."""
+    """A group of commands that runs `check` if the first word is not a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `check` first where no command is named."""
+        """Inserts `check` if the arguments name no command."""
         first = args[0] if args else ""
         if first not in (*COMMANDS, "--help", "-h", "--version"):
             hint = "" if first.startswith("-") else suggestion(first, COMMANDS)
@@ -26,18 +26,18 @@ class CheckByDefault(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order of `--help`."""
+        """Returns the names of the commands, in the order of `--help`."""
         return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; what the others need is not imported."""
+        """Returns a command, or None if there is none of that name; imports the module of this command only."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"emberlint.commands.{COMMANDS[cmd_name]}")
         return cast(click.Command, getattr(module, cmd_name))
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a wrong configuration ends it with 2, an interrupt with 130."""
+        """Runs the command; exits with 2 for a wrong configuration, with 130 for an interrupt."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
@@ -58,11 +58,11 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     cls=CheckByDefault,
     context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="[COMMAND] [PATHS]...",
-    epilog="The exit status is 0 where nothing is found, 1 where something is, 2 for a wrong call or configuration.",
+    epilog="The exit status is 0 without findings, 1 with findings, 2 for a wrong call or configuration.",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 def main() -> None:
-    """Find what ties array code to one framework, and tell a tensor from a number.
+    """Find code that ties array programs to one framework, and tell tensors from numbers.
 
     Without a command it checks: `emberlint library/` is `emberlint check library/`, and takes the options that
     `emberlint check --help` lists. Without a path it checks the current folder.

@@ -1,4 +1,4 @@
-"""Layering contracts over the graph of imports: layers, independence, protected modules."""
+"""Checks layering contracts on the import graph: layers, independence, protected modules."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ Edges = Mapping[str, tuple[tuple[str, Import], ...]]
 
 
 class Breach(NamedTuple):
-    """An import that a contract forbids, with the chain of modules it starts."""
+    """An import that a contract forbids, with the chain of modules that it starts."""
 
     path: str
     at: Import
@@ -22,7 +22,7 @@ class Breach(NamedTuple):
 
 
 class Graph:
-    """Which module of the project imports which; imports for type checkers alone do not count."""
+    """The import graph of the project's modules, without imports for type checkers only."""
 
     def __init__(self, project: Project) -> None:
         self.paths: dict[str, str] = {}
@@ -38,23 +38,23 @@ class Graph:
                 yield module, one
 
     def _module(self, target: str) -> str | None:
-        """The module that an import of `a.b.name` reads: the longest that there is."""
+        """Returns the module that an import of `a.b.name` loads: the longest prefix that is a module, or None."""
         while target and target not in self.paths:
             target = target.rpartition(".")[0]
         return target or None
 
     def below(self, module: str) -> list[str]:
-        """Return a module and all inside it."""
+        """Returns a module and all modules inside it."""
         return [name for name in self.paths if is_in(name, module)]
 
 
 def is_in(module: str, package: str) -> bool:
-    """Return whether a module is a package or lies in it."""
+    """Returns whether a module is a package itself or is inside it."""
     return module == package or module.startswith(package + ".")
 
 
 def breaches(project: Project) -> Iterator[Breach]:
-    """Yield every import that breaks a contract of the settings."""
+    """Yields every import that breaks a contract of the settings."""
     contracts = project.settings.contracts
     if not contracts:
         return
@@ -68,7 +68,13 @@ def breaches(project: Project) -> Iterator[Breach]:
 
 
 def _check_names(graph: Graph, contract: Contract) -> None:
-    """A contract about a package that is not there would hold for ever; layers that are still to come are none."""
+    """Checks that each package a contract names exists, because a contract about a missing package always holds.
+
+    A missing module of an existing package is allowed: it may be a layer that is still to be written.
+
+    Raises:
+        UsageError: if a package does not exist.
+    """
     packages = {module.partition(".")[0] for module in graph.paths}
     for module in (name for group in (*contract.layers, *contract.modules) for name in _members(group)[0]):
         package = module.partition(".")[0]
@@ -78,8 +84,8 @@ def _check_names(graph: Graph, contract: Contract) -> None:
 
 
 def _pairs(contract: Contract) -> Iterator[tuple[str, str]]:
-    """The pairs (importer, imported) that a contract forbids."""
-    # `a | b` are independent of each other, `a : b` stand together and are not.
+    """Yields the pairs (importer, imported) that a contract forbids."""
+    # In `a | b` the modules are independent of each other; in `a : b` they may import each other.
     groups = [_members(group) for group in contract.layers or contract.modules]
     for height, (members, independent) in enumerate(groups):
         for lower, _ in groups[height + 1 :]:
@@ -96,7 +102,7 @@ def _members(layer: str) -> tuple[list[str], bool]:
 
 
 def _forbidden(graph: Graph, contract: Contract, pairs: Sequence[tuple[str, str]]) -> Iterator[Breach]:
-    """Direct imports, and chains through modules that the contract does not name."""
+    """Yields the forbidden direct imports, and the chains through modules that the contract does not name."""
     named = {word for pair in pairs for word in pair}
     for importer in sorted({low for low, _ in pairs}):
         targets = [high for low, high in pairs if low == importer]
@@ -112,7 +118,7 @@ def _chains(graph: Graph, contract: Contract, module: str, targets: Sequence[str
 
 
 def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], seen: set[str]) -> tuple[str, ...] | None:
-    """The shortest chain from `start` into a target through modules outside the contract, or None."""
+    """Returns the shortest chain from `start` into a target through modules outside the contract, or None."""
     queue: deque[tuple[str, ...]] = deque([(start,)])
     seen = {*seen, start}
     while queue:
@@ -120,7 +126,7 @@ def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], see
         if any(is_in(chain[-1], target) for target in targets):
             return chain
         if any(is_in(chain[-1], one) for one in named):
-            continue  # what a named module imports is judged where it stands
+            continue  # the imports of a named module are judged on their own
         for following, _ in graph.edges[chain[-1]]:
             if following not in seen:
                 seen.add(following)
@@ -129,7 +135,7 @@ def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], see
 
 
 def _protected(graph: Graph, contract: Contract) -> Iterator[Breach]:
-    """Imports of protected modules by others than those allowed."""
+    """Yields the imports of protected modules by modules that are not allowed to."""
     friends = (*contract.modules, *contract.allowed)
     for module, edges in graph.edges.items():
         if any(is_in(module, friend) for friend in friends):

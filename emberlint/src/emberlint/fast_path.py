@@ -1,6 +1,7 @@
-"""Answers the commonest call, a check of untouched files that were clean before, without the rest of the command.
+"""Answers the most common call, a check of unchanged files without findings, before the rest of the command is
+imported.
 
-Importing the machinery of options takes longer than that check.
+Importing the command-line options takes longer than that check.
 """
 
 import sys
@@ -13,11 +14,11 @@ from emberlint.config.errors import UsageError
 from emberlint.reporters.text import summary
 from emberlint.run.run_cache import RunCache
 
-FLAGS = {"--exit-zero", "--verbose", "-v"}  # they change nothing where nothing is found
+FLAGS = {"--exit-zero", "--verbose", "-v"}  # they change nothing if there are no findings
 
 
 def is_clean(words: Sequence[str]) -> bool:
-    """Return whether a call is such a check, and if so say that it is clean."""
+    """Returns whether the call checks files whose last run found nothing; if so, prints the summary."""
     if words and words[0] in COMMANDS and words[0] != "check":
         return False
     paths = [word for word in words[words[:1] == ["check"] :] if word not in FLAGS]
@@ -29,7 +30,7 @@ def is_clean(words: Sequence[str]) -> bool:
         files = files_for(places, settings)
         known = None if settings.baseline else RunCache(settings, choice(settings, (), (), ()).words, files).recall()
     except UsageError:
-        return False  # the command says what is wrong
+        return False  # the full command reports the error
     if known != []:
         return False
     sys.stderr.write(f"{summary(0, len(files))}\n")

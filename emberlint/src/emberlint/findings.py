@@ -1,4 +1,4 @@
-"""What a rule has to say: a finding, how to repair it, and how both are written down."""
+"""What a rule reports: a finding and its fix, and their form in the cache."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -9,15 +9,15 @@ Encoded = list[Any]
 
 
 class Safety(StrEnum):
-    """What a fix may change."""
+    """How much a fix may change."""
 
     SAFE = "safe"  # same value, same evaluation order
     UNSAFE = "unsafe"  # the value's type, dtype or place may differ
-    GUIDED = "guided"  # not applied: advice to a person
+    GUIDED = "guided"  # not applied: advice for a person
 
 
 class Fix(NamedTuple):
-    """How to repair a finding: what to do, and where it is short enough to show, the new expression."""
+    """How to repair a finding: what to do, and the new expression if it is short enough to show."""
 
     safety: Safety
     title: str
@@ -25,7 +25,7 @@ class Fix(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One thing a rule has to say about one place; lines and columns count from 1, the end is exclusive."""
+    """One report of a rule about one place; lines and columns count from 1, the end is exclusive."""
 
     code: str
     name: str
@@ -38,8 +38,8 @@ class Finding(NamedTuple):
     tier: Tier = Tier.A
     reason: str = ""
     fix: Fix | None = None
-    rank: int = 0  # higher comes first where findings are ranked: a cast inside a loop
-    fingerprint: str = ""  # of the source text found, given by the engine; lines may move, this does not
+    rank: int = 0  # for ranking findings, higher first: a cast inside a loop ranks higher
+    fingerprint: str = ""  # hash of the source text found, set by the engine; it stays the same when lines move
 
 
 class Report(NamedTuple):
@@ -50,12 +50,12 @@ class Report(NamedTuple):
 
 
 def encode_finding(finding: Finding) -> Encoded:
-    """Return a finding as a list of scalars, fit for JSON."""
+    """Returns a finding as a list of scalars, fit for JSON."""
     return [*finding]
 
 
 def decode_finding(data: Encoded) -> Finding:
-    """Return the finding that was written down."""
+    """Returns the finding that `encode_finding` encoded."""
     finding = Finding(*data)
     fix = None if finding.fix is None else Fix(Safety(finding.fix[0]), *finding.fix[1:])
     return finding._replace(tier=Tier(finding.tier), fix=fix)

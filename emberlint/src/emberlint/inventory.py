@@ -1,4 +1,4 @@
-"""Counts the native calls of a code base, and which op replaces each: what adopting the namespace would take."""
+"""Counts the native calls of a code base and the ops that replace them: the work of adopting the namespace."""
 
 import ast
 from collections import Counter
@@ -13,7 +13,7 @@ from emberlint.source.source_file import SourceFile
 
 
 class Row(NamedTuple):
-    """A native name, how often it is used, the op that replaces it, how often by name alone, and the first place."""
+    """A native name: its uses, the op that replaces it, the uses where only the name changes, and the first place."""
 
     native: str
     uses: int
@@ -24,16 +24,16 @@ class Row(NamedTuple):
 
 @dataclass
 class Inventory:
-    """The native things used, how often and where, and what becomes of them."""
+    """The native names used: how often, where first, and which ops replace them."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    plain: Counter[str] = field(default_factory=Counter)  # of those, the uses where the name alone would change
+    plain: Counter[str] = field(default_factory=Counter)  # the uses where only the name would change
     first: dict[str, str] = field(default_factory=dict)
     imports: Counter[str] = field(default_factory=Counter)
     files: int = 0
 
     def add(self, file: SourceFile) -> None:
-        """Count what a file uses."""
+        """Counts the native uses of a file."""
         self.files += 1
         for node in file.index.nodes(ast.Import):
             self.imports.update(
@@ -48,27 +48,27 @@ class Inventory:
             self.first.setdefault(use.origin, f"{file.path}:{use.node.lineno}")
 
     def rows(self) -> list[Row]:
-        """Return a row for each native name, the most used first."""
+        """Returns a row for each native name, the most frequent first."""
         return [
             Row(name, count, _replaced(name), self.plain[name], self.first[name])
             for name, count in self.counts.most_common()
         ]
 
     def totals(self) -> dict[str, int]:
-        """Return how many uses are plain renames, need other arguments, or have no op."""
+        """Returns how many uses need only a new name, need other arguments, or have no op."""
         known = sum(count for name, count in self.counts.items() if _replaced(name) is not None)
         renames = self.plain.total()
         return {"renames": renames, "other arguments": known - renames, "no op": self.counts.total() - known}
 
 
 def _replaced(origin: str) -> str | None:
-    """The op or the neutral dtype that replaces a native thing."""
+    """Returns the op or the neutral dtype that replaces a native name, or None."""
     found = replacement(origin)
     return neutral_dtype(origin) or (found.op if found is not None else None)
 
 
 def take(files: Iterable[SourceFile]) -> Inventory:
-    """Return the inventory of some files."""
+    """Returns the inventory of some files."""
     inventory = Inventory()
     for file in files:
         inventory.add(file)

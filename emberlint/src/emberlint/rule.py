@@ -1,4 +1,4 @@
-"""What a rule is, and the examples that define it."""
+"""The base classes of rules, and the examples that define a rule."""
 
 import ast
 from abc import ABC, abstractmethod
@@ -14,7 +14,9 @@ from emberlint.source.source_file import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """What `lint.fixes.fix(file, findings, unsafe=...)` returns: the new text, what was repaired, what not and why."""
+    """The result of `emberlint.fixes.fix(file, findings, unsafe=...)`: the new text, what was repaired, what was not
+    and why.
+    """
 
     text: str
     fixed: tuple[Finding, ...] = ()
@@ -23,11 +25,12 @@ class FixResult:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A piece of source that defines a rule: from it tests, `explain` and the docs are drawn.
+    """A piece of source that defines a rule; tests, `explain` and the docs use it.
 
-    `count` is how many findings of the rule an INVALID example gives; `fixed` is the repaired form, with
-    `unsafe` where only `--unsafe-fixes` writes it. `files` are further files of the project, `settings` are
-    keys of `[tool.emberlint]`.
+    `count` is the number of findings of the rule in an INVALID example. `fixed` is the repaired source; `unsafe` says
+    that
+    only `--unsafe-fixes` repairs it. `files` are further files of the project, `settings` are keys of
+    `[tool.emberlint]`.
     """
 
     source: str
@@ -40,9 +43,9 @@ class Example:
 
 
 class AnyRule(ABC):
-    """What all rules have. A rule is one file with one class; `rules/` is walked to find them.
+    """The base of all rules. Each rule is one class in a file of its own in `rules/`, where the registry finds it.
 
-    `message` is a format string for the words handed to `finding`; `why` is the reason, shown by `explain`.
+    `message` is a format string for the words passed to `finding`; `why` is the reason, which `explain` shows.
     """
 
     code: ClassVar[str]
@@ -65,7 +68,7 @@ class AnyRule(ABC):
         rank: int = 0,
         **words: object,
     ) -> Finding:
-        """Return a finding at `node` with the rule's message filled with `words`."""
+        """Returns a finding at `node` with the rule's message filled with `words`."""
         line = getattr(node, "lineno", 1)
         offset = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
@@ -84,7 +87,7 @@ class AnyRule(ABC):
         rank: int = 0,
         **words: object,
     ) -> Finding:
-        """Return a finding at a place: line, column, end line, end column."""
+        """Returns a finding at a place: line, column, end line, end column."""
         return Finding(self.code, self.name, path, *place, self.message.format(**words), tier, reason, fix, rank)
 
 
@@ -93,18 +96,18 @@ class Rule(AnyRule):
 
     @abstractmethod
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield what the rule finds, of any tier; the engine keeps those of at least `min_tier`."""
+        """Yields the findings of any tier; the engine keeps those of at least `min_tier`."""
 
 
 class ProjectRule(AnyRule):
-    """A rule that needs to see several files: layering, parity."""
+    """A rule that needs several files: layering, parity."""
 
     @abstractmethod
     def check(self, project: Project) -> Iterator[Finding]:
-        """Yield what the rule finds; the engine keeps what lies in the files asked for."""
+        """Yields the findings in the whole project; the engine keeps those in the files to check."""
 
 
 class EngineRule(AnyRule):
-    """A rule that the engine itself reports: what does not parse, and suppressions that rot."""
+    """A rule that the engine itself reports: files that do not parse, and faulty suppressions."""
 
     roles = frozenset({"frontend", "backend", "test", "script"})

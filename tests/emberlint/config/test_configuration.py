@@ -1,4 +1,4 @@
-"""`[tool.emberlint]`: what is read, and how a mistake is told."""
+"""`[tool.emberlint]`: the settings that are read, and the errors for wrong values."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def test_every_key_is_read() -> None:
         ({"parity": {"front": "x"}}, "no key 'front'"),
     ],
 )
-def test_a_mistake_is_told(table: dict[str, object], message: str) -> None:
+def test_a_wrong_value_raises_a_usage_error_that_names_it(table: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=r"tool\.emberlint") as caught:
         from_table(table, ROOT)
     assert message in str(caught.value)
@@ -76,7 +76,7 @@ def test_load_reads_pyproject(tmp_path: Path) -> None:
     assert load(tmp_path).min_tier is Tier.B
 
 
-def test_broken_toml_is_told(tmp_path: Path) -> None:
+def test_broken_toml_raises_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
         load(tmp_path)

@@ -37,7 +37,8 @@ def test_matches(path: str, pattern: str, expected: bool) -> None:
         ("library/backend/numpy.py", Role("backend", "numpy")),
         ("library/backend/base.py", Role("backend")),
         ("library/ops/numpy/math_ops.py", Role("backend", "numpy")),
-        ("library/testing/compare.py", Role("frontend")),  # part of the library, unless the project says otherwise
+        # part of the library, unless the project assigns another role
+        ("library/testing/compare.py", Role("frontend")),
         ("tests/backend/torch/test_x.py", Role("test")),
         ("library/tests/backend/mlx/cases.py", Role("test")),
         ("tests/helpers.py", Role("test")),

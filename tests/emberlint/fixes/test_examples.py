@@ -1,4 +1,6 @@
-"""The repairs, on the examples of the rules: each parses, is rid of its finding, keeps comments and numbers."""
+"""Repairs of the examples of the rules: each parses, loses its finding, keeps its comments and gives the same
+numbers.
+"""
 
 import ast
 import inspect
@@ -59,7 +61,7 @@ def comments(text: str) -> list[str]:
 
 
 def commented(source: str) -> str:
-    """The source with a comment at the end of each line, and one on a line of its own above it."""
+    """Returns the source with a comment at the end of each line, and one on a line of its own above it."""
     lines = source.splitlines()
     ends = {token.start[0] for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string == "\n"}
     for number, line in enumerate(lines, 1):
@@ -91,7 +93,7 @@ def test_a_repair_parses_and_a_second_changes_nothing(rule: AnyRule, example: Ex
 
 
 @pytest.mark.parametrize("rule, example", REPAIRED)
-def test_nothing_is_left_that_could_be_repaired(rule: AnyRule, example: Example) -> None:
+def test_repairs_leave_no_repairable_finding(rule: AnyRule, example: Example) -> None:
     done = {Safety.SAFE, Safety.UNSAFE} if example.unsafe else {Safety.SAFE}
     left = check_texts({example.path: repaired(example)}, settings(example), CODES).findings
     assert [one for one in left if one.code == rule.code] == []
@@ -109,7 +111,7 @@ def test_comments_are_kept(rule: AnyRule, example: Example) -> None:
 
 
 def backends(example: Example) -> list[str]:
-    """Those that the example can be executed on: of one that calls a library, the repaired form is to agree with it."""
+    """Returns the backends on which the example can run; if it calls a library, the backend of that library."""
     own = [name for name in LIBRARIES if name in example.source]
     return [name for name in INSTALLED if own in ([], [name])]
 
@@ -126,7 +128,7 @@ def called(function: FunctionType, *first: Any) -> Any:
 
 
 def values(source: str) -> Iterator[Any]:
-    """What a program binds, what its functions give, and the methods of its classes."""
+    """Returns the names that a program binds, the results of its functions, and the methods of its classes."""
     space: dict[str, Any] = {"__name__": "example"}
     exec(compile(source, "<example>", "exec"), space)
     for name, value in [*space.items()]:
@@ -155,7 +157,7 @@ def test_the_repaired_form_gives_the_same_numbers(example: Example, backend: str
                 np.testing.assert_allclose(np.asarray(old), ops.to_numpy(new), rtol=1e-6)
 
 
-def test_most_of_them_are_executed() -> None:
+def test_most_examples_are_executed() -> None:
     neither = {one.id for one in REPAIRED} - {str(one.id).rpartition("-")[0] for one in EXECUTABLE}
-    assert len(neither) <= 2  # one calls jax, one is a layer of keras
+    assert len(neither) <= 2  # one example calls jax, one is a layer of keras
     assert {one.values[0].code for one in REPAIRED} >= {"EMB102", "EMB106", "EMB107", "EMB201", "EMB202"}

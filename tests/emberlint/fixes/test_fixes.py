@@ -30,7 +30,7 @@ def once(source: str, unsafe: bool = False) -> FixResult:
     return fix(source_file(PATH, source, SETTINGS), [one for one in findings if one.fix is not None], unsafe=unsafe)
 
 
-# Each gives `result`, a tuple of tensors, of x = [0.5, 1.5, -2.5] and i = [3, 5, 7].
+# Each program computes `result`, a tuple of tensors, from x = [0.5, 1.5, -2.5] and i = [3, 5, 7].
 BODIES = [
     "result = (x + 1, 1 + x, x - i, 2 - x, x * x, x * 2.0)",
     "result = (x / 2, 3 / x, x // 2, x % 2, i // 2, i % 3, x ** 2, 2 ** x)",
@@ -62,7 +62,7 @@ def test_a_repaired_program_gives_the_same_numbers(body: str, backend: str) -> N
     source = f"{SETUP}{body}\n"
     after = repaired(source)
     assert after != source
-    # MLX has no float64, and NumPy's own int / int is one: the numbers are the same to float32.
+    # NumPy computes int / int in float64, which MLX lacks, so the results agree only to float32 precision.
     for old, new in zip(run(source), run(after), strict=True):
         assert old.shape == new.shape
         assert (old.dtype.kind == "b") == (new.dtype.kind == "b")
@@ -71,7 +71,7 @@ def test_a_repaired_program_gives_the_same_numbers(body: str, backend: str) -> N
     assert left == []
 
 
-# Augmented assignment and native calls: only `--unsafe-fixes` repairs them.
+# Only `--unsafe-fixes` repairs augmented assignments and native calls.
 UNSAFE = [
     ("", "x += 1\nx -= i\nx *= 2\nx /= 4\nresult = (x,)"),
     ("", "i &= 6\ni |= 1\ni ^= 3\ni <<= 2\ni >>= 1\ni //= 2\ni %= 3\nresult = (i,)"),
@@ -142,14 +142,14 @@ def test_a_missing_import_is_added_below_the_others() -> None:
     assert after.index("__future__") < after.index("import ops") < after.index("y =")
 
 
-def test_an_import_for_keras_is_of_keras() -> None:
+def test_the_import_added_for_keras_imports_keras() -> None:
     after = repaired("from keras.ops import ones\n\ny = ones(3) + 1\n")
     assert "from keras import ops\n" in after
     assert "emberharmony" not in after
 
 
 @pytest.mark.parametrize("use", ["+ops.ones(3)", "np.pi", "np.float32", "np.fft.rfft(x)", "operator.pos(ops.ones(3))"])
-def test_what_keras_does_not_have_is_refused(use: str) -> None:
+def test_an_op_that_keras_lacks_is_refused(use: str) -> None:
     source = f"import operator\nimport numpy as np\nfrom keras import ops\n\nx = ops.ones(3)\ny = {use}\n"
     assert repaired(source, unsafe=True) == source
     assert repaired(source.replace(use, "np.sin(x)"), unsafe=True).endswith("y = ops.sin(x)\n")
@@ -163,14 +163,14 @@ def test_what_keras_does_not_have_is_refused(use: str) -> None:
         USE + "x = ops.ones(3)\n\ndef f():\n    y = x\n    ops = y + 1\n    return ops\n",
     ],
 )
-def test_a_shadowed_namespace_refuses(source: str) -> None:
+def test_a_shadowed_namespace_is_refused(source: str) -> None:
     result = once(source)
     assert result.text == source
     assert result.fixed == ()
-    assert [reason for _, reason in result.refused if "means something else" in reason]
+    assert [reason for _, reason in result.refused if "is bound to something else" in reason]
 
 
-def test_an_unsafe_repair_waits_to_be_asked_for() -> None:
+def test_an_unsafe_repair_needs_the_unsafe_option() -> None:
     source = USE + "x = ops.ones(3)\nx += 1\n"
     result = once(source)
     assert result.text == source
@@ -186,7 +186,7 @@ def test_an_unsafe_repair_waits_to_be_asked_for() -> None:
         "import operator\nimport numpy as np\n\n\ndef f(n):\n    return operator.lt(np.ones(n), 1)\n",
     ],
 )
-def test_what_one_library_made_is_not_safely_that_of_the_active_backend(source: str) -> None:
+def test_a_repair_of_a_tensor_made_by_one_library_is_unsafe(source: str) -> None:
     assert repaired(source) == source
     assert "ops." in repaired(source, unsafe=True)
 
@@ -196,17 +196,17 @@ def test_a_target_that_would_be_evaluated_twice_is_refused() -> None:
     result = once(source, unsafe=True)
     assert result.text == source
     reasons = [reason for _, reason in result.refused]
-    assert reasons == ["the target would be evaluated twice"]
+    assert reasons == ["the repair would evaluate the target twice"]
 
 
-def test_advice_is_handed_back_with_the_finding() -> None:
+def test_a_finding_with_advice_only_is_refused() -> None:
     result = once(USE + "loss = float(ops.mean(ops.ones(3)))\n", unsafe=True)
     ((finding, reason),) = result.refused
     assert finding.code == "EMB204"
-    assert reason.startswith("advice: keep it a tensor")
+    assert reason.startswith("advice: keep the tensor")
 
 
-def test_native_names_become_ops_where_that_is_asked_for() -> None:
+def test_unsafe_repairs_replace_native_names_by_ops() -> None:
     source = (
         '"""Doc."""\nimport numpy as np\nimport torch\nfrom numpy import cos\nfrom torch import nn\n\n\n'
         "def f(x, dtype=np.float32):\n    return np.sin(x), torch.exp(x), cos(x)  # all\n\n\n"
@@ -247,7 +247,7 @@ def test_an_import_with_a_comment_stays() -> None:
         "np.sum(*x)",
     ],
 )
-def test_a_call_with_other_arguments_is_left_to_a_person(call: str) -> None:
+def test_a_call_with_other_arguments_is_not_repaired(call: str) -> None:
     source = f"import numpy as np\nimport torch\n\n\ndef f(x, y):\n    return {call}\n"
     assert repaired(source, unsafe=True) == source
 
@@ -263,7 +263,7 @@ def test_a_call_with_other_arguments_is_left_to_a_person(call: str) -> None:
         "np.nditer(x, np.float32)",
     ],
 )
-def test_a_dtype_stays_where_a_neutral_one_would_not_be_understood(use: str) -> None:
+def test_a_dtype_passed_to_a_native_function_is_not_repaired(use: str) -> None:
     source = f"import numpy as np\nimport torch\n\n\ndef f(x):\n    return {use}\n"
     assert repaired(source, unsafe=True) == source
 

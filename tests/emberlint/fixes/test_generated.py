@@ -1,4 +1,4 @@
-"""The repairs, on generated expressions: operators nested in any way, with comments and line breaks between them."""
+"""Repairs of generated expressions: nested operators with comments and line breaks between them."""
 
 import ast
 import io

@@ -1,4 +1,4 @@
-"""What the tests of the inference share: a word for what the last expression of a source is held to be."""
+"""Shared fixture of the inference tests: the inferred kind of the last expression of a source, as a word."""
 
 import ast
 from collections.abc import Callable
@@ -26,7 +26,7 @@ WORDS = {NONE: "none", NUMBER: "number", STRING: "string"}
 
 @pytest.fixture
 def held() -> Callable[..., str]:
-    """Return a function: source to `A`, `B`, `C` for a tensor of that tier, or to a word for all else."""
+    """Returns a function from a source to `A`, `B`, `C` for a tensor of that tier, or another word for other kinds."""
     return _held
 
 

@@ -1,4 +1,4 @@
-"""What annotations promise."""
+"""The values that annotations promise."""
 
 from collections.abc import Callable
 
@@ -105,7 +105,7 @@ def test_starred_parameters(held: Held) -> None:
     assert held(START + "def f(**y: Tensor):\n    y['a']") == "A"
 
 
-def test_a_tensor_type_by_custom_is_a_convention(held: Held) -> None:
+def test_a_tensor_type_known_only_by_its_name_is_a_convention(held: Held) -> None:
     assert held("from house.types import Tensor\ndef f(y: Tensor):\n    y") == "C"
     assert held("from house.types import Tensor\ndef f(y: Tensor):\n    y", tensor_types=("house.types.Tensor",)) == "A"
 

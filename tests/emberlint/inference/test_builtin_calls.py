@@ -42,5 +42,5 @@ def test_builtin(held: Held, expression: str, expected: str) -> None:
     assert held(START + expression) == expected
 
 
-def test_a_builtin_that_is_shadowed_is_none(held: Held) -> None:
+def test_a_shadowed_builtin_is_not_a_builtin(held: Held) -> None:
     assert held(START + "def len(y):\n    return y\nlen(x)") == "B"

@@ -100,11 +100,11 @@ def test_module_classes(held: Held, base: str, body: str, expected: str) -> None
     assert held(f"{START}class A({base}):\n{body}") == expected
 
 
-def test_a_layer_gives_a_tensor(held: Held) -> None:
+def test_a_layer_returns_a_tensor(held: Held) -> None:
     assert held(START + "keras.layers.Dense(3)(x)") == "B"
     assert held(START + "class A(keras.Model):\n    def call(self, y):\n        return y\nA()(x)") == "B"
 
 
-def test_an_abstract_forward_gives_what_its_overrides_will(held: Held) -> None:
+def test_an_abstract_forward_returns_what_its_overrides_return(held: Held) -> None:
     abstract = "class A(keras.Model):\n    def call(self, y):\n        raise NotImplementedError\n"
     assert held(START + abstract + "def f(model: A):\n    model(x)") == "B"

@@ -1,4 +1,4 @@
-"""The way from an expression back to where it is seen to be a tensor."""
+"""The explanation of a tensor: the steps back to the first evidence."""
 
 from emberlint.config.settings import Settings
 from emberlint.inference import FileInference
@@ -27,9 +27,9 @@ def test_steps_and_lines() -> None:
     assert "kept in `.w` (line 5)" in text
     assert "`emberharmony.ops.ones` returns a tensor (line 5)" in text
     assert "[y]: a container of tensors" in text
-    assert "n: nothing says that it is a tensor" in text
+    assert "n: no evidence of a tensor" in text
     assert "len(parts): a number" in text
 
 
-def test_nothing_to_say_of_an_empty_line() -> None:
+def test_an_empty_line_has_no_explanation() -> None:
     assert explained(2) == []

@@ -60,6 +60,6 @@ def test_the_variable_of_a_comprehension_stays_inside(held: Held) -> None:
     assert held(START + "y = [x for x in (1, 2)]\nx") == "B"
 
 
-def test_names_by_configured_custom(held: Held) -> None:
+def test_names_that_match_tensor_names_are_tensors(held: Held) -> None:
     assert held("import keras\ndef f(t_in):\n    t_in", tensor_names=("t_*",)) == "C"
     assert held("import keras\ndef f(t_in: int):\n    t_in", tensor_names=("t_*",)) == "number"

@@ -1,4 +1,4 @@
-"""Statements: what names hold after branches, loops, exceptions, matches."""
+"""Statements: the values of names after branches, loops, exceptions and matches."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ def test_statement(held: Held, source: str, expected: str) -> None:
     assert held(START + source) == expected
 
 
-def test_what_a_context_manager_hands_out(held: Held) -> None:
+def test_the_value_of_a_context_manager(held: Held) -> None:
     manager = "class M:\n    def __enter__(self):\n        return x\n    def __exit__(self, *a):\n        pass\n"
     assert held(START + manager + "with M() as y:\n    y") == "B"
     assert held(START + "@contextmanager\ndef m():\n    yield x\nwith m() as y:\n    y") == "B"

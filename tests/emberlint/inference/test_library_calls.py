@@ -71,9 +71,9 @@ def test_imported(held: Held, expression: str, expected: str) -> None:
         ("ops.exp(y)\n    y", "C"),
         ("ops.exp(-y + 1)\n    y", "C"),
         ("ops.exp(y * -2.0)\n    y", "C"),
-        ("ops.exp(y - z)\n    y", "unknown"),  # one of the two; which, nothing says
-        ("np.exp(y)\n    y", "unknown"),  # numbers are handed to those as well
-        ("ops.exp(n)\n    n", "unknown"),  # by custom a number
+        ("ops.exp(y - z)\n    y", "unknown"),  # one of the two is a tensor, but it is unknown which
+        ("np.exp(y)\n    y", "unknown"),  # native functions accept numbers too
+        ("ops.exp(n)\n    n", "unknown"),  # by convention a number
         ("math.sqrt(y)\n    ops.exp(y)\n    y", "unknown"),
         ("ops.exp(y)\n    range(y)\n    y", "unknown"),
         ("ops.exp(y)\n    y.split(',')\n    y.strip()", "unknown"),
@@ -84,7 +84,7 @@ def test_convention(held: Held, body: str, expected: str) -> None:
     assert held(f"{START}def f(y, z, n):\n    {body}") == expected
 
 
-def test_what_unknown_names_give_together_is_a_tensor(held: Held) -> None:
+def test_only_the_combination_of_two_unknown_names_may_be_a_tensor(held: Held) -> None:
     for call in ("ops.exp(y - z)", "ops.sum(y * y)"):
         found = held(f"{START}def f(y, z):\n    w = {call}\n    return w\nf")
         assert found == "other"
@@ -97,6 +97,6 @@ def test_configured_functions(held: Held) -> None:
     assert held(source, functions={"house.load": "number"}) == "number"
 
 
-def test_a_facade_of_ones_own(held: Held) -> None:
+def test_a_namespace_of_the_project(held: Held) -> None:
     assert held("from house import ops\nops.sin(1)", namespaces=("house.ops",)) == "A"
     assert held("from house import ops\nops.sin(1)") == "unknown"

@@ -1,4 +1,4 @@
-"""What tests tell of the names in them."""
+"""The facts that tests prove about the names in them."""
 
 from collections.abc import Callable
 
@@ -38,12 +38,12 @@ def test_a_test_ends_with_its_branch(held: Held) -> None:
     assert held(START + "def f(y: Tensor):\n    if isinstance(y, float):\n        pass\n    y") == "A"
 
 
-def test_a_while_loop_that_ended_failed_its_test(held: Held) -> None:
+def test_after_a_while_loop_its_test_is_false(held: Held) -> None:
     source = START + "def f(y: Tensor | None):\n    while y is None:\n        y = make()\n    y"
     assert held(source) in ("A", "B")
     assert held(START + "def f(y: Tensor | list[int]):\n    while isinstance(y, list):\n        y.pop()\n    y") == "A"
 
 
-def test_parts_of_a_test_see_what_was_told_before(held: Held) -> None:
+def test_later_parts_of_a_test_use_the_earlier_ones(held: Held) -> None:
     assert held(START + "def f(y: Tensor | None):\n    z = y is not None and y\n    z") == "B"
     assert held(START + "def f(y):\n    z = y * 2 if ops.is_tensor(y) else 0\n    z") == "B"

@@ -1,4 +1,4 @@
-"""Operators: which of them work on a tensor, and which say that something is none."""
+"""Operators: which of them work on a tensor, and which prove that an operand is not one."""
 
 from collections.abc import Callable
 
@@ -64,7 +64,7 @@ def test_long_sums_need_no_recursion(held: Held) -> None:
     assert held(START + " + ".join(["x"] * 400)) == "B"
 
 
-def test_deep_nesting_is_given_up_quietly(held: Held) -> None:
+def test_too_deep_nesting_is_unknown(held: Held) -> None:
     assert held(START + "(" * 80 + "x" + " + 1)" * 80) in ("B", "unknown")
 
 

@@ -1,4 +1,4 @@
-"""Values where ways come together."""
+"""Values where several paths join."""
 
 import itertools
 
@@ -27,7 +27,7 @@ SOME: list[Value] = [SURE, CUSTOM, NUMBER, STRING, NONE, None, Sequence(NUMBER),
 
 
 @pytest.mark.parametrize("left, right", [*itertools.product(SOME, SOME)])
-def test_join_says_the_same_from_both_sides(left: Value, right: Value) -> None:
+def test_join_is_symmetric(left: Value, right: Value) -> None:
     assert same(join(left, right), join(right, left))
 
 
@@ -52,11 +52,11 @@ def test_join(left: Value, right: Value, expected: Value) -> None:
     assert join(left, right) is expected
 
 
-def test_a_container_on_one_way_silences_the_rest() -> None:
+def test_join_with_a_container_gives_a_container() -> None:
     assert isinstance(join(SURE, Sequence(NUMBER)), Sequence)
 
 
-def test_items_are_joined_one_by_one_where_there_are_as_many() -> None:
+def test_join_of_sequences_of_equal_length_joins_each_item() -> None:
     both = join(Sequence(items=[SURE, NUMBER]), Sequence(items=[NUMBER, NUMBER]))
     assert isinstance(both, Sequence)
     assert both.items == [SURE, NUMBER]
@@ -66,7 +66,7 @@ def test_items_are_joined_one_by_one_where_there_are_as_many() -> None:
     assert longer.element is SURE
 
 
-def test_what_was_handed_on_is_no_longer_seen() -> None:
+def test_a_carried_tensor_has_at_most_tier_b() -> None:
     assert SURE.carried("bound").tier is Tier.B
     assert CUSTOM.carried("bound").tier is Tier.C
     assert SURE.carried("bound").via is SURE

@@ -1,4 +1,4 @@
-"""The table of replacements, against the libraries: a plain rename is a function that gives the same numbers."""
+"""Compares the table of replacements with the libraries: a plain rename must give the same numbers."""
 
 import ast
 import importlib
@@ -17,9 +17,10 @@ from emberlint.knowledge.replacements import table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
-# What the values of are free (memory as it lies), or whose signs are (vectors that only span).
+# Functions whose values are arbitrary (uninitialised memory), or whose signs are (basis vectors of a space).
 FREE = {"dropout", "empty", "empty_like", "eig", "eigh", "qr", "svd", "default_device"}
-MENDED = {"mlx.core.floor_divide", "numpy.reciprocal"}  # 0.5 // 0.1 is 4 in Python too; 1 / 3 is not 0
+# 0.5 // 0.1 is 4 in Python too; the integer reciprocal 1 / 3 is not 0
+MENDED = {"mlx.core.floor_divide", "numpy.reciprocal"}
 MATRIX = np.array([[0.5, 0.25], [0.125, 0.75]], "float32")
 OTHER = np.array([[0.25, 0.5], [0.5, 0.125]], "float32")
 VECTOR = np.array([0.5, 1.5, 0.25, 0.375], "float32")
@@ -41,7 +42,7 @@ CONDITION = (np.array([True, False, True]), TRIPLE, TRIPLE[::-1].copy())
 
 
 def native(name: str) -> Any:
-    """The native function or constant of that dotted name."""
+    """Returns the native function or constant of that dotted name."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
@@ -68,7 +69,7 @@ def is_same(one: Any, other: Any) -> bool:
         return isinstance(other, list) and len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, np.ndarray | np.generic | bool | int | float | complex):
         return np.shape(one) == np.shape(other) and np.allclose(one, other, 1e-4, 1e-5, equal_nan=True)
-    return True  # dtypes and the like have their own rule
+    return True  # dtypes and the like have rules of their own
 
 
 @pytest.mark.parametrize("library", INSTALLED)
@@ -90,7 +91,8 @@ def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
                 except Exception:  # noqa: BLE001 -- each library refuses in its own way what it does not take
                     continue
                 compared += 1
-                with suppress(EmberError):  # stricter than the library: an error with a name, no other number
+                # where the op is stricter than the library, it raises a typed error instead of returning another number
+                with suppress(EmberError):
                     if is_same(expected, host(attrgetter(found.op)(ops)(*arguments))):
                         continue
                     differ.append((name, found.op, given[:count]))
@@ -98,7 +100,7 @@ def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
     assert compared > 500
 
 
-def test_every_replacement_is_there() -> None:
+def test_every_replacement_exists() -> None:
     for found in table().values():
         value = attrgetter(found.op)(ops)
         assert (found.op in parameters()) or not callable(value) or isinstance(value, type), found.op

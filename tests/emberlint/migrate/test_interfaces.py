@@ -1,4 +1,4 @@
-"""Migration of a project of another make: abstract interfaces, classes and modules that use each other."""
+"""Migration of a different kind of project: abstract interfaces, classes, and modules that use each other."""
 
 import importlib
 import sys
@@ -123,7 +123,9 @@ class PREFIXSolverOps(SolverOps):
 
 
 def ember(root: Path, imported: str) -> Path:
-    """Writes the project; `imported` is how the frontend puts the name of an implementation's module together."""
+    """Writes the project; `imported` is the expression with which the frontend composes the name of an
+    implementation.
+    """
     files = {
         "ember/__init__.py": "",
         "ember/ops/__init__.py": FRONTEND.replace("IMPORTED", imported),
@@ -152,7 +154,7 @@ def ember(root: Path, imported: str) -> Path:
 
 @contextmanager
 def frontend(root: Path) -> Iterator[ModuleType]:
-    """Imports the project afresh."""
+    """Imports the project anew."""
     sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
@@ -182,7 +184,7 @@ def migrate(root: Path, *arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def no_compiled_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Files are rewritten within the second that compiled ones are told apart by.
+    # Python compares compiled files by their time in seconds, and these files are rewritten within one second.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
@@ -190,7 +192,7 @@ PACKAGE, MODULE = 'f"ember.ops.{_current}"', 'f"ember.ops.{_current}.{kind[:-3].
 
 
 @pytest.mark.parametrize("imported", [PACKAGE, MODULE])
-def test_it_is_migrated_whole_and_gives_the_same_numbers(tmp_path: Path, imported: str) -> None:
+def test_the_whole_project_is_migrated_and_gives_the_same_numbers(tmp_path: Path, imported: str) -> None:
     root = ember(tmp_path, imported)
     before = numbers(root)
     assert list(before) == INSTALLED
@@ -204,7 +206,7 @@ def test_it_is_migrated_whole_and_gives_the_same_numbers(tmp_path: Path, importe
 @pytest.mark.parametrize(
     "imported, order", [(PACKAGE, ("sin", "gram", "total")), (PACKAGE, ("total", "scaled")), (MODULE, ("gram", "sin"))]
 )
-def test_it_is_migrated_one_operation_after_another(tmp_path: Path, imported: str, order: tuple[str, ...]) -> None:
+def test_the_project_is_migrated_one_operation_at_a_time(tmp_path: Path, imported: str, order: tuple[str, ...]) -> None:
     root = ember(tmp_path, imported)
     before = numbers(root)
     for name in LIBRARIES:
@@ -221,7 +223,7 @@ def test_it_is_migrated_one_operation_after_another(tmp_path: Path, imported: st
     assert "return lib.sin(x)  # radians" in moved
 
 
-def test_an_operation_that_is_nowhere_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
+def test_an_operation_that_does_not_exist_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     root = ember(tmp_path, PACKAGE)
     for _ in range(2):
         result = CliRunner().invoke(main, [str(root), "--migrate", "--backend", "torch", "--operation", "scald"])

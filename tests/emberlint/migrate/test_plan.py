@@ -120,7 +120,7 @@ TENSOR = NAMETensorOps()
 
 
 def toy(root: Path, frontend: str = FRONTEND) -> Path:
-    """Writes a project whose implementations lie in `ops/<backend>/`."""
+    """Writes a project whose implementations are in `ops/<backend>/`."""
     files = {
         "toy/__init__.py": "",
         "toy/ops/__init__.py": frontend,
@@ -156,7 +156,7 @@ def texts(root: Path) -> dict[str, str]:
 
 @contextmanager
 def imported(root: Path) -> Iterator[ModuleType]:
-    """Imports the toy project afresh."""
+    """Imports the toy project anew."""
     sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
@@ -187,7 +187,7 @@ def migrate(root: Path, *arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def no_compiled_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Files are rewritten within the second that compiled ones are told apart by.
+    # Python compares compiled files by their time in seconds, and these files are rewritten within one second.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
@@ -295,7 +295,7 @@ def test_a_clash_in_one_backend_stops_all(tmp_path: Path) -> None:
     assert texts(root) == before
 
 
-def test_a_clash_with_another_file_of_the_backend_is_one_too(tmp_path: Path) -> None:
+def test_a_definition_in_another_file_of_the_backend_is_a_clash(tmp_path: Path) -> None:
     root = toy(tmp_path)
     (root / "toy/backend/torch/waves_ops.py").write_text("import torch\n\n\ndef sin(x):\n    return torch.cos(x)\n")
     result = migrate(root, "--backend", "torch")

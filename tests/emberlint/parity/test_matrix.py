@@ -144,7 +144,7 @@ def test_the_layout_with_implementations_in_the_frontend(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("single", ["torch_backend.py", "torch.py"])
-def test_a_backend_may_be_a_file_beside_its_folder(tmp_path: Path, single: str) -> None:
+def test_a_backend_may_be_a_file_next_to_its_folder(tmp_path: Path, single: str) -> None:
     files = {
         "toy/ops/math_ops.py": "def sin(x): ...\ndef cos(x): ...\n",
         "toy/ops/__init__.py": "from toy.ops.math_ops import cos, sin\n",
@@ -175,7 +175,7 @@ def test_an_abstract_class_declares(tmp_path: Path) -> None:
     assert row.cells["torch"].detail == "names differ: z for y"
 
 
-def test_without_declarations_the_backends_stand_against_each_other(tmp_path: Path) -> None:
+def test_without_declarations_the_backends_are_compared_with_each_other(tmp_path: Path) -> None:
     files = {
         "toy/ops/__init__.py": "",
         "toy/backend/torch/math_ops.py": "def add(x, y): ...\ndef sin(x): ...\n",
@@ -234,7 +234,9 @@ def test_the_command_checks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "md", "json", "html"])
 @pytest.mark.parametrize("to_file", [False, True])
-def test_every_format_keeps_to_what_was_asked_for(tmp_path: Path, form: str, to_file: bool) -> None:
+def test_every_format_shows_only_the_requested_backends_and_categories(
+    tmp_path: Path, form: str, to_file: bool
+) -> None:
     write({**FILES, "lib/ops/waves.py": "@op\ndef wave(x):\n    ...\n"}, tmp_path)
     output = ["--output", str(tmp_path / "report")] if to_file else []
     asked = ["--verbose", "--backend", "torch", "--category", "math", "--format", form, *output]

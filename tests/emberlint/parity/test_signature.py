@@ -14,7 +14,7 @@ def of(arguments: str) -> Signature:
 @pytest.mark.parametrize(
     "arguments", ["", "x", "x, y=1", "x, /, y", "x, *, axis=None", "*xs, axis=0", "x, /", "x, **kw"]
 )
-def test_shown_is_the_signature_as_written(arguments: str) -> None:
+def test_a_signature_is_shown_as_written(arguments: str) -> None:
     assert shown(of(arguments)) == f"({arguments})"
 
 
@@ -31,15 +31,15 @@ def test_a_method_is_shown_without_self() -> None:
         ("x, axis=None", "x, axis=None"),
         ("x, eps=0", "x, eps=0.0"),
         ("x, dtype=float32", "x, dtype=torch.float32"),
-        ("x, *, axis=None", "x, axis=None"),  # takes more than is declared
+        ("x, *, axis=None", "x, axis=None"),  # accepts more than is declared
         ("x, axis=None", "*args, **kwargs"),
         ("x, *, axis=None", "x, **kwargs"),
         ("*xs", "*arrays"),
-        ("*args, **kwargs", "x, y"),  # a pass-through declares nothing
+        ("*args, **kwargs", "x, y"),  # passes all arguments on, so it declares nothing
         ("x, axis=-1", "x, axis=-1"),
     ],
 )
-def test_what_takes_every_declared_call_is_no_difference(declared: str, defined: str) -> None:
+def test_a_definition_that_accepts_every_declared_call_does_not_differ(declared: str, defined: str) -> None:
     assert difference(of(declared), of(defined)) is None
 
 
@@ -58,5 +58,5 @@ def test_what_takes_every_declared_call_is_no_difference(declared: str, defined:
         ("*xs", "xs", "lacks *args"),
     ],
 )
-def test_a_difference_says_how(declared: str, defined: str, how: str) -> None:
+def test_a_difference_is_described(declared: str, defined: str, how: str) -> None:
     assert difference(of(declared), of(defined)) == how

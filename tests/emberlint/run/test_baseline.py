@@ -1,4 +1,4 @@
-"""The baseline: accepts by content, may only shrink."""
+"""The baseline: it accepts findings by content, and only shrinks."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def findings(source: str) -> list[Finding]:
     return check_texts({PATH: source}, Settings(root=Path("/nowhere")), frozenset(all_rules())).findings
 
 
-def test_accepted_findings_are_gone_though_their_lines_moved(tmp_path: Path) -> None:
+def test_accepted_findings_stay_accepted_when_their_lines_move(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\n"), CHECKED)
     new, left = apply(findings("'''Longer now.'''\n\nimport   numpy\nimport torch\n"), read(file))
@@ -37,7 +37,7 @@ def test_the_same_line_twice_counts_twice(tmp_path: Path) -> None:
     assert len(new) == 1
 
 
-def test_it_only_shrinks(tmp_path: Path) -> None:
+def test_a_baseline_only_shrinks(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("import numpy\nimport torch\n"), CHECKED)
     assert sum(read(file).values()) == 2
@@ -64,14 +64,14 @@ def test_a_stale_entry_is_a_finding(tmp_path: Path) -> None:
     assert stale(file, "accepted.json", left, frozenset()) == []
 
 
-def test_what_does_not_parse_is_never_accepted(tmp_path: Path) -> None:
+def test_a_file_that_does_not_parse_is_never_accepted(tmp_path: Path) -> None:
     file = tmp_path / "accepted.json"
     shrink(file, findings("x = (\n"), CHECKED)
     assert json.loads(file.read_text())["entries"] == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "entries": []}', '{"version": 1, "entries": [{}]}'])
-def test_what_is_no_baseline_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_baseline_raises_a_usage_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "accepted.json"
     file.write_text(text)
     with pytest.raises(UsageError, match="baseline"):

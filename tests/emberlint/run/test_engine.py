@@ -1,4 +1,4 @@
-"""The engine: cache, pool, what is checked."""
+"""The engine: the caches, the process pool, and the choice of files and rules."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from emberlint.config.configuration import from_table
 from emberlint.config.settings import Contract, Settings
-from emberlint.run import engine
+from emberlint.run import check as single
+from emberlint.run import engine, pool
 from emberlint.run.engine import check
 from emberlint.run.file_cache import FOLDER
 from emberlint.run.registry import all_rules, resolve
@@ -31,7 +32,7 @@ def test_a_second_run_reads_the_cache(tree: Path, monkeypatch: pytest.MonkeyPatc
     settings = Settings(root=tree)
     files = discover([tree], settings)
     first = check(files, settings, CODES)
-    monkeypatch.setattr(engine, "check_text", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr(single, "check_text", lambda *_: pytest.fail("read again"))
     second = check(files, settings, CODES)
     assert first == second
     assert len(first.findings) == 6
@@ -45,6 +46,14 @@ def test_a_changed_file_is_read_again(tree: Path) -> None:
     assert {one.path for one in check(files, settings, CODES).findings} == {"m0.py", "m2.py"}
 
 
+def test_findings_are_in_the_order_of_the_files_if_only_some_are_cached(tree: Path) -> None:
+    settings = Settings(root=tree)
+    files = discover([tree], settings)
+    check(files, settings, CODES)
+    (tree / "m0.py").write_text("import torch\n")
+    assert [one.path for one in check(files, settings, CODES).findings] == ["m0.py", "m1.py", "m1.py", "m2.py", "m2.py"]
+
+
 def test_other_settings_have_another_cache(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
@@ -54,7 +63,7 @@ def test_other_settings_have_another_cache(tree: Path) -> None:
     assert len(list((tree / FOLDER).glob("*.json"))) == 2
 
 
-def test_a_torn_cache_is_no_cache(tree: Path) -> None:
+def test_a_damaged_cache_is_ignored(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     first = check(files, settings, CODES)
@@ -70,12 +79,12 @@ def test_without_a_cache_nothing_is_written(tree: Path) -> None:
     assert not (tree / FOLDER).exists()
 
 
-def test_the_pool_finds_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pool_reports_the_same_findings(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     alone = check(files, settings, CODES, cached=False)
-    monkeypatch.setattr(engine, "POOL_FROM", 0)
-    monkeypatch.setattr(engine, "BATCH", 1)
+    monkeypatch.setattr(pool, "POOL_FROM", 0)
+    monkeypatch.setattr(pool, "BATCH", 1)
     assert check(files, settings, CODES, jobs=2, cached=False) == alone
 
 

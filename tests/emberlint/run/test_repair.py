@@ -1,4 +1,4 @@
-"""Repairing files: until nothing more can be, and without touching what need not change."""
+"""Repairs of files: complete, and without changes to anything else."""
 
 import stat
 from pathlib import Path
@@ -60,6 +60,6 @@ def test_a_file_is_not_written_unless_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"# coding: nonsense\n", b"\xff\xfe"])
-def test_what_cannot_be_decoded_is_told(content: bytes) -> None:
+def test_undecodable_bytes_raise_a_usage_error(content: bytes) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         repair_content("m.py", content, SETTINGS, CODES, unsafe=False)

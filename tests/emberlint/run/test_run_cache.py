@@ -1,4 +1,4 @@
-"""Whole runs remembered: only while nothing was touched, and only once the clocks have moved on."""
+"""The cache of whole runs: valid only while the files are unchanged, and written only after a tick of the clock."""
 
 import os
 import time
@@ -41,7 +41,7 @@ def run(tree: Path, words: tuple[str, ...] = ("all",), settings: Settings | None
 
 @pytest.fixture(autouse=True)
 def changes_of_the_inode_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of a file's last change cannot be set, so here a tick has passed at once."""
+    """Makes the tick negative, because a test cannot set the time of a file's last change of status."""
     monkeypatch.setattr(run_cache, "TICK", -1_000_000_000)
 
 
@@ -74,13 +74,13 @@ def test_files_that_come_and_go_are_noticed(tree: Path) -> None:
     assert run(tree).recall() is None
 
 
-def test_other_words_and_settings_are_other_runs(tree: Path) -> None:
+def test_other_options_and_settings_are_other_runs(tree: Path) -> None:
     run(tree).keep(FOUND)
     assert run(tree, ("EMB101",)).recall() is None
     assert run(tree, settings=Settings(root=tree, backends=("torch",))).recall() is None
 
 
-def test_what_contracts_look_at_counts_too(tree: Path) -> None:
+def test_a_change_in_a_file_that_contracts_examine_is_noticed(tree: Path) -> None:
     write(tree / "lib" / "low.py", "")
     contract = Contract("floors", "layers", layers=("lib.high", "lib.low"))
     settings = Settings(root=tree, contracts=(contract,))
@@ -91,26 +91,26 @@ def test_what_contracts_look_at_counts_too(tree: Path) -> None:
     assert RunCache(settings, (), asked).recall() is None
 
 
-def test_a_file_just_written_is_not_trusted(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_over_a_file_just_written_is_not_cached(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_cache, "TICK", 3_600_000_000_000)
     run(tree).keep(FOUND)
     assert not (tree / FOLDER).exists()
 
 
-def test_whole_seconds_are_a_coarse_clock(tree: Path) -> None:
+def test_times_in_whole_seconds_count_as_a_coarse_clock(tree: Path) -> None:
     os.utime(tree / "a.py", ns=(0, (time.time_ns() // 1_000_000_000 + 1) * 1_000_000_000))
     run(tree).keep(FOUND)
     assert run(tree).recall() is None
 
 
-def test_a_torn_memory_is_none(tree: Path) -> None:
+def test_a_damaged_run_cache_is_ignored(tree: Path) -> None:
     run(tree).keep(FOUND)
     (kept,) = (tree / FOLDER).glob("*.run")
     kept.write_text(kept.read_text()[:20])
     assert run(tree).recall() is None
 
 
-def test_a_file_that_is_gone_meanwhile_is_left_to_the_check(tree: Path) -> None:
+def test_a_file_deleted_meanwhile_disables_the_run_cache(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     (tree / "b.py").unlink()

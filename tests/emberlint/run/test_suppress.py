@@ -1,4 +1,4 @@
-"""Suppression comments: what they cover."""
+"""Suppression comments: the lines they cover."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_only_the_code_named_is_silenced() -> None:
     assert codes("import numpy  # emberlint: ignore[EMB103]\n") == ["1:EMB101", "1:EMB901"]
 
 
-def test_the_text_of_a_string_is_no_comment() -> None:
+def test_text_inside_a_string_is_not_a_suppression() -> None:
     assert codes("'''\n# emberlint: file-ignore[EMB101]\n'''\nimport numpy\n") == ["4:EMB101"]
 
 

@@ -1,4 +1,4 @@
-"""Names and origins: what is the same thing under another name, and what only looks like it."""
+"""Names and origins: aliases of the same thing, and names that only look alike."""
 
 import ast
 
@@ -9,7 +9,7 @@ from emberlint.source.source_file import SourceFile
 
 
 def origin(source: str, path: str = "library/module.py") -> str | None:
-    """The origin of the last expression of a source."""
+    """Returns the origin of the last expression of a source."""
     file = SourceFile(path, source, Settings())
     last = file.tree.body[-1]
     while isinstance(last, ast.FunctionDef | ast.ClassDef):
@@ -64,7 +64,7 @@ def test_relative_imports_are_made_absolute(path: str, source: str, expected: st
 @pytest.mark.parametrize(
     "source", ["x = x.y\nx", "x = f(x)\ny = x.z\nx = y.z\nx.t", "def f():\n    return f()\nf().x", "a = b\nb = a\na"]
 )
-def test_what_is_defined_by_itself_has_no_origin(source: str) -> None:
+def test_a_name_defined_by_itself_has_no_origin(source: str) -> None:
     assert origin(source) is None
 
 
@@ -116,13 +116,13 @@ def test_typing_only() -> None:
         ("for i in flag:\n    m = a\nelse:\n    m = b\nm", {"a", "b"}),
     ],
 )
-def test_what_a_later_binding_overwrites(source: str, origins: set[str]) -> None:
+def test_a_later_binding_overwrites_earlier_ones(source: str, origins: set[str]) -> None:
     file = SourceFile("m.py", f"import a, b\n{source}\n", Settings())
     use = max((one for one in ast.walk(file.tree) if isinstance(one, ast.Expr)), key=lambda one: one.lineno)
     assert set(file.names.origins(use.value)) == origins
 
 
-def test_many_bindings_of_one_name_cost_no_more_each() -> None:
+def test_the_cost_of_a_binding_does_not_grow_with_their_number() -> None:
     file = SourceFile("m.py", "import a\nm = a\n" + "m = m.f\n" * 3000, Settings())
     last = file.tree.body[-1]
     assert isinstance(last, ast.Assign)

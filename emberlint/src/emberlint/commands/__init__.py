@@ -1,3 +1,3 @@
-"""The subcommands of `emberlint`, one to a file; which file holds which."""
+"""The subcommands of `emberlint`, each with the module that defines it."""
 
 COMMANDS = {"check": "check", "fix": "fix", "explain": "explain", "rules": "explain", "inventory": "inventory"}

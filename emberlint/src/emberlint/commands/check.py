@@ -1,7 +1,7 @@
-"""`emberlint check`: find, and say so.
+"""`emberlint check`: finds and reports.
 
-What the same run over untouched files does not need is imported where it is used: the rules take longer to import
-than such a run.
+Modules that a repeated run over unchanged files does not need are imported inside functions: importing the rules takes
+longer than such a run.
 """
 
 import json
@@ -26,7 +26,7 @@ STDIN = Path("-")
 
 
 class Options(NamedTuple):
-    """What the command line said."""
+    """The options and arguments of the command line."""
 
     paths: tuple[Path, ...]
     select: tuple[str, ...]
@@ -46,37 +46,37 @@ class Options(NamedTuple):
     jobs: int | None
     no_cache: bool
     verbose: bool
-    fix: bool = True  # `emberlint fix` has no such switch, and none of the next two
+    fix: bool = True  # `emberlint fix` does not have this switch, nor the next two
     baseline_update: bool = False
     show_settings: bool = False
 
 
 @click.command()
 @options.selection
-@click.option("--format", "form", type=click.Choice([*REPORTERS]), default="text", help="Form of the report.")
-@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The path that `-` stands for.")
-@click.option("--baseline", type=click.Path(path_type=Path), help="File of accepted findings.")
-@click.option("--baseline-update", is_flag=True, help="Drop what the baseline no longer needs; write it if missing.")
-@click.option("--diff-base", metavar="REF", help="Only findings on lines that differ from a commit.")
+@click.option("--format", "form", type=click.Choice([*REPORTERS]), default="text", help="Format of the report.")
+@click.option("--stdin-filename", type=click.Path(path_type=Path), help="The path of the source on `-`.")
+@click.option("--baseline", type=click.Path(path_type=Path), help="The file of accepted findings.")
+@click.option("--baseline-update", is_flag=True, help="Drop unused entries of the baseline; create it if missing.")
+@click.option("--diff-base", metavar="REF", help="Report only findings on lines that differ from a commit.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
-@click.option("--show-settings", is_flag=True, help="Print the settings and stop.")
-@click.option("--explain-inference", metavar="FILE:LINE", help="Say what is a tensor on a line, and why.")
-@click.option("--force-exclude", is_flag=True, help="Leave out what is excluded, even if it is named.")
-@click.option("--fix", is_flag=True, help="Repair what can be repaired safely, and report the rest.")
-@click.option("--unsafe-fixes", is_flag=True, help="Also repair what may change a value's type, dtype or place.")
-@click.option("--diff", is_flag=True, help="Print the repairs and write nothing.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 though there are findings.")
-@click.option("-j", "--jobs", type=click.IntRange(1), help="Processes; as many as there are cores.")
+@click.option("--show-settings", is_flag=True, help="Print the settings and exit.")
+@click.option("--explain-inference", metavar="FILE:LINE", help="Show which expressions of a line are tensors, and why.")
+@click.option("--force-exclude", is_flag=True, help="Skip excluded files even if they are named.")
+@click.option("--fix", is_flag=True, help="Make the safe repairs, and report the rest.")
+@click.option("--unsafe-fixes", is_flag=True, help="Also make repairs that may change a value's type, dtype or device.")
+@click.option("--diff", is_flag=True, help="Print the repairs as a diff, and write nothing.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Number of processes; by default the number of cores.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
-@click.option("-v", "--verbose", is_flag=True, help="Add the evidence and what to do.")
+@click.option("-v", "--verbose", is_flag=True, help="Add the evidence and the advice to each finding.")
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
     """Check files and folders; `-` is standard input."""
     asked = Options(**given)
     if STDIN in asked.paths and len(asked.paths) > 1:
-        raise UsageError("`-` stands alone")
+        raise UsageError("`-` (standard input) cannot be combined with other paths")
     if asked.stdin_filename is not None and STDIN not in asked.paths:
-        raise UsageError("--stdin-filename goes with `-`")
+        raise UsageError("--stdin-filename needs the path `-` (standard input)")
     if asked.explain_inference is not None:
         _explain(asked.explain_inference)
         return
@@ -110,7 +110,8 @@ def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: C
     known = None if run_cache is None else run_cache.recall()
     if known is not None:
         return Report(known, tuple(files))
-    from emberlint.run.engine import check, default_jobs
+    from emberlint.run.engine import check
+    from emberlint.run.pool import default_jobs
 
     report = check(files, settings, choice.codes, asked.jobs or default_jobs(), not asked.no_cache)
     if run_cache is not None:
@@ -125,7 +126,7 @@ def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) 
 
 
 def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> bool:
-    """Repair, or with --diff show it; return whether anything changes."""
+    """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import repair_content, repair_file
 
     if STDIN in asked.paths:
@@ -182,7 +183,7 @@ def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
 
 def _explain(place: str) -> None:
     from emberlint.run.check import source_file
-    from emberlint.run.engine import read_text
+    from emberlint.source.reading import read_text
 
     name, _, number = place.rpartition(":")
     if not name or not number.isdigit():
@@ -196,7 +197,7 @@ def _explain(place: str) -> None:
         known = [*file.inference.explain(int(number))]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
-    click.echo("\n".join(known) if known else f"no expression but constants begins on line {number}")
+    click.echo("\n".join(known) if known else f"no expression other than a constant begins on line {number}")
 
 
 def _settings_text(settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""`emberlint explain CODE` and `emberlint rules`: what the rules are, drawn from the rules."""
+"""`emberlint explain CODE` and `emberlint rules`: show the rules."""
 
 from collections.abc import Iterator
 
@@ -11,20 +11,20 @@ from emberlint.run.registry import all_rules, resolve
 @click.command()
 @click.argument("code")
 def explain(code: str) -> None:
-    """Say what a rule finds, and why. CODE may be a name."""
+    """Show what a rule finds, and why. CODE may be a name."""
     for one in resolve(code):
         click.echo("\n".join(explanation(all_rules()[one])))
 
 
 def explanation(rule: AnyRule) -> Iterator[str]:
-    """Yield the lines of a rule's page, in Markdown."""
+    """Yields the lines of a rule's page, in Markdown."""
     yield f"## {rule.code} {rule.name}"
     yield ""
     yield (type(rule).__doc__ or "").strip()
     yield ""
     yield f"{rule.why}"
     yield ""
-    yield f"Least evidence: tier {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
+    yield f"Lowest tier: {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
     yield ""
     yield from _shown("Found", rule.INVALID)
     repaired = [one for one in rule.INVALID if one.fixed is not None]

@@ -1,4 +1,4 @@
-"""`emberlint fix`: `check --fix` by a shorter name."""
+"""`emberlint fix`: a short name for `check --fix`."""
 
 import click
 
@@ -8,5 +8,5 @@ fix = click.Command(
     "fix",
     callback=check.callback,
     params=[option for option in check.params if option.name not in ("fix", "baseline_update", "show_settings")],
-    help="Repair what can be repaired safely, and report the rest.",
+    help="Make the safe repairs, and report the rest.",
 )

@@ -1,4 +1,4 @@
-"""`emberlint inventory`: what adopting the namespace would take."""
+"""`emberlint inventory`: counts the work of adopting the namespace."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,17 +10,17 @@ from emberlint.commands import options
 from emberlint.config.settings import Settings
 from emberlint.inventory import Inventory, Row, take
 from emberlint.run.check import source_file
-from emberlint.run.engine import read_text
+from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the report.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the report.")
 def inventory(paths: tuple[Path, ...], form: str) -> None:
     """Count native names and the ops for them."""
     settings = options.settings_for(paths)
-    # Backends and tests, too: whoever counts wants to see all of it.
+    # Treat backends and tests as frontend too, so that all native names are counted.
     everywhere = settings.with_(roles=(("**", "frontend"),))
     result = take(_parsed(paths, everywhere))
     click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
@@ -31,7 +31,7 @@ def _parsed(paths: Sequence[Path], settings: Settings) -> Iterator[SourceFile]:
         try:
             yield source_file(path, read_text(file.read_bytes()), settings)
         except (SyntaxError, ValueError, RecursionError) as error:
-            click.echo(f"{options.shown(path, settings)}: left out: {error}", err=True)
+            click.echo(f"{options.shown(path, settings)}: skipped: {error}", err=True)
 
 
 def _text(result: Inventory) -> Iterator[str]:

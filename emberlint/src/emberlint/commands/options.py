@@ -20,18 +20,24 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def selection(function: FunctionT) -> FunctionT:
-    """Add PATHS and the options that choose rules."""
+    """Adds PATHS and the options that choose rules."""
     for group, codes in [*GROUPS.items()][::-1]:
         flag = click.option(
             f"--{group}-only", "groups", flag_value=group, multiple=True, help=f"Only {', '.join(codes)}."
         )
         function = flag(function)
-    function = click.option("--min-tier", type=click.Choice([*Tier.__members__]), help="Least evidence.")(function)
-    function = click.option("--ignore", multiple=True, help="Codes, names or prefixes to leave out.")(function)
-    function = click.option("--select", multiple=True, help="Codes, names or prefixes; commas allowed.")(function)
+    function = click.option(
+        "--min-tier", type=click.Choice([*Tier.__members__]), help="Lowest tier of evidence to report."
+    )(function)
+    function = click.option("--ignore", multiple=True, help="Rules to skip: codes, names or prefixes; commas allowed.")(
+        function
+    )
+    function = click.option("--select", multiple=True, help="Rules to run: codes, names or prefixes; commas allowed.")(
+        function
+    )
     return click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True))(function)
 
 
 def read_stdin() -> bytes:
-    """Return standard input."""
+    """Returns standard input."""
     return sys.stdin.buffer.read()

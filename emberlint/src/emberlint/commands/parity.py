@@ -16,9 +16,10 @@ from emberlint.source.project import Project
 
 
 def open_project(path: Path) -> tuple[Project, Layout]:
-    """Return the project at `path` and its layout; that of the settings wins over what the folders say.
+    """Returns the project at `path` and its layout; a layout in the settings takes precedence over the folders found.
 
-    Raises: UsageError where there is no frontend beside a backend.
+    Raises:
+        UsageError: if there is no frontend next to a backend.
     """
     settings = load(find_root([path]))
     if not (settings.parity.frontend and settings.parity.backend):
@@ -56,14 +57,15 @@ def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> 
 
 
 def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
-    # LibCST is imported only where something moves.
+    # Import LibCST only for a migration.
     from emberlint.migrate.plan import plan
 
     _, layout = open_project(path)
     _known(backends, layout.names, "backend")
     chosen = backends or layout.names
     if not dry_run:
-        for backend in chosen:  # a clash in any of them is to stop all, before anything is written
+        # plan all first, so that a clash in any backend stops the run before anything is written
+        for backend in chosen:
             plan(*open_project(path), backend, wanted)
     for backend in chosen:
         project, layout = open_project(path)
@@ -110,7 +112,7 @@ def main(
             _migrate(path, backends, operations, dry_run, verbose)
             return
         if operations or dry_run:
-            raise UsageError("--operation and --dry-run go with --migrate")
+            raise UsageError("--operation and --dry-run need --migrate")
         found = _analyze(path, backends, categories)
     except UsageError as error:
         click.echo(f"error: {error}", err=True)

@@ -1,4 +1,4 @@
-"""What the words of a command line come to: settings, rules, files, and paths as they are shown."""
+"""Turns command-line words into settings, rules and files, and paths into the form that is displayed."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,37 +13,41 @@ from emberlint.source.discover import discover, relative
 
 
 def words(given: Iterable[str]) -> list[str]:
-    """Return the words of an option that may be repeated or hold commas."""
+    """Returns the words of an option that may be repeated or contain commas."""
     return [word.strip() for one in given for word in one.split(",") if word.strip()]
 
 
 def settings_for(paths: Sequence[Path], min_tier: str | None = None) -> Settings:
-    """Return the settings of the project that the paths lie in."""
+    """Returns the settings of the project that contains the paths."""
     settings = load(find_root(paths or [Path.cwd()]))
     return settings if min_tier is None else settings.with_(min_tier=Tier[min_tier])
 
 
 class Choice(NamedTuple):
-    """The words that choose rules."""
+    """The words that select and ignore rules."""
 
     select: tuple[str, ...]
     ignore: tuple[str, ...]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words on one line, fit to tell two choices apart."""
+        """The words in one sequence that differs between different choices."""
         return (*self.select, "but", *self.ignore)
 
     @property
     def codes(self) -> frozenset[str]:
-        """The codes to report; UsageError for a word that names no rule."""
+        """The codes to report.
+
+        Raises:
+            UsageError: if a word names no rule.
+        """
         from emberlint.run.registry import chosen  # not at the top: it imports every rule
 
         return chosen(self.select, self.ignore)
 
 
 def choice(settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]) -> Choice:
-    """Return what options and configuration choose: options win."""
+    """Returns the rules that options and configuration choose; options take precedence."""
     wanted = [*words(select), *(code for group in groups for code in GROUPS[group])]
     return Choice(tuple(wanted or settings.select), (*settings.ignore, *words(ignore)))
 
@@ -51,14 +55,16 @@ def choice(settings: Settings, select: Iterable[str], ignore: Iterable[str], gro
 def codes_for(
     settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]
 ) -> frozenset[str]:
-    """Return the codes to report."""
+    """Returns the codes to report."""
     return choice(settings, select, ignore, groups).codes
 
 
 def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = False) -> dict[str, Path]:
-    """Return the files below the paths, the current folder where there are none.
+    """Returns the files below the paths, or below the current folder if there are no paths.
 
-    What is named is not excluded, unless that is forced: a hook names whatever was committed.
+    A path that the user names is checked even if it is excluded, unless `force_exclude` is set: a commit hook names
+    every
+    committed file.
     """
     found = discover(paths or [Path.cwd()], settings)
     excluded = one_of(settings.exclude) if force_exclude else lambda path: False
@@ -66,12 +72,12 @@ def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = F
 
 
 def shown(path: str, settings: Settings) -> str:
-    """Return a path of the project as seen from the current folder."""
+    """Returns a path of the project relative to the current folder."""
     seen = relative(settings.root / path, Path.cwd())
     return str(settings.root / path) if seen.startswith("../") else seen
 
 
 def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
-    """Return findings with their paths as seen from the current folder."""
+    """Returns findings with their paths relative to the current folder."""
     seen = {path: shown(path, settings) for path in {one.path for one in findings}}
     return [one if seen[one.path] == one.path else one._replace(path=seen[one.path]) for one in findings]

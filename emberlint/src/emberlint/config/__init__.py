@@ -1,1 +1,1 @@
-"""The settings of `[tool.emberlint]`, and what holds where they say nothing."""
+"""The settings of `[tool.emberlint]` and their defaults."""

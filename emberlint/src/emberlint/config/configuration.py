@@ -1,4 +1,4 @@
-"""Reads `[tool.emberlint]` from pyproject.toml; an unknown key is an error that names the nearest known one."""
+"""Reads `[tool.emberlint]` from pyproject.toml; for an unknown key, the error names the nearest known key."""
 
 import os
 import tomllib
@@ -9,13 +9,18 @@ from emberlint.config.errors import UsageError, suggestion
 from emberlint.config.settings import Contract, Parity, Settings
 from emberlint.config.tiers import Tier
 
-KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")  # of what functions return
+# what a function may return
+KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")
 ROLE_KINDS = ("frontend", "backend", "test", "script")
 CONTRACT_KEYS = {"layers": "layers", "independence": "modules", "protected": "modules"}
 
 
 def find_root(paths: Sequence[Path]) -> Path:
-    """Return the project's folder: the nearest above all paths with a pyproject.toml or .git, else the current one."""
+    """Returns the project's root folder.
+
+    It is the nearest folder above all paths that holds a pyproject.toml, else the nearest that holds .git, else the
+    current folder.
+    """
     common = Path(os.path.commonpath([path.absolute() for path in paths])) if paths else Path.cwd()
     start = common if common.is_dir() else common.parent
     for marker in ("pyproject.toml", ".git"):
@@ -26,7 +31,11 @@ def find_root(paths: Sequence[Path]) -> Path:
 
 
 def load(root: Path) -> Settings:
-    """Return the settings of the project at `root`."""
+    """Returns the settings of the project at `root`; the defaults if its pyproject.toml has none.
+
+    Raises:
+        UsageError: if the file is not TOML, or if a key or value of `[tool.emberlint]` is unknown.
+    """
     file = root / "pyproject.toml"
     if not file.is_file():
         return Settings(root=root)
@@ -38,7 +47,7 @@ def load(root: Path) -> Settings:
 
 
 def from_table(table: Mapping[str, object], root: Path) -> Settings:
-    """Return the settings that a `[tool.emberlint]` table gives."""
+    """Returns the settings that a `[tool.emberlint]` table specifies."""
     changes: dict[str, object] = {}
     for key, value in table.items():
         reader = READERS.get(key)
@@ -76,7 +85,7 @@ def _tier(where: str, value: object) -> Tier:
 
 
 def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
-    """A table of role = [patterns]; what the project says comes before the defaults."""
+    """Returns (pattern, role) pairs from a table of role = [patterns], those of the project before the defaults."""
     given: list[tuple[str, str]] = []
     for role, patterns in _table(where, value).items():
         kind = role.partition(":")[0]

@@ -1,14 +1,14 @@
-"""What goes wrong before any file is read."""
+"""The error for a wrong call or configuration, and suggestions for misspelt words."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UsageError(ValueError):
-    """A wrong configuration, rule name or path; the command exits with 2."""
+    """Raised for a wrong configuration, rule name or path; the command exits with 2."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the closest known word, or nothing."""
+    """Returns `; did you mean 'x'?` for the closest known word, or an empty string."""
     close = get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

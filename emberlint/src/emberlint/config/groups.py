@@ -1,4 +1,4 @@
-"""The `--<group>-only` switches, shorthands of `--select`."""
+"""The `--<group>-only` switches, which are short forms of `--select`."""
 
 from collections.abc import Mapping
 

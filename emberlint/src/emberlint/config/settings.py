@@ -1,4 +1,4 @@
-"""What `[tool.emberlint]` in pyproject.toml may say, and what holds where it says nothing."""
+"""The keys of `[tool.emberlint]` in pyproject.toml and their defaults."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ MODULE_CLASSES = (
     "mlx.nn.Module",
 )
 ROLES = (
-    ("tests/**", "test"),  # before the backends: tests/backend/torch/ tests
+    ("tests/**", "test"),  # listed before the backends, because tests/backend/torch/ holds tests
     ("test/**", "test"),
     ("**/tests/**", "test"),
     ("**/test_*.py", "test"),
@@ -45,7 +45,8 @@ ROLES = (
     ("**/conftest.py", "test"),
     ("**/backend/{name}/**", "backend:{name}"),
     ("**/backends/{name}/**", "backend:{name}"),
-    ("**/ops/{name}/**", "backend:{name}"),  # misplaced, says EMB305; what it holds is still a backend
+    # EMB305 reports files here as misplaced; their content still belongs to a backend
+    ("**/ops/{name}/**", "backend:{name}"),
     ("**/backend/{name}.py", "backend:{name}"),
     ("**/backends/{name}.py", "backend:{name}"),
     ("**/backend/*.py", "backend"),
@@ -63,14 +64,14 @@ EXCLUDE = ("**/.*", "**/__pycache__", "**/build", "**/dist", "**/node_modules", 
 
 
 class Role(NamedTuple):
-    """What a file is for: `frontend`, `backend` (of one library, or shared), `test` or `script`."""
+    """The purpose of a file: `frontend`, `backend` (of one library, or shared), `test` or `script`."""
 
     kind: str = "frontend"
     backend: str | None = None
 
 
 class Contract(NamedTuple):
-    """A rule of layering: `layers` (top first), `independence`, or `protected` modules and who may import them."""
+    """A layering contract: `layers` (top first), `independence`, or `protected` modules and their allowed importers."""
 
     name: str
     type: str
@@ -80,15 +81,16 @@ class Contract(NamedTuple):
 
 
 class Parity(NamedTuple):
-    """Where the parity rules find the frontend's declarations and the backends' implementations."""
+    """The folders in which the parity rules find the frontend's declarations and the backends' implementations."""
 
     frontend: str = ""
     backend: str = ""
 
 
 class Settings(NamedTuple):
-    """The configuration of one run: a list given in pyproject.toml comes before the default for `roles`, and
-    replaces it elsewhere.
+    """The configuration of one run.
+
+    A list in pyproject.toml replaces the default list, except for `roles`, where it comes before the defaults.
     """
 
     root: Path = Path()
@@ -96,12 +98,12 @@ class Settings(NamedTuple):
     ignore: tuple[str, ...] = ()
     min_tier: Tier | None = None
     backends: tuple[str, ...] = BACKENDS
-    host: tuple[str, ...] = ()  # libraries that every backend folder may use: NumPy, for host data
+    host: tuple[str, ...] = ()  # libraries that every backend folder may use, such as NumPy for host data
     namespaces: tuple[str, ...] = NAMESPACES
     tensor_types: tuple[str, ...] = TENSOR_TYPES
-    tensor_names: tuple[str, ...] = ()  # name patterns that count as tensors by convention (tier C)
+    tensor_names: tuple[str, ...] = ()  # patterns of names that count as tensors by convention (tier C)
     module_classes: tuple[str, ...] = MODULE_CLASSES
-    functions: Mapping[str, str] = {}  # dotted name -> kind of what it returns
+    functions: Mapping[str, str] = {}  # dotted name of a function -> kind of its result
     roles: tuple[tuple[str, str], ...] = ROLES
     per_file_ignores: Mapping[str, tuple[str, ...]] = {}
     frontends: tuple[str, ...] = FRONTENDS  # folders of declarations, which no backend may import
@@ -111,7 +113,7 @@ class Settings(NamedTuple):
     baseline: str = ""
 
     def role(self, path: str) -> Role:
-        """Return the role of a file by its path; the first pattern that matches wins."""
+        """Returns the role of a file, from the first pattern that matches its path."""
         for pattern, role in self.roles:
             for backend in self.backends if "{name}" in pattern else ("",):
                 if matches(path, pattern.replace("{name}", backend)):
@@ -120,7 +122,7 @@ class Settings(NamedTuple):
         return Role()
 
     def foreign(self, role: Role) -> frozenset[str]:
-        """Return the native libraries that a file of this role may not use."""
+        """Returns the native libraries that a file of this role may not use."""
         if role.kind == "frontend":
             return frozenset(self.backends)
         if role.kind == "backend" and role.backend:
@@ -128,7 +130,7 @@ class Settings(NamedTuple):
         return frozenset()
 
     def module(self, path: str) -> str:
-        """Return the dotted module name of a path relative to the root."""
+        """Returns the dotted module name of a path relative to the root."""
         parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
         if parts[0] == "src" and len(parts) > 1:
             del parts[0]
@@ -138,7 +140,7 @@ class Settings(NamedTuple):
 
     @property
     def project_folders(self) -> tuple[str, ...]:
-        """The folders that contracts and parity speak of."""
+        """The folders that contracts and the parity rules examine."""
         modules = [module for one in self.contracts for module in (*one.layers, *one.modules)]
         packages = {word.strip().partition(".")[0] for module in modules for word in re.split("[|:]", module)}
         source = "src/" if packages and (self.root / "src").is_dir() else ""
@@ -146,7 +148,7 @@ class Settings(NamedTuple):
         return tuple(sorted({source + name for name in packages} | given))
 
     def with_(self, **changes: object) -> "Settings":
-        """Return a copy with some values changed."""
+        """Returns a copy with some values changed."""
         return self._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -164,11 +166,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Return whether a path matches a pattern; `*` stays within a folder, `**` does not, a folder holds its files."""
+    """Returns whether a path matches a pattern.
+
+    `*` does not cross a slash, `**` does; a pattern that matches a folder matches all files below it.
+    """
     return _compiled(pattern).match(path) is not None
 
 
 def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
-    """Return a test of whether a path matches any of the patterns, for many paths."""
+    """Returns a predicate that tests whether a path matches any of the patterns; compiled once for many paths."""
     joined = "|".join(map(_regex, patterns))
     return re.compile(joined).match if joined else lambda path: False

@@ -1,12 +1,12 @@
-"""How sure the linter is of what it says."""
+"""How strong the evidence for a finding is."""
 
 from enum import IntEnum
 
 
 class Tier(IntEnum):
-    """The strength of the evidence behind a finding; a higher tier is stronger.
+    """The strength of the evidence for a finding; a higher tier is stronger.
 
-    A: seen in the same function. B: propagated there. C: by convention only.
+    A: seen in the same function. B: propagated from elsewhere. C: by convention only.
     """
 
     C = 1

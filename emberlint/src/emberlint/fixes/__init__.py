@@ -1,3 +1,3 @@
-"""Repairs: LibCST edits of the flagged nodes alone, inside out."""
+"""Repairs: LibCST edits of the reported nodes only, the innermost first."""
 
 from emberlint.fixes.apply import fix as fix

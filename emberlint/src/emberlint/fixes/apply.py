@@ -1,4 +1,4 @@
-"""Applies repairs to a file: finds the nodes by their places, edits them, and checks that nothing else changed."""
+"""Applies repairs to a file: finds the nodes by place, edits them, and checks that nothing else changed."""
 
 import ast
 import io
@@ -20,13 +20,13 @@ from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.source_file import SourceFile
 
-Place = tuple[int, int, int, int]  # line and column of start and end, columns from 0
+Place = tuple[int, int, int, int]  # line and column of start and end; columns count from 0
 KERAS_LACKS = NEUTRAL | {"positive", "e", "inf", "nan", "newaxis", "pi"}
 FIXABLE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.AugAssign, cst.Call, cst.Attribute, cst.Name)
 
 
 def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> FixResult:
-    """Return the file with its findings repaired; those that are refused come with the reason."""
+    """Returns the file with its findings repaired, and the refused findings with the reasons."""
     wanted: dict[Place, Finding] = {}
     refused: list[tuple[Finding, str]] = []
     for one in findings:
@@ -44,7 +44,9 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
         return FixResult(file.text, (), (*refused, *((one, f"LibCST: {error.message}") for one in wanted.values())))
     tree = _without(file, _with(tree, editor.added), editor.renamed)
     refused += editor.refused
-    refused += [(one, "the place was not found") for one in wanted.values() if one not in editor.seen]
+    refused += [
+        (one, "its place was not found in the syntax tree") for one in wanted.values() if one not in editor.seen
+    ]
     fault = _fault(file.text, tree.code)
     if fault is not None:
         return FixResult(file.text, (), (*refused, *((one, fault) for one in editor.fixed)))
@@ -52,7 +54,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
 
 
 def _with(tree: cst.Module, namespaces: set[str]) -> cst.Module:
-    """The module with the namespaces imported."""
+    """Returns the module with the missing imports of namespaces added."""
     for namespace in sorted(namespaces):
         package, _, name = namespace.rpartition(".")
         context = CodemodContext()
@@ -62,9 +64,9 @@ def _with(tree: cst.Module, namespaces: set[str]) -> cst.Module:
 
 
 def _without(file: SourceFile, tree: cst.Module, names: set[str]) -> cst.Module:
-    """The module without the imports that nothing uses any more, now that what used them is an op.
+    """Returns the module without the imports that were used only by repaired expressions.
 
-    One that has a comment stays: what the comment says of it is for a person to judge.
+    An import with a comment stays, because a person must judge whether the comment still applies.
     """
     for name in sorted(names):
         for binding in file.names.root.bindings.get(name, ()):
@@ -81,9 +83,9 @@ def _without(file: SourceFile, tree: cst.Module, names: set[str]) -> cst.Module:
 
 
 def _not_asked(finding: Finding, unsafe: bool) -> str | None:
-    """Why a finding is left to a person, or None."""
+    """Returns the reason why a finding has no automatic repair, or None."""
     if finding.fix is None:
-        return "there is no repair"
+        return "this finding has no automatic repair"
     if finding.fix.safety is Safety.GUIDED:
         return f"advice: {finding.fix.title}"
     if finding.fix.safety is Safety.UNSAFE and not unsafe:
@@ -96,7 +98,7 @@ def _place(finding: Finding) -> Place:
 
 
 def _fault(before: str, after: str) -> str | None:
-    """What a repair broke, or None."""
+    """Returns what a repair broke, or None."""
     try:
         ast.parse(after)
     except SyntaxError as error:
@@ -110,7 +112,7 @@ def _comments(text: str) -> list[str]:
 
 
 class _Editor(cst.CSTTransformer):
-    """Edits the flagged nodes; children come before their parents, so nested repairs fit into each other."""
+    """Edits the reported nodes; children come before their parents, so nested repairs combine."""
 
     METADATA_DEPENDENCIES = (PositionProvider,)
 
@@ -125,7 +127,7 @@ class _Editor(cst.CSTTransformer):
         self.renamed: set[str] = set()
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]
-        """Edit a node that a finding points at."""
+        """Edits the node of a finding."""
         updated = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
             return updated
@@ -171,7 +173,7 @@ class _Editor(cst.CSTTransformer):
 
     @cached_property
     def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
-        """The parser's nodes by place."""
+        """Collects the parser's nodes by place."""
         nodes = (node for node in ast.walk(self.file.tree) if isinstance(node, ast.expr | ast.stmt))
         return {self._at(node): node for node in nodes}
 
@@ -181,7 +183,7 @@ class _Editor(cst.CSTTransformer):
         return node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1
 
     def _apart(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
-        """Keep a name from running into the word before it, as in `return-x`."""
+        """Adds a space where a name would otherwise join the word before it, as in `return-x`."""
         line = self.lines[place.start.line - 1] if place.start.line <= len(self.lines) else ""
         before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
         if isinstance(edited, cst.Call) and not edited.lpar and (before.isalnum() or before == "_"):
@@ -194,6 +196,6 @@ def _key(place: CodeRange) -> Place:
 
 
 def _fits(finding: Finding, node: cst.CSTNode) -> bool:
-    """Whether a node is of the kind that a repair edits: names are only renamed, and only those."""
+    """Returns whether a node is of the kind that a repair edits; a name is edited only by renaming it."""
     renames = finding.code in ("EMB102", "EMB106", "EMB107")
     return renames == isinstance(node, cst.Attribute | cst.Name)

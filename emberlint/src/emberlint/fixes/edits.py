@@ -1,4 +1,4 @@
-"""What each repair makes of the node it is given; comments and line breaks inside the node stay."""
+"""The edits: each returns the repaired form of a node and keeps the comments and line breaks inside it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +48,7 @@ AUGMENTED: dict[type[cst.CSTNode], str] = {
     cst.RightShiftAssign: "bitwise_right_shift",
 }
 CALLS = {"abs": "absolute", "pow": "power", "round": "round"}
-# What is no argument without the parentheses around it.
+# Expressions that need parentheses as an argument.
 WRAPPED = (cst.Tuple, cst.NamedExpr, cst.Yield, cst.GeneratorExp)
 Space = cst.BaseParenthesizableWhitespace
 NONE = cst.SimpleWhitespace("")
@@ -56,37 +56,37 @@ ONE = cst.SimpleWhitespace(" ")
 
 
 class RefusedError(Exception):
-    """A repair would change more than it may."""
+    """Raised when a repair would change more than it may."""
 
 
 def binary(space: str, node: cst.BinaryOperation) -> cst.BaseExpression:
-    """Return `ops.add(x, y)` for `x + y`."""
+    """Returns `ops.add(x, y)` for `x + y`."""
     return _call(space, BINARY[type(node.operator)], node, [node.left, node.right], *_gaps(node.operator))
 
 
 def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
-    """Return `ops.negative(x)` for `-x`."""
+    """Returns `ops.negative(x)` for `-x`."""
     op = UNARY.get(type(node.operator))
     if op is None:
-        raise RefusedError("`not` asks for the truth of a tensor; there is no op that a person need not choose")
+        raise RefusedError("`not` needs the truth value of a tensor: use ops.logical_not, or test its shape")
     return _call(space, op, node, [node.expression], node.operator.whitespace_after)
 
 
 def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
-    """Return `ops.less(x, y)` for `x < y`."""
+    """Returns `ops.less(x, y)` for `x < y`."""
     if len(node.comparisons) != 1:
-        raise RefusedError("a chain evaluates its middle once and stops early; combine the parts by hand")
+        raise RefusedError("a chained comparison evaluates its middle once and stops early; combine the parts by hand")
     target = node.comparisons[0]
     op = COMPARE.get(type(target.operator))
     if op is None:
-        raise RefusedError("no op stands for this comparison")
+        raise RefusedError("no op is equivalent to this comparison")
     return _call(space, op, node, [node.left, target.comparator], *_gaps(target.operator))
 
 
 def augmented(space: str, node: cst.AugAssign) -> cst.Assign:
-    """Return `x = ops.add(x, y)` for `x += y`."""
+    """Returns `x = ops.add(x, y)` for `x += y`."""
     if not isinstance(node.target, cst.Name | cst.Attribute) or _has_call(node.target):
-        raise RefusedError("the target would be evaluated twice")
+        raise RefusedError("the repair would evaluate the target twice")
     value = node.value
     if isinstance(value, cst.Yield | cst.Tuple) and not value.lpar:
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -96,7 +96,7 @@ def augmented(space: str, node: cst.AugAssign) -> cst.Assign:
 
 
 def _gaps(operator: cst.CSTNode) -> tuple[Any, Any]:
-    """The white space before and after an operator; LibCST's base classes do not declare that all have it."""
+    """Returns the whitespace before and after an operator; the types of LibCST's base classes do not declare it."""
     return operator.whitespace_before, operator.whitespace_after  # type: ignore[attr-defined]
 
 
@@ -105,19 +105,19 @@ def _has_call(node: cst.CSTNode) -> bool:
 
 
 def called(space: str, node: cst.Call) -> cst.BaseExpression:
-    """Return `ops.absolute(x)` for `abs(x)`, and `ops.add(x, y)` for `operator.add(x, y)`."""
+    """Returns `ops.absolute(x)` for `abs(x)`, and `ops.add(x, y)` for `operator.add(x, y)`."""
     name = get_full_name_for_node(node.func) or ""
     function = name.rpartition(".")[2]
     op = CALLS.get(name) or ARITHMETIC.get(function) or COMPARISONS.get(function)
     if op is None:
-        raise RefusedError(f"no op takes the arguments of `{name}`")
+        raise RefusedError(f"the op does not take these arguments of `{name}`")
     if name == "pow" and len(node.args) != 2:
         raise RefusedError("`pow` with a modulus has no op")
     return node.with_changes(func=_dotted(f"{space}.{op}"))
 
 
 def renamed(replacement: str) -> cst.BaseExpression:
-    """Return the op that stands in for a native function."""
+    """Returns the op that replaces a native function."""
     return _dotted(replacement)
 
 
@@ -132,7 +132,7 @@ def _call(
     operands: Sequence[cst.BaseExpression],
     *gaps: Space,
 ) -> cst.Call:
-    """A call of an op; `gaps` is the white space around the operator, kept where it holds lines or comments."""
+    """Returns a call of an op; `gaps` is the whitespace around the operator, kept if it holds lines or comments."""
     values = [_bare(one) for one in operands]
     kept = [gap for gap in gaps if not isinstance(gap, cst.SimpleWhitespace) or "\\" in gap.value]
     if len(values) == 1:
@@ -153,13 +153,13 @@ def _call(
 
 
 def _holds_lines(node: cst.BaseExpression) -> bool:
-    """Whether the parentheses around an expression hold comments or line breaks of their own."""
+    """Returns whether the parentheses around an expression contain comments or line breaks."""
     inside = [one.whitespace_after for one in node.lpar] + [one.whitespace_before for one in node.rpar]
     return any(not isinstance(one, cst.SimpleWhitespace) for one in inside)
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    """An operand without the parentheses that an argument does not need."""
+    """Returns an operand without parentheses that an argument does not need."""
     if not node.lpar or isinstance(node, WRAPPED) or _holds_lines(node):
         return node
     return node.with_changes(lpar=[], rpar=[])

@@ -1,4 +1,4 @@
-"""How the namespace of ops is written where a repair needs it."""
+"""Finds the expression for the namespace of ops at the place of a repair."""
 
 import ast
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from emberlint.source.names import Binding, Scope
 from emberlint.source.source_file import SourceFile
 
-# Packages that give their namespace as an attribute: after `import keras`, `keras.ops` is there.
+# Packages that load their namespace themselves: after `import keras`, the attribute `keras.ops` exists.
 EAGER = frozenset({"emberharmony.ops", "keras.ops"})
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """The expression that names the namespace; `added` where it is to be imported first."""
+    """The expression for the namespace; `added` if the repair must import it first."""
 
     text: str
     namespace: str
@@ -21,13 +21,14 @@ class Spelling:
 
 
 class ShadowedError(Exception):
-    """The name of the namespace means something else where it is needed."""
+    """Raised when the name of the namespace is bound to something else at the place of a repair."""
 
 
 def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
-    """Return how to write the namespace at a node.
+    """Returns the expression for the namespace at a node.
 
-    Raises: ShadowedError where the name it would need is taken there.
+    Raises:
+        ShadowedError: if the name is bound to something else there.
     """
     chain = list(_chain(file, node))
     shadowed = ""
@@ -36,25 +37,25 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
             namespace = _named(file, binding, exact)
             if namespace is None:
                 continue
-            # The nearest scope that has the name is where it is looked up; all its bindings there must agree.
+            # Python looks a name up in the nearest scope that binds it; all bindings in that scope must agree.
             nearest = next(one for one in chain if name in one.bindings)
             if nearest is not scope or any(other.origin != binding.origin for other in scope.bindings[name]):
                 shadowed = shadowed or name
             elif scope is not chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)
     if shadowed:
-        raise ShadowedError(f"`{shadowed}` means something else here")
+        raise ShadowedError(f"`{shadowed}` is bound to something else here")
     namespace = _wanted(file, chain)
     parent, _, name = namespace.rpartition(".")
     if not parent:
-        raise ShadowedError(f"{namespace} is no module of a package")
+        raise ShadowedError(f"the namespace {namespace!r} has no package to import it from")
     if any(name in scope.bindings for scope in chain):
-        raise ShadowedError(f"`{name}` means something else here")
+        raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, namespace, added=True)
 
 
 def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
-    """The scopes in which a name is looked up at a node, the innermost first."""
+    """Yields the scopes in which Python looks up a name at a node, the innermost first."""
     first = file.names.scope(node)
     here: Scope | None = first
     while here is not None:
@@ -72,7 +73,7 @@ def _bindings(chain: list[Scope]) -> Iterator[tuple[Scope, str, Binding]]:
 
 
 def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
-    """The namespace that an import gives, itself or as an attribute."""
+    """Returns the namespace that an import binds, directly or as an attribute, or None."""
     if file.names.typing_only(binding.node):
         return None
     for namespace in file.settings.namespaces:
@@ -84,7 +85,7 @@ def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
 
 
 def _wanted(file: SourceFile, chain: list[Scope]) -> str:
-    """The namespace whose functions the file imports one by one; where it imports none, the first of the settings."""
+    """Returns the namespace whose functions the file imports by name, else the first namespace of the settings."""
     origins = [binding.origin or "" for _, _, binding in _bindings(chain)]
     for namespace in file.settings.namespaces:
         if any(origin.startswith(f"{namespace}.") for origin in origins):

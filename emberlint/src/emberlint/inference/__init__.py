@@ -1,4 +1,4 @@
-"""Which expressions are tensors: a dataflow over one file, with a reason for everything it says."""
+"""Infers which expressions are tensors, by dataflow over one file, with a reason for each."""
 
 import ast
 from collections.abc import Iterator
@@ -11,39 +11,39 @@ from emberlint.source.source_file import Evidence, Inference, NoInference, Sourc
 
 
 class FileInference:
-    """What is known of the expressions of one file, worked out when first asked."""
+    """The inference of one file, computed when first asked."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
 
     @cached_property
     def values(self) -> dict[ast.AST, v.Value]:
-        """What each expression is."""
+        """The inferred value of each expression."""
         analysis = Analysis(self._file.settings, package_of(self._file))
         analysis.run(self._file.tree)
         return analysis.values
 
     def evidence(self, node: ast.expr) -> Evidence | None:
-        """Return why `node` is a tensor, or None."""
+        """Returns why `node` is a tensor, or None."""
         value = self.values.get(node)
         return Evidence(value.tier, reason(value)) if isinstance(value, v.Tensor) else None
 
     def is_other(self, node: ast.expr) -> bool:
-        """Return whether `node` is known *not* to be a tensor."""
+        """Returns whether `node` is known *not* to be a tensor."""
         return isinstance(self.values.get(node), v.Other | v.Sequence | v.Mapping | v.Function | v.Class | v.Instance)
 
     def explain(self, line: int) -> Iterator[str]:
-        """Yield, for each expression on a line, what it is held to be and why."""
+        """Yields, for each expression on a line, the inferred kind and the reason."""
         yield from explain(self._file, self.values, line)
 
 
 def package_of(file: SourceFile) -> str:
-    """Return the package that relative imports of a file start from."""
+    """Returns the package that the relative imports of a file start from."""
     return file.module if file.path.endswith("__init__.py") else file.module.rpartition(".")[0]
 
 
 def infer(file: SourceFile) -> Inference:
-    """Return the inference of a file; one that knows nothing where no tensor can come from anywhere."""
+    """Returns the inference of a file; if no tensor can occur in the file, one that knows nothing."""
     settings = file.settings
     roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
     roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))

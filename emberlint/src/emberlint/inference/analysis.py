@@ -1,4 +1,4 @@
-"""The analysis of one file: its module body, then every function, then again those that learned something since."""
+"""Analyses one file: its module body, then every function, then again the functions whose inputs have changed."""
 
 import ast
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
 from emberlint.source.imports import absolute
 
-# The top of the module is gone through anew in each, for by then its functions and classes are known; of the
-# functions only those that read what has changed since.
+# Each round analyses the module body again, because its functions and classes are known by then, and only those
+# functions that depend on something that has changed.
 _ROUNDS = 4
 _RECORDS = ("dataclasses.dataclass", ".NamedTuple", "attrs.define", "attrs.frozen", "attr.s", "attr.dataclass")
 _PROPERTIES = ("property", "functools.cached_property", "functools.singledispatchmethod")
@@ -21,7 +21,7 @@ _FIRST = ("__init__", "__post_init__", "setup", "build")
 
 
 class Analysis(Flow):
-    """Learns what the expressions of one module are."""
+    """Infers the values of the expressions of one module."""
 
     def __init__(self, settings: Settings, package: str) -> None:
         super().__init__(settings)
@@ -30,7 +30,7 @@ class Analysis(Flow):
         self.module = v.Env(None, None)
 
     def run(self, tree: ast.Module) -> None:
-        """Analyse a module."""
+        """Analyses a module."""
         for number in range(_ROUNDS):
             self.block(tree.body, self.module)
             self._drain()
@@ -49,7 +49,7 @@ class Analysis(Flow):
                     self.analyse(unit)
 
     def analyse(self, unit: v.FunctionUnit) -> None:
-        """Analyse the body of a function."""
+        """Analyses the body of a function."""
         if unit.state is v.State.RUNNING:
             return
         unit.state = v.State.RUNNING
@@ -119,11 +119,11 @@ class Analysis(Flow):
             known = self.evaluate(default, unit.env)
             if isinstance(known, v.Tensor):
                 return known.carried(f"the default of `{name}`", default)
-            return None if known is v.OPAQUE else known  # a mark of absence says nothing
+            return None if known is v.OPAQUE else known  # a default such as None proves nothing about the parameter
         if name in unit.contrary:
             return None
         if default is None and self._is_forward(unit) and not is_plain_name(name):
-            return v.Tensor(Tier.C, f"`{name}` is what `{unit.name}` of a module class is called with", parameter)
+            return v.Tensor(Tier.C, f"`{name}` is an argument of `{unit.name}` of a module class", parameter)
         return unit.hinted.get(name)
 
     def _given(self, unit: v.FunctionUnit, name: str) -> v.Value:
@@ -137,13 +137,13 @@ class Analysis(Flow):
     # Definitions
 
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
-        """Bind a function's name."""
+        """Binds a function's name."""
         env.vars[node.name] = self._decorated(self.function(node, env), node, env)[0]
 
     def _decorated(
         self, unit: v.FunctionUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env
     ) -> tuple[v.Value, list[str]]:
-        """Return what the decorators make of a function, and their origins."""
+        """Returns the value of a function after its decorators, and the origins of the decorators."""
         if unit.declared is None:
             declared = self.annotations.resolve(node.returns, env) if node.returns is not None else None
             if isinstance(declared, v.Tensor):
@@ -163,7 +163,7 @@ class Analysis(Flow):
         return function, origins
 
     def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
-        """Bind a class's name, and learn what its body says of its attributes."""
+        """Binds a class's name, and infers its attributes from its body."""
         unit = self.classes.get(node)
         if unit is None:
             unit = self.classes[node] = v.ClassUnit(node)
@@ -229,14 +229,14 @@ class Analysis(Flow):
         value = None if statement.value is None else self.evaluate(statement.value, body)
         unit.fields.append(name) if name not in unit.fields else None
         if isinstance(declared, v.Tensor):
-            declared = declared.carried(f"the attribute `.{name}` is annotated so", statement.annotation)
+            declared = declared.carried(f"the attribute `.{name}` has this annotation", statement.annotation)
         if declared is not None:
             unit.declared[name] = declared
         elif v.holds_tensor(value):
             self.learn(unit, name, value)
 
     def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
-        """Bind what an import binds."""
+        """Binds the names of an import."""
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -252,7 +252,7 @@ class Analysis(Flow):
             env.vars[alias.asname or alias.name] = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
 
     def grown(self, container: v.Sequence | v.Mapping) -> None:
-        """Note that a container holds something new."""
+        """Marks the functions that read a container for another analysis, because it holds something new."""
         for unit in self.classes.values():
             for name, value in unit.attributes.items():
                 if value is container:
@@ -260,7 +260,7 @@ class Analysis(Flow):
 
 
 def imported_roots(nodes: Iterator[ast.Import | ast.ImportFrom], package: str) -> set[str]:
-    """Return the top-level names of what a file imports."""
+    """Returns the top-level names of the modules that a file imports."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):

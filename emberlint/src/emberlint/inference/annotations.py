@@ -1,4 +1,4 @@
-"""What an annotation says of the value that bears it."""
+"""The values that annotations promise."""
 
 import ast
 from typing import Protocol
@@ -29,13 +29,13 @@ _ALIAS_DEPTH = 8
 
 
 class Lookup(Protocol):
-    """What the resolution of annotations asks of the analysis."""
+    """The lookups in the analysis that the resolution of annotations needs."""
 
     kinds: Kinds
     aliases: dict[str, ast.expr]
 
     def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
-        """Return whether a name is bound, and what it holds."""
+        """Returns whether a name is bound, and its value."""
         ...
 
 
@@ -47,7 +47,7 @@ class Annotations:
         self._parsed: dict[str, ast.expr | None] = {}
 
     def resolve(self, node: ast.expr | None, env: v.Env, depth: int = 0) -> v.Value:
-        """Return the value that an annotation promises; None where it says nothing."""
+        """Returns the value that an annotation promises, or None if it promises nothing."""
         if node is None or depth > _ALIAS_DEPTH:
             return None
         if isinstance(node, ast.Constant):
@@ -168,8 +168,9 @@ class Annotations:
 
     @staticmethod
     def _held(value: v.Value) -> v.Value:
-        """An element is reached by unpacking or subscripting, hence tier B."""
-        return value.carried("an element of what is annotated so", value.node) if isinstance(value, v.Tensor) else value
+        """Returns an element of an annotated container; its tier is B, because the element itself is not annotated."""
+        reason = "an element of a container with this annotation"
+        return value.carried(reason, value.node) if isinstance(value, v.Tensor) else value
 
     def _new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
         last = (self._origin(node.func, env) or "").rpartition(".")[2]
@@ -182,7 +183,7 @@ class Annotations:
 
 
 def keyed(unit: v.ClassUnit) -> v.Mapping:
-    """Return what a TypedDict holds."""
+    """Returns the value of a TypedDict."""
     declared: dict[object, v.Value] = {}
     for one in reversed(unit.lineage()):
         declared.update(one.declared)

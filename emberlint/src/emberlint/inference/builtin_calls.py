@@ -1,4 +1,4 @@
-"""What calls of Python's builtins give."""
+"""The results of calling Python's builtins."""
 
 import ast
 
@@ -25,7 +25,7 @@ class BuiltinCalls(Calls):
     """Evaluates calls of builtins."""
 
     def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
-        """Return what a call of a builtin gives."""
+        """Returns the result of calling a builtin."""
         if kind in SIMPLE:
             return SIMPLE[kind]
         result: v.Value = getattr(self, f"_builtin_{kind}")(name, given)

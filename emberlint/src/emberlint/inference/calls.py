@@ -1,4 +1,4 @@
-"""What calls give: of functions and classes of the file, of layers, of methods of tensors and containers."""
+"""The results of calls: of functions and classes of the file, of layers, of methods of tensors and containers."""
 
 import ast
 from abc import abstractmethod
@@ -18,12 +18,12 @@ from emberlint.knowledge.kinds import (
     WEIGHT_METHODS,
 )
 
-_NESTED = 5  # calls followed into functions not analysed yet
+_NESTED = 5  # how deeply to follow calls into functions that are not analysed yet
 FORWARD = ("call", "forward", "__call__")
 
 
 class Calls(Expressions):
-    """Evaluates calls; `call_imported` and `call_builtin` are for those of what is not of the file."""
+    """Evaluates calls; subclasses implement `call_imported` and `call_builtin` for functions from outside the file."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -43,19 +43,19 @@ class Calls(Expressions):
 
     @abstractmethod
     def analyse(self, unit: v.FunctionUnit) -> None:
-        """Analyse the body of a function."""
+        """Analyses the body of a function."""
 
     @abstractmethod
     def grown(self, container: v.Sequence | v.Mapping) -> None:
-        """Note that a container holds something new."""
+        """Records that a container holds something new."""
 
     @abstractmethod
     def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
-        """Return what a call of something imported gives."""
+        """Returns the result of calling something imported."""
 
     @abstractmethod
     def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
-        """Return what a call of a builtin gives."""
+        """Returns the result of calling a builtin."""
 
     def _Call(self, node: ast.Call, env: v.Env) -> v.Value:
         function = node.func
@@ -89,7 +89,7 @@ class Calls(Expressions):
         return given
 
     def apply(self, callee: v.Value, given: Arguments) -> v.Value:
-        """Return what a call of a value gives."""
+        """Returns the result of calling a value."""
         call = self._by_callee.get(type(callee))
         return None if call is None else call(callee, given)
 
@@ -111,7 +111,7 @@ class Calls(Expressions):
         return result
 
     def result(self, unit: v.FunctionUnit) -> v.Value:
-        """Return what a function gives, analysing it first where that has not been done."""
+        """Returns the result of a function, and analyses the function first if necessary."""
         if self.unit is not None:
             unit.readers.add(self.unit)
         if unit.declared is None and unit.state is v.State.NEW and self.nested < _NESTED:
@@ -126,14 +126,14 @@ class Calls(Expressions):
         return value.carried(f"`{unit.name}` returns it", unit.node) if isinstance(value, v.Tensor) else value
 
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
-        """Return what a method of a class of this file gives; None where there is none of that name."""
+        """Returns the result of a method of a class of this file, or None if the class has no such method."""
         unit = instance.unit.method(name)
         if unit is None:
             return None
         return self._call_function(v.Function(unit, instance), Arguments(node, v.Env(None, self.unit), arguments))
 
     def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], given: Arguments, skip_first: bool) -> None:
-        """Tell a function what it is called with."""
+        """Records the arguments of a call in the unit of the called function."""
         spec = unit.node.args
         names = [one.arg for one in (*spec.posonlyargs, *spec.args)]
         if skip_first:
@@ -148,7 +148,7 @@ class Calls(Expressions):
 
     def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
         if isinstance(value, v.Tensor):
-            value = value.carried(f"`{unit.name}` is called with it as `{name}`", value.node)
+            value = value.carried(f"`{unit.name}` receives it as `{name}`", value.node)
         if name not in unit.given:
             unit.given[name] = value
             changed = value is not None
@@ -192,24 +192,26 @@ class Calls(Expressions):
                 found = self._call_function(v.Function(unit, callee), given)
                 if found is not None or unit.returns or unit.yields or not callee.unit.is_module:
                     return found
-                break  # it only raises, for a subclass to say more
+                break  # the method only raises, so that a subclass overrides it
         return self._call_layer(callee, given) if callee.unit.is_module else None
 
     def _call_layer(self, callee: v.Value, given: Arguments) -> v.Value:
         tensors = [one for one in given.everything() if isinstance(one, v.Tensor)]
         if tensors:
-            return tensors[0].carried("a layer is called with it, and gives a tensor", given.node)
-        return v.Tensor(Tier.C, "a layer gives a tensor", given.node)
+            return tensors[0].carried("a layer called with a tensor returns a tensor", given.node)
+        return v.Tensor(Tier.C, "a layer returns a tensor", given.node)
 
     def _call_inherited(self, base: v.Value, name: str, given: Arguments) -> v.Value:
-        """What `self.add_weight(...)` and its like give, which a module class has from its library."""
+        """Returns the result of a method such as `self.add_weight(...)`, which a module class inherits from its
+        library.
+        """
         if not isinstance(base, v.Instance):
             return None
         origins = [origin for unit in base.unit.lineage() for origin in unit.foreign]
         if not (base.unit.is_module or any(map(self.kinds.is_rooted, origins))):
             return None
         if name in WEIGHT_METHODS:
-            return v.Tensor(Tier.A, f"`{name}` of a module class makes a tensor", given.node)
+            return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", given.node)
         kept = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
         if name in KEEPING_METHODS and isinstance(kept, ast.Constant) and len(given.positional) > 1:
             attribute, value = str(kept.value), given.positional[1]
@@ -219,7 +221,7 @@ class Calls(Expressions):
         return None
 
     def _call_unknown(self, base: v.Value, given: Arguments) -> v.Value:
-        """A method or layer that is not in sight, called with a tensor inside a module class."""
+        """Returns the result of an unknown method or layer called with a tensor inside a module class."""
         inside = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
         tensor = given.first()
         if inside and isinstance(tensor, v.Tensor) and (base is None or isinstance(base, v.Instance | v.Sequence)):
@@ -230,13 +232,13 @@ class Calls(Expressions):
         assert isinstance(callee, v.Derived)
         inner = self.apply(callee.function, given)
         if callee.kind in ("grad", "jacobian", "hessian"):
-            return v.Tensor(Tier.B, f"what `{callee.kind}` makes gives gradients", given.node)
+            return v.Tensor(Tier.B, f"a function made by `{callee.kind}` returns gradients", given.node)
         if callee.kind == "value_and_grad":
             return v.Sequence(items=[inner, v.Tensor(Tier.B, "a gradient", given.node)])
         return inner
 
     def callback(self, function: v.Value, values: list[v.Value], given: Arguments) -> v.Value:
-        """Return what a function gives that was handed to another, which calls it with these values."""
+        """Returns the result of a function passed to another function, which calls it with these values."""
         return self.apply(function, Arguments(given.node, given.env, values))
 
     # Methods of tensors and containers

@@ -1,4 +1,4 @@
-"""Keeps what each expression is, what names and attributes hold, and what convention says of parameters."""
+"""The state of the evaluation: values of expressions, names and attributes, and conventions about parameters."""
 
 import ast
 import re
@@ -16,11 +16,11 @@ from emberlint.knowledge.kinds import (
 )
 
 Updates = dict[str, v.Value]
-_SPINE = 60  # operators in one chain, beyond which nothing is said
+_SPINE = 60  # longest chain of operators to examine
 
 
 class Evaluation(ABC):
-    """What the evaluation of all kinds of expressions shares."""
+    """The parts shared by the evaluation of all kinds of expressions."""
 
     def __init__(self, settings: Settings) -> None:
         self.kinds = Kinds(settings)
@@ -42,22 +42,22 @@ class Evaluation(ABC):
 
     @abstractmethod
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        """Return what a test tells of names where it holds, and where it does not."""
+        """Returns what a test proves about names if it is true, and if it is false."""
 
     @abstractmethod
     def bind(self, target: ast.expr, value: v.Value, env: v.Env) -> None:
-        """Give a target a value."""
+        """Binds a target to a value."""
 
     @abstractmethod
     def call_method(self, instance: v.Instance, name: str, arguments: list[v.Value], node: ast.expr) -> v.Value:
-        """Return what a method of a class of this file gives."""
+        """Returns the result of a method of a class of this file."""
 
     @abstractmethod
     def result(self, unit: v.FunctionUnit) -> v.Value:
-        """Return what a function of this file gives."""
+        """Returns the result of a function of this file."""
 
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
-        """Return what an expression is, and remember it."""
+        """Returns the value of an expression, and stores it."""
         handler = self._handlers.get(type(node))
         if handler is None:
             return None
@@ -69,7 +69,7 @@ class Evaluation(ABC):
         return value
 
     def lookup(self, name: str, env: v.Env) -> tuple[bool, v.Value]:
-        """Return whether a name is bound, and what it holds; a tensor of an outer function is carried in."""
+        """Returns whether a name is bound, and its value; a tensor from an outer function counts as carried."""
         scope: v.Env | None = env
         while scope is not None:
             if name in scope.vars:
@@ -81,7 +81,7 @@ class Evaluation(ABC):
         return False, None
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: v.Env) -> v.FunctionUnit:
-        """Return the unit of a function, made when its definition is first met."""
+        """Returns the unit of a function, which is created when the definition is first reached."""
         unit = self.units.get(node)
         if unit is None:
             unit = self.units[node] = v.FunctionUnit(node, env)
@@ -92,7 +92,7 @@ class Evaluation(ABC):
         return unit
 
     def elements(self, value: v.Value, why: str, node: ast.expr) -> v.Value:
-        """Return what iterating over a value gives; an object of the file says so by its methods."""
+        """Returns the element that iterating over a value yields; for an instance its methods decide."""
         if not isinstance(value, v.Instance):
             return v.element_of(value, why, node)
         iterator = self.call_method(value, "__iter__", [], node) or self.call_method(value, "__aiter__", [], node)
@@ -105,7 +105,7 @@ class Evaluation(ABC):
     # Conventions
 
     def contradict(self, name: str) -> None:
-        """Note that a parameter is used as no tensor is."""
+        """Records that a parameter is used in a way that excludes a tensor."""
         unit = self.unit
         if unit is not None and name not in unit.contrary:
             unit.contrary.add(name)
@@ -113,7 +113,7 @@ class Evaluation(ABC):
                 self.dirty[unit] = None
 
     def hint(self, node: ast.expr, env: v.Env, why: str) -> None:
-        """Take a bare name that nothing is known of for a tensor, by convention; also where a number stands beside."""
+        """Infers by convention that an unknown bare name is a tensor, also if a number stands next to it."""
         names = self._unknown_names(node, env)
         if len(names) != 1:
             self.hint_result(node, env, why)
@@ -127,20 +127,20 @@ class Evaluation(ABC):
             self.dirty[unit] = None
 
     def hint_result(self, node: ast.expr, env: v.Env, why: str) -> None:
-        """Take `a - b`, of which nothing is known, for a tensor; which of the two is one cannot be told."""
+        """Infers by convention that `a - b` of unknown names is a tensor, without saying which of them is."""
         names = self._unknown_names(node, env)
         if names and self.values.get(node) is None:
             self.values[node] = v.Tensor(Tier.C, f"what `{'` and `'.join(names)}` give is {why}", node)
 
     def _unknown_names(self, node: ast.expr, env: v.Env) -> list[str]:
-        """The names of an expression, if nothing is known of any."""
+        """Returns the names of an expression if none of their values is known, else an empty list."""
         names = [*dict.fromkeys(_names(node))]
         contrary = self.unit.contrary if self.unit is not None else ()
         known = any(env.vars.get(one, v.NONE) is not None or one in contrary for one in names)
         return [] if known else names
 
     def learn(self, unit: v.ClassUnit, name: str, value: v.Value) -> None:
-        """Join a value into an attribute of a class."""
+        """Joins a value into an attribute of a class."""
         if name in unit.attributes:
             old = unit.attributes[name]
             new = v.join(old, value)
@@ -156,7 +156,10 @@ class Evaluation(ABC):
 
 
 def _names(node: ast.expr) -> list[str]:
-    """The names in `x`, `-x`, `x + eps`, `x - y`: those that by custom are no number's; none where there is more."""
+    """Returns the names in `x`, `-x`, `x + eps`, `x - y` that by convention are not numbers.
+
+    The result is empty if the expression contains anything else.
+    """
     if type(node) is ast.Name:
         return [] if is_plain_name(node.id) else [node.id]
     if type(node) is ast.UnaryOp:

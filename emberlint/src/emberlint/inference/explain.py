@@ -1,4 +1,4 @@
-"""Tells why an expression is held to be a tensor, step by step."""
+"""Explains, step by step, why an expression is taken for a tensor."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _STEPS = 12
 
 
 def reason(value: Tensor) -> str:
-    """Return the reason in one line: what it is, and what that goes back to."""
+    """Returns the reason in one line: the immediate reason and its origin."""
     first = value
     steps = 0
     while first.via is not None and steps < _STEPS:
@@ -24,7 +24,7 @@ def reason(value: Tensor) -> str:
 
 
 def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterator[str]:
-    """Yield what is known of each expression that begins on a line, with the way there."""
+    """Yields the inferred kind of each expression that begins on a line, with the steps that led to it."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.expr) and node.lineno == line and not isinstance(node, ast.Constant):
             value = values.get(node)
@@ -40,7 +40,7 @@ def _told(text: str, value: Value) -> list[str]:
         while isinstance(inner, Sequence | Mapping):
             inner = inner.element
         return [f"{text}: a container of tensors", *(_steps(inner) if isinstance(inner, Tensor) else [])]
-    return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: nothing says that it is a tensor"]
+    return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: no evidence of a tensor"]
 
 
 def _steps(value: Tensor) -> list[str]:

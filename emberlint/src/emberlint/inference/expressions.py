@@ -1,4 +1,4 @@
-"""What an expression is, from what its parts are: names, attributes, subscripts, displays, comprehensions."""
+"""The values of expressions from the values of their parts: names, attributes, subscripts, displays, comprehensions."""
 
 import ast
 
@@ -26,7 +26,7 @@ class Expressions(Operations):
     def _Name(self, node: ast.Name, env: v.Env) -> v.Value:
         _, value = self.lookup(node.id, env)
         if value is None and self._custom is not None and self._custom.match(node.id):
-            return v.Tensor(Tier.C, f"`{node.id}` is named as the configured `tensor-names` are", node)
+            return v.Tensor(Tier.C, f"`{node.id}` has a name that matches `tensor-names`", node)
         return value
 
     def _NamedExpr(self, node: ast.NamedExpr, env: v.Env) -> v.Value:
@@ -45,7 +45,7 @@ class Expressions(Operations):
         return self.attribute(self.evaluate(node.value, env), node)
 
     def attribute(self, base: v.Value, node: ast.Attribute) -> v.Value:
-        """Return what an attribute of a value is."""
+        """Returns the value of an attribute of a value."""
         name = node.attr
         if base is None:
             if type(node.value) is ast.Name and name in TEXT_METHODS:
@@ -101,7 +101,7 @@ class Expressions(Operations):
         return self.subscript(base, index, node)
 
     def subscript(self, base: v.Value, index: v.Value, node: ast.Subscript) -> v.Value:
-        """Return what a value holds at an index."""
+        """Returns the element of a value at an index."""
         if isinstance(base, v.Tensor):
             if base.tier is Tier.C and index is v.STRING:
                 if type(node.value) is ast.Name:
@@ -222,5 +222,5 @@ def _literal(node: ast.expr) -> object:
 
 
 def carried(value: v.Value, node: ast.AST, why: str = "put into a container") -> v.Value:
-    """Return a value as it comes out of where it was put."""
+    """Returns a value as it is read back from a container."""
     return value.carried(why, node) if isinstance(value, v.Tensor) and value.tier is Tier.A else value

@@ -1,4 +1,4 @@
-"""Statements, in the order in which they run: assignments, branches that join, loops that are gone through twice."""
+"""Executes statements in the order in which they run: assignments, branches that join, loops that run twice."""
 
 import ast
 from abc import abstractmethod
@@ -11,16 +11,16 @@ from emberlint.inference.evaluation import Updates
 from emberlint.inference.expressions import carried
 from emberlint.inference.narrowing import Narrowing
 
-_LOOPS = 2  # nested loops whose bodies are gone through twice
+_LOOPS = 2  # depth of nested loops whose bodies are analysed twice
 
 
 class Flow(Narrowing):
-    """Executes statements over what names hold."""
+    """Executes statements on the values of names."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.dotted: set[str] = set()  # names of objects of which an attribute is kept among the names
-        self.loops: list[list[Updates]] = []  # what names hold at the `break`s and `continue`s of each loop
+        self.dotted: set[str] = set()  # names of objects with an attribute stored among the names
+        self.loops: list[list[Updates]] = []  # the values of names at the `break`s and `continue`s of each loop
         self._statements: dict[type[ast.AST], Callable[[ast.stmt, v.Env], bool | None]] = {
             getattr(ast, name[1:]): getattr(self, name)
             for name in dir(type(self))
@@ -29,18 +29,18 @@ class Flow(Narrowing):
 
     @abstractmethod
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env) -> None:
-        """Bind a function's name."""
+        """Binds a function's name."""
 
     @abstractmethod
     def define_class(self, node: ast.ClassDef, env: v.Env) -> None:
-        """Bind a class's name."""
+        """Binds a class's name."""
 
     @abstractmethod
     def imported(self, node: ast.Import | ast.ImportFrom, env: v.Env) -> None:
-        """Bind what an import binds."""
+        """Binds the names of an import."""
 
     def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
-        """Execute statements; return whether they never reach their end."""
+        """Executes statements; returns whether the end of the block is never reached."""
         ended = False
         for statement in body:
             handler = self._statements.get(type(statement))
@@ -51,7 +51,7 @@ class Flow(Narrowing):
     # Binding
 
     def bind(self, target: ast.expr, value: v.Value, env: v.Env) -> None:
-        """Give a target a value."""
+        """Binds a target to a value."""
         if isinstance(target, ast.Name):
             if isinstance(value, v.Tensor):
                 value = value.carried(f"bound to `{target.id}`", target)
@@ -71,7 +71,7 @@ class Flow(Narrowing):
             self.bind(target.value, v.Sequence(value), env)
 
     def _set_attribute(self, name: str, owner: v.Value, value: v.Value, env: v.Env) -> None:
-        """Keep what was just put into `x.name`, where x is none of those whose attributes are kept elsewhere."""
+        """Stores the value assigned to `x.name`, unless x is a value whose attributes are stored with its class."""
         if isinstance(owner, v.Instance | v.Class | v.Tensor) or not isinstance(value, v.Tensor):
             env.vars.pop(name, None)
         else:
@@ -159,7 +159,7 @@ class Flow(Narrowing):
             self.bind(target, after, env)
 
     def grow(self, container: v.Sequence | v.Mapping, change: Callable[[], None]) -> None:
-        """Change a container; whoever read it from an attribute is to be looked at again."""
+        """Changes a container, and marks the functions that read it from an attribute for another analysis."""
         before = container.element
         change()
         if not v.same(before, container.element):
@@ -229,7 +229,7 @@ class Flow(Narrowing):
     def _If(self, node: ast.If, env: v.Env) -> bool:
         start, ends = env.vars, []
         statement = node
-        while True:  # along `elif`, without recursion
+        while True:  # a loop along `elif` instead of recursion
             self.evaluate(statement.test, env)
             holds, fails = self.narrow(statement.test, env)
             ends.append(self._branch(statement.body, {**env.vars, **holds}, env, holds))
@@ -244,7 +244,7 @@ class Flow(Narrowing):
     def _branch(
         self, body: Statements[ast.stmt], names: Updates, env: v.Env, told: Updates
     ) -> tuple[Updates | None, Updates]:
-        """Execute a branch; return what names hold at its end, None where that is never reached."""
+        """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
         kept, env.vars = env.vars, names
         ended = self.block(body, env)
         names, env.vars = env.vars, kept
@@ -260,7 +260,7 @@ class Flow(Narrowing):
             env.vars = open_ends[0][0]
             return False
         for names, told in open_ends:
-            for name, value in told.items():  # what only the test said does not outlive the branch
+            for name, value in told.items():  # a fact that only the test proved ends with the branch
                 if names.get(name) is value:
                     if name in start:
                         names[name] = start[name]
@@ -290,7 +290,8 @@ class Flow(Narrowing):
         for item in node.items:
             manager = self.evaluate(item.context_expr, env)
             if item.optional_vars is not None:
-                value = manager.element if isinstance(manager, v.Sequence) else None  # a generator as a manager
+                # a generator used as a context manager
+                value = manager.element if isinstance(manager, v.Sequence) else None
                 if isinstance(manager, v.Instance):
                     value = self.call_method(manager, "__enter__", [], item.context_expr)
                 self.bind(item.optional_vars, value, env)
@@ -309,7 +310,7 @@ class Flow(Narrowing):
                 self.evaluate(case.guard, env)
             ends.append(self._branch(case.body, env.vars, env, told))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
-                del ends[0]  # nothing falls through
+                del ends[0]  # without a match, nothing falls through
         return self._meet(ends, start, env)
 
     def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
@@ -355,7 +356,7 @@ class Flow(Narrowing):
         self.block(node.orelse, env)
 
     def _loop(self, once: Callable[[], None], env: v.Env) -> None:
-        """Go through a body, and once more where it changed what it started from."""
+        """Executes a loop body, and a second time if the body changed the values it started from."""
         before = dict(env.vars)
         self.loops.append([])
         once()
@@ -370,7 +371,7 @@ class Flow(Narrowing):
 
 
 def merged(states: list[Updates]) -> Updates:
-    """Return what names hold where several ways come together."""
+    """Returns the values of names where several paths join."""
     result = dict(states[0])
     for state in states[1:]:
         for name, value in state.items():

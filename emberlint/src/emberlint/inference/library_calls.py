@@ -1,4 +1,4 @@
-"""What calls of imported functions give: of ops, of array libraries, of the standard library."""
+"""The results of calling imported functions: ops, array libraries, the standard library."""
 
 import ast
 
@@ -11,14 +11,14 @@ from emberlint.inference.methods import Arguments
 
 
 class LibraryCalls(BuiltinCalls):
-    """Evaluates calls of what is imported."""
+    """Evaluates calls of imported functions."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.records: dict[ast.Call, v.ClassUnit] = {}  # classes made by calls of `namedtuple`
+        self.records: dict[ast.Call, v.ClassUnit] = {}  # classes created by calls of `namedtuple`
 
     def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
-        """Return what a call of something imported gives."""
+        """Returns the result of calling something imported."""
         assert isinstance(callee, v.Imported)
         origin = callee.origin
         kind = self.kinds.returned(origin)
@@ -41,7 +41,7 @@ class LibraryCalls(BuiltinCalls):
         return None if special is None else special(origin, given)
 
     def _contradict_numbers(self, kind: str, given: Arguments) -> None:
-        """What `math.f(x)` is given, a convention must not call a tensor."""
+        """Records that the argument of `math.f(x)` is not a tensor, so that no convention takes it for one."""
         if kind == "number" and isinstance(given.node, ast.Call):
             for one in given.node.args:
                 if type(one) is ast.Name and given.env.vars.get(one.id, v.NONE) is None:
@@ -92,7 +92,7 @@ class LibraryCalls(BuiltinCalls):
         return v.Imported(name) if name and not name.startswith(".") else None
 
     def _special_record(self, origin: str, given: Arguments) -> v.Value:
-        """`namedtuple("Pair", "left right")`: a class of this file, with fields."""
+        """Returns the class that `namedtuple("Pair", "left right")` creates, as if it were a class of this file."""
         node = given.node
         if not (isinstance(node, ast.Call) and len(node.args) > 1):
             return None
@@ -142,7 +142,7 @@ class LibraryCalls(BuiltinCalls):
         return v.Derived(origin.rpartition(".")[2], function)
 
     def _specialcallback(self, origin: str, given: Arguments) -> v.Value:
-        """`ops.map(f, xs)`, `ops.scan(f, ...)`: functions handed to ops are called with tensors."""
+        """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last = origin.rpartition(".")[2]
         tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", given.node)
         for one in given.positional:
@@ -159,7 +159,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _field_names(node: ast.expr) -> list[str]:
-    """The fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
+    """Returns the fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
     if isinstance(node, ast.List | ast.Tuple):
         parts = [one.elts[0] if isinstance(one, ast.Tuple) and one.elts else one for one in node.elts]
         return [_text(one) for one in parts]

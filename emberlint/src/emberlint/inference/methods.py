@@ -1,4 +1,4 @@
-"""The arguments of a call, and what methods of containers do with them."""
+"""The arguments of a call, and the effects of methods of containers."""
 
 import ast
 
@@ -19,16 +19,16 @@ class Arguments:
         self.starred = False
 
     def first(self) -> v.Value:
-        """Return the first positional argument, None where there is none."""
+        """Returns the first positional argument, or None if there is none."""
         return self.positional[0] if self.positional else None
 
     def everything(self) -> list[v.Value]:
-        """Return all arguments."""
+        """Returns all arguments."""
         return [*self.positional, *self.keywords.values()]
 
 
 def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
-    """Return what a method of a list, set or iterator gives, and let it change what that holds."""
+    """Returns the result of a method of a list, set or iterator, and updates the container."""
     values = [carried(one, given.node) for one in given.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
         base.add(values[-1] if values else None)
@@ -44,7 +44,7 @@ def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
 
 
 def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
-    """Return what a method of a dict gives, and let it change what that holds."""
+    """Returns the result of a method of a dict, and updates the dict."""
     values = [carried(one, given.node) for one in given.positional]
     node = given.node
     key = (

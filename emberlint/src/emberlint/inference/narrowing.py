@@ -1,4 +1,4 @@
-"""What a test tells of the names in it: `isinstance`, `is None`, `callable`, `is_tensor`."""
+"""What a test proves about the names in it: `isinstance`, `is None`, `callable`, `is_tensor`."""
 
 import ast
 
@@ -11,10 +11,10 @@ _NOTHING: tuple[Updates, Updates] = ({}, {})
 
 
 class Narrowing(LibraryCalls):
-    """Reads tests."""
+    """Evaluates tests."""
 
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        """Return what a test tells of names where it holds, and where it does not."""
+        """Returns what a test proves about names if it is true, and if it is false."""
         if isinstance(test, ast.Call):
             return self._narrow_call(test, env)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -72,7 +72,8 @@ class Narrowing(LibraryCalls):
         fails: Updates = {}
         before = self.values.get(subject)
         if tensors:
-            # what is left over cannot be told where several types were allowed; where only tensors were, nothing is
+            # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
+            # tensor.
             left = before if isinstance(before, v.Sequence | v.Mapping) else v.OPAQUE
             return {name: tensors[0] if len(tensors) == len(found) else before}, {name: left}
         if isinstance(before, v.Sequence | v.Mapping) and any(isinstance(one, type(before)) for one in found):
@@ -83,7 +84,7 @@ class Narrowing(LibraryCalls):
 
 
 def _held(found: list[v.Value], before: v.Value) -> v.Value:
-    """What `isinstance(x, types)` makes of x: known containers stay as they are."""
+    """Returns the value of x if `isinstance(x, types)` is true; a known container keeps its value."""
     if len(found) == 1 and found[0] is not None:
         if isinstance(found[0], v.Sequence | v.Mapping) and not v.holds_tensor(found[0]):
             return before if isinstance(before, v.Sequence | v.Mapping) else _opened(found[0], before)
@@ -94,7 +95,7 @@ def _held(found: list[v.Value], before: v.Value) -> v.Value:
 
 
 def _opened(container: v.Value, before: v.Value) -> v.Value:
-    """`x` was held to be a tensor, and is a list here: a list of tensors."""
+    """Returns a container of tensors, if `x` was taken for a tensor and turns out to be a container."""
     if isinstance(before, v.Tensor):
         element = before.carried("an element of it, where it is a container", before.node)
         return v.Mapping(element=element) if isinstance(container, v.Mapping) else v.Sequence(element)
@@ -110,7 +111,7 @@ def _members(kind: ast.expr) -> list[ast.expr]:
 
 
 def _key(node: ast.expr) -> str | None:
-    """The name under which a test's subject is kept: `x`, or `self.x`."""
+    """Returns the name under which the subject of a test is stored: `x`, or `self.x`."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.NamedExpr):

@@ -1,4 +1,4 @@
-"""What operators give, and which of them work on tensors."""
+"""The results of operators, and which of them work on tensors."""
 
 import ast
 from collections.abc import Collection
@@ -14,7 +14,7 @@ class Operations(Evaluation):
 
     def _BinOp(self, node: ast.BinOp, env: v.Env) -> v.Value:
         spine = [node]
-        while type(spine[-1].left) is ast.BinOp:  # long sums lean to the left: no recursion for those
+        while type(spine[-1].left) is ast.BinOp:  # a long sum nests to the left, so a loop avoids deep recursion
             spine.append(spine[-1].left)
         value = self.evaluate(spine[-1].left, env)
         for part in reversed(spine):
@@ -24,13 +24,13 @@ class Operations(Evaluation):
         return value
 
     def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
-        """Return what a binary operator gives: the tensor among its operands, if it is an operator on tensors."""
+        """Returns the result of a binary operator: the tensor among its operands, if it is an operator on tensors."""
         if isinstance(left, v.Tensor):
             return None if self._refuses(right, left) else self._stronger(left, right)
         if isinstance(right, v.Tensor):
             if left is v.STRING or left is v.OPAQUE or isinstance(left, v.Mapping):
                 return left
-            if left is None and isinstance(op, ast.Mod):  # may well be a format
+            if left is None and isinstance(op, ast.Mod):  # the left operand may be a format string
                 return None
             if isinstance(left, v.Instance):
                 return self._operated(left, op, right, node)
@@ -56,7 +56,7 @@ class Operations(Evaluation):
 
     @staticmethod
     def _refuses(other: v.Value, tensor: v.Tensor) -> bool:
-        """Whether what stands beside a tensor says that it is none."""
+        """Returns whether the other operand proves that an operand is not a tensor."""
         if other is v.STRING:
             return True
         return tensor.tier is Tier.C and (other is v.OPAQUE or isinstance(other, v.Mapping | v.Instance))
@@ -90,7 +90,7 @@ class Operations(Evaluation):
         return v.NUMBER if found is None else found
 
     def compared(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
-        """Return the tensor that a comparison works on, if it does."""
+        """Returns the tensor that a comparison works on, or None."""
         for one, two in ((left, right), (right, left)):
             if isinstance(one, v.Tensor):
                 if isinstance(two, v.Instance) and two is left and two.unit.method(OPERATORS[type(op)].method):
@@ -126,7 +126,7 @@ class Operations(Evaluation):
 
     @staticmethod
     def _widen(env: v.Env, kept: Updates, told: Collection[str]) -> None:
-        """Forget what a test told; keep what was bound meanwhile."""
+        """Drops the facts that a test proved, but keeps the names bound meanwhile."""
         if env.vars is not kept:
             kept.update({name: value for name, value in env.vars.items() if name not in kept and name not in told})
             env.vars = kept

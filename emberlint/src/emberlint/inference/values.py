@@ -1,4 +1,4 @@
-"""What an expression may be: a tensor, a container of values, an object of the file, or certainly something else."""
+"""The possible values of an expression: a tensor, a container, an object of the file, or certainly something else."""
 
 import ast
 from enum import Enum
@@ -8,7 +8,7 @@ from emberlint.config.tiers import Tier
 
 
 class Tensor:
-    """A tensor, how sure that is, and why. `via` is the tensor it comes from, told when an explanation is asked for."""
+    """A tensor with its tier and the reason. `via` is the tensor it comes from, shown in explanations."""
 
     __slots__ = ("node", "tier", "via", "why")
 
@@ -19,12 +19,12 @@ class Tensor:
         self.via = via
 
     def carried(self, why: str, node: ast.AST | None = None) -> "Tensor":
-        """Return what this is after it was handed on: at most tier B."""
+        """Returns this value after it was passed on: its tier is at most B."""
         return Tensor(self.tier if self.tier < Tier.B else Tier.B, why, node, self)
 
 
 class Other:
-    """Certainly not a tensor."""
+    """A value that is certainly not a tensor."""
 
     __slots__ = ("label",)
 
@@ -35,27 +35,27 @@ class Other:
 NONE = Other("None")
 NUMBER = Other("a number, a shape, a dtype or the like")
 STRING = Other("a string")
-OPAQUE = Other("an object that is no tensor")
+OPAQUE = Other("an object that is not a tensor")
 
 
 class Sequence:
-    """A list, tuple, set or iterator: what its elements are, and each of them where that is known."""
+    """A list, tuple, set or iterator: the join of its elements, and each element if known."""
 
     __slots__ = ("element", "items", "rest")
 
     def __init__(self, element: "Value" = None, items: "list[Value] | None" = None) -> None:
         self.items = items
-        self.rest: Tensor | None = None  # what an annotation allows beside it
+        self.rest: Tensor | None = None  # what an annotation allows besides the container
         self.element = joined(items) if items is not None else element
 
     def add(self, value: "Value") -> None:
-        """Take in one more element."""
+        """Adds one more element."""
         self.items = None
         self.element = join(self.element, value)
 
 
 class Mapping:
-    """A dict: what its values are, and by key where the keys are literals."""
+    """A dict: the join of its values, and each value by key if the keys are literals."""
 
     __slots__ = ("by_key", "element", "key", "rest")
 
@@ -66,7 +66,7 @@ class Mapping:
         self.rest: Tensor | None = None
 
     def put(self, key: object, value: "Value") -> None:
-        """Take in a value, under a key where it is a literal."""
+        """Adds a value, under its key if the key is a literal."""
         if key is not None:
             self.by_key[key] = join(self.by_key[key], value) if key in self.by_key else value
         self.element = join(self.element, value)
@@ -82,18 +82,18 @@ class Imported:
 
 
 class Function:
-    """A function or lambda of this file, bound to an instance where it is a method."""
+    """A function or lambda of this file, bound to an instance if it is a method."""
 
     __slots__ = ("bound", "given", "unit")
 
     def __init__(self, unit: "FunctionUnit", bound: "Value" = None, given: "tuple[Value, ...]" = ()) -> None:
         self.unit = unit
         self.bound = bound
-        self.given = given  # the first arguments, of a partial
+        self.given = given  # the leading arguments of a partial
 
 
 class Partial:
-    """`functools.partial` of something that is not a function of this file."""
+    """A `functools.partial` of a function from outside this file."""
 
     __slots__ = ("function",)
 
@@ -102,7 +102,7 @@ class Partial:
 
 
 class Derived:
-    """What a transform such as `value_and_grad` makes of a function."""
+    """The function that a transform such as `value_and_grad` makes of another."""
 
     __slots__ = ("function", "kind")
 
@@ -112,7 +112,7 @@ class Derived:
 
 
 class Returning:
-    """Something callable of which only the result is known."""
+    """A callable of which only the result is known."""
 
     __slots__ = ("result",)
 
@@ -130,7 +130,7 @@ class Choice:
 
 
 class Layer:
-    """An instance of an imported module class: a call of it with a tensor gives a tensor."""
+    """An instance of an imported module class; called with a tensor, it returns a tensor."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ LAYER = Layer()
 
 
 class Env:
-    """The names of a function, a comprehension, a class body or the module, and where to look further."""
+    """The names of a function, comprehension, class body or module, and the scope around it."""
 
     __slots__ = ("comprehension", "outer_names", "parent", "unit", "vars")
 
@@ -152,7 +152,7 @@ class Env:
 
 
 class State(Enum):
-    """How far the analysis of a function has come."""
+    """The progress of the analysis of a function."""
 
     NEW = 0
     RUNNING = 1
@@ -160,7 +160,7 @@ class State(Enum):
 
 
 class FunctionUnit:
-    """A function or lambda, and what is learned of it: arguments at its calls, results."""
+    """A function or lambda, with what the analysis has learned: the arguments of its calls, and its results."""
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, env: Env) -> None:
         self.node = node
@@ -170,17 +170,18 @@ class FunctionUnit:
         self.kind = "function"  # or method, classmethod, staticmethod, property
         self.state = State.NEW
         self.given: dict[str, Value] = {}  # by parameter, joined over the calls seen
-        self.hinted: dict[str, Value] = {}  # by parameter, from convention
-        self.contrary: set[str] = set()  # parameters used as no tensor is
+        self.hinted: dict[str, Value] = {}  # by parameter, by convention
+        self.contrary: set[str] = set()  # parameters used in a way that excludes a tensor
         self.declared: Value = None
         self.returns: list[Value] = []
         self.yields: list[Value] = []
         self.readers: set[FunctionUnit] = set()
-        self.written: dict[str, tuple[bool, Value]] = {}  # by `global` (true) and `nonlocal` name
+        # values written to `global` (True) and `nonlocal` (False) names
+        self.written: dict[str, tuple[bool, Value]] = {}
 
 
 class ClassUnit:
-    """A class, and what its attributes hold."""
+    """A class and the values of its attributes."""
 
     def __init__(self, node: ast.ClassDef) -> None:
         self.node = node
@@ -188,8 +189,8 @@ class ClassUnit:
         self.foreign: list[str] = []  # the origins of imported bases
         self.is_module = False
         self.is_tensor = False
-        self.is_record = False  # a dataclass or named tuple: its fields are its arguments
-        self.is_dict = False  # a TypedDict: its fields are its keys
+        self.is_record = False  # a dataclass or named tuple, whose fields are its arguments
+        self.is_dict = False  # a TypedDict, whose fields are its keys
         self.fields: list[str] = []
         self.declared: dict[str, Value] = {}
         self.attributes: dict[str, Value] = {}
@@ -197,14 +198,14 @@ class ClassUnit:
         self.readers: dict[str, set[FunctionUnit]] = {}
 
     def lineage(self) -> "list[ClassUnit]":
-        """Return this class and its bases in this file, nearest first."""
+        """Returns this class and its bases in this file, the nearest first."""
         found = [self]
         for unit in found:
             found.extend(base for base in unit.bases if base not in found)
         return found
 
     def method(self, name: str) -> FunctionUnit | None:
-        """Return the method of that name, of this class or a base."""
+        """Returns the method of that name, from this class or a base, or None."""
         return next((unit.methods[name] for unit in self.lineage() if name in unit.methods), None)
 
 
@@ -242,17 +243,19 @@ Value = Union[  # noqa: UP007 - names are quoted
     Instance,
     None,
 ]
-"""What is known of an expression; None for nothing."""
+"""The inferred value of an expression; None means that nothing is known."""
 
 _CALLABLE = (Imported, Function, Partial, Derived, Returning, Choice, Layer, Class)
-_DEPTH = 4  # containers of containers
+_DEPTH = 4  # deepest nesting of containers to distinguish
 _OPTIONS = 8
 
 
 def join(left: Value, right: Value, depth: int = 0) -> Value:
-    """Return what a name holds that is `left` on one path and `right` on another.
+    """Returns the value of a name that is `left` on one path and `right` on another.
 
-    A tensor on one path is a tensor; a container on one path silences the rest, for it answers the same operators.
+    A tensor on either path makes the result a tensor. A container on either path takes precedence over the rest,
+    because
+    it accepts the same operators.
     """
     if left is right or right is None:
         return left if left is right or holds_tensor(left) else None
@@ -317,7 +320,7 @@ def _join_mappings(left: Mapping, right: Mapping, depth: int) -> Value:
 
 
 def joined(values: "list[Value]") -> Value:
-    """Return the join of all values."""
+    """Returns the join of all values."""
     if not values:
         return NONE
     result = values[0]
@@ -327,7 +330,7 @@ def joined(values: "list[Value]") -> Value:
 
 
 def holds_tensor(value: Value, depth: int = 0) -> bool:
-    """Return whether a value is a tensor or a container of some."""
+    """Returns whether a value is a tensor or a container of tensors."""
     if isinstance(value, Tensor):
         return True
     if isinstance(value, Sequence | Mapping) and depth < _DEPTH:
@@ -336,7 +339,7 @@ def holds_tensor(value: Value, depth: int = 0) -> bool:
 
 
 def same(left: Value, right: Value, depth: int = 0) -> bool:
-    """Return whether two values say the same of an expression, reasons aside."""
+    """Returns whether two values are equal apart from their reasons."""
     if left is right:
         return True
     if type(left) is not type(right) or depth > _DEPTH:
@@ -357,7 +360,7 @@ def same(left: Value, right: Value, depth: int = 0) -> bool:
 
 
 def element_of(value: Value, why: str = "", node: ast.AST | None = None) -> Value:
-    """Return what iterating over a value gives."""
+    """Returns the element that iterating over a value yields."""
     if isinstance(value, Tensor):
         return value.carried(why or "an element of a tensor", node)
     if isinstance(value, Sequence):

@@ -1,1 +1,1 @@
-"""What the linter knows of the native libraries and of the ops."""
+"""Tables of facts about the native libraries and the ops."""

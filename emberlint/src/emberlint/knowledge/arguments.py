@@ -1,4 +1,4 @@
-"""Whether the arguments of a native call are what the op in its place takes."""
+"""Whether the op that replaces a native function accepts the arguments of a call."""
 
 import ast
 import csv
@@ -7,13 +7,15 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-# Native functions and ops whose order of arguments is the same beyond the first optional one, or not even so far.
+# How many positional arguments mean the same in the native function and in the op, where that is not the number of
+# required arguments plus one.
 IN_ORDER = {"arange": 3, "clip": 3, "where": 3, "linspace": 3, "logspace": 3, "geomspace": 3}
-SHAPE_ONLY = {"torch.zeros": 1, "torch.ones": 1, "torch.empty": 1}  # they take their dimensions one by one, too
+# torch also accepts the dimensions as separate arguments
+SHAPE_ONLY = {"torch.zeros": 1, "torch.ones": 1, "torch.empty": 1}
 
 
 class Parameters(NamedTuple):
-    """The parameters of an op: those that must be given, all that may be given by place, and by name."""
+    """The parameters of an op: the required ones, all positional ones in order, and all names."""
 
     required: tuple[str, ...]
     positional: tuple[str, ...]
@@ -23,14 +25,17 @@ class Parameters(NamedTuple):
 
 @cache
 def parameters() -> Mapping[str, Parameters]:
-    """Return the parameters of the ops that stand in for native functions; a constant has none."""
+    """Returns the parameters of the ops that replace native functions; a constant has no entry."""
     text = files("emberlint.knowledge").joinpath("parameters.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {row["op"]: _parsed(row["parameters"].split()) for row in rows}
 
 
 def _parsed(words: list[str]) -> Parameters:
-    """Read `x axis= *` and what follows the star: by name alone; `*xs` takes any number."""
+    """Returns the parameters in a text such as `x axis= *`.
+
+    A name with `=` has a default, names after a star are keyword-only, and `*xs` takes any number of arguments.
+    """
     star = next((at for at, word in enumerate(words) if word.startswith("*")), len(words))
     variadic = star < len(words) and words[star] != "*"
     places, names = words[:star], [word for word in words if not word.startswith("*")]
@@ -41,10 +46,11 @@ def _parsed(words: list[str]) -> Parameters:
 
 
 def fits(call: ast.Call, op: str, origin: str) -> bool:
-    """Return whether the op takes the arguments of a call as they stand, and means the same by each.
+    """Returns whether the op takes the arguments of a call unchanged, with the same meaning.
 
-    By place, what an op needs and one option more mean the same as in the native function: further ones are in an order
-    of each library's own.
+    Required arguments and the first optional one have the same positions in an op and in the native function; the order
+    of
+    further arguments differs between libraries.
     """
     known = parameters().get(op)
     keywords = [one.arg for one in call.keywords]

@@ -1,4 +1,4 @@
-"""What calls return and attributes hold, by name: of the namespace, of native libraries, of Python itself."""
+"""The kinds of results of calls and of attributes, by name: of the namespace, of native libraries, of Python itself."""
 
 import re
 import sys
@@ -9,11 +9,11 @@ from emberlint.knowledge.ops_table import REDUCTIONS, RETURNS
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
+    """Returns the words of a text as a set."""
     return frozenset(text.split())
 
 
-# Functions of other namespaces (keras.ops, the array API) and of native libraries that have no op of that name here.
+# Functions of other namespaces (keras.ops, the array API) and of native libraries without an op of that name here.
 _TENSOR = words("""
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d addbmm addcdiv addcmul addmm addmv
     addr adjoint affine_grid argwhere around array_equiv as_strided as_tensor asanyarray ascontiguousarray atleast_1d
@@ -42,7 +42,7 @@ _TENSORS = words("""
 _CONSTANTS = words("pi e inf nan newaxis euler_gamma tau")
 _DTYPE = re.compile(r"(?:u?int|float|bfloat|complex|bool)(?:\d+(?:_e\w+)?|_)?$|half$|double$|long$|cfloat$|short$")
 
-# Where a native library answers otherwise than the op of the same name.
+# Functions of native libraries whose result differs in kind from that of the op of the same name.
 _NATIVE = {
     "allclose": "bool",
     "array_equal": "bool",
@@ -61,15 +61,15 @@ _NATIVE = {
     "unique": "unknown",
 }
 
-_EXACT = {"torch.equal": "bool", "torch.is_nonzero": "bool"}  # elsewhere a tensor
+_EXACT = {"torch.equal": "bool", "torch.is_nonzero": "bool"}  # other libraries return a tensor
 
-# Modules beside the namespace whose functions are as the ops of the same name: keras.random, keras.activations
+# Modules outside the namespace whose functions equal the ops of the same name: keras.random, keras.activations.
 _BESIDE = words("random nn functional activations losses fft linalg")
 
 TRANSFORMS = words("grad value_and_grad vmap vectorize vectorized_map jit compile checkpoint jacobian hessian")
 CALLBACKS = words("map scan vectorized_map vectorize associative_scan while_loop fori_loop cond apply_along_axis")
 
-# The standard library: modules whose functions give numbers, and those that give anything but tensors.
+# The standard library: modules whose functions return numbers, and modules whose functions never return tensors.
 _NUMERIC = words("math cmath time statistics numbers random")
 _PLAIN = words("""
     array argparse base64 bisect calendar csv datetime decimal difflib enum fractions glob hashlib inspect io ipaddress
@@ -145,7 +145,7 @@ PLAIN_ATTRIBUTES = words("""
     shape ndim dtype device size itemsize nbytes strides requires_grad is_cuda is_leaf is_sparse layout name names
     backend base flags ctypes grad_fn path trainable
 """)
-# What module classes inherit: methods that make a weight, and methods that keep a tensor under a name.
+# Methods that module classes inherit: those that create a weight, and those that register a tensor under a name.
 WEIGHT_METHODS = words("add_weight add_variable add_parameter create_parameter param")
 KEEPING_METHODS = words("register_buffer register_parameter")
 PLAIN_METHODS = words("""
@@ -159,7 +159,7 @@ TEXT_METHODS = words("""
     setdefault splitlines startswith strip strftime timestamp title total_seconds update upper write read readline
 """)
 
-# Names that by all custom hold numbers, flags or text.
+# Names that by convention hold numbers, flags or text.
 _PLAIN_NAMES = words("""
     i j d n num size dim dims count length rank axis axes shape dtype device name path mode training train
     deterministic inference causal verbose debug flag lr learning_rate rate momentum eps epsilon alpha beta gamma sigma
@@ -176,13 +176,13 @@ _PLAIN_PATTERN = re.compile(
 
 
 def is_plain_name(name: str) -> bool:
-    """Return whether a name by custom holds a number, a flag or text."""
+    """Returns whether a name by convention holds a number, a flag or text."""
     stripped = name.lstrip("_")
     return stripped in _PLAIN_NAMES or _PLAIN_PATTERN.fullmatch(stripped) is not None
 
 
 class Kinds:
-    """Answers for dotted origins, under the settings of a run."""
+    """Looks up dotted origins, under the settings of a run."""
 
     def __init__(self, settings: Settings) -> None:
         self.functions = dict(settings.functions)
@@ -201,23 +201,23 @@ class Kinds:
         self._known: dict[str, str] = {}
 
     def is_rooted(self, origin: str) -> bool:
-        """Return whether an origin lies in a library of tensors: a facade, a backend, or one with configured types."""
+        """Returns whether an origin is in a library of tensors: a facade, a backend, or one with configured types."""
         return origin.partition(".")[0] in self.roots
 
     def is_op(self, origin: str) -> bool:
-        """Return whether an origin lies in a configured namespace."""
+        """Returns whether an origin is in a configured namespace."""
         return origin.startswith(self.namespaces)
 
     def is_elementwise(self, origin: str) -> bool:
-        """Return whether an origin is an op that works element by element."""
+        """Returns whether an origin is an elementwise op."""
         return origin.rpartition(".")[2] in ELEMENTWISE and self.is_op(origin)
 
     def is_reduction(self, origin: str) -> bool:
-        """Return whether an origin is an op that sums, averages or multiplies what it is given."""
+        """Returns whether an origin is an op that sums, averages or multiplies its argument."""
         return origin.rpartition(".")[2] in REDUCTIONS and self.is_op(origin)
 
     def is_constant(self, origin: str) -> bool:
-        """Return whether an origin names a number or a dtype."""
+        """Returns whether an origin names a number or a dtype."""
         root, _, _ = origin.partition(".")
         last = origin.rpartition(".")[2]
         if root in self.facades or root in self.backends:
@@ -225,24 +225,24 @@ class Kinds:
         return root == "math" and last in _CONSTANTS
 
     def is_tensor_type(self, origin: str) -> bool:
-        """Return whether an origin is a configured tensor type, or a parameter type beside a module class."""
+        """Returns whether an origin is a configured tensor type, or a parameter type next to a module class."""
         if origin in self.tensor_types:
             return True
         return origin.rpartition(".")[2] in ("Parameter", "Variable") and self.is_rooted(origin)
 
     def is_module_class(self, origin: str) -> bool:
-        """Return whether an origin is a class whose instances are called with tensors."""
+        """Returns whether an origin is a class whose instances are called with tensors."""
         if origin in self.module_classes:
             return True
         last = origin.rpartition(".")[2]
         if origin.startswith(self.layer_packages):
             return last[:1].isupper()
-        # `Model` by itself says little: tables of databases and forms are called so, too.
+        # The name `Model` alone proves little: database tables and forms are called so too.
         known = self.is_rooted(origin) and last.endswith(("Model", "Cell"))
         return known or (last.endswith(("Module", "Layer")) and not is_stdlib(origin))
 
     def returned(self, origin: str) -> str:
-        """Return the kind of what a call of an origin gives, or `unknown`."""
+        """Returns the kind of the result of calling an origin, or `unknown`."""
         kind = self._known.get(origin)
         if kind is None:
             kind = self._known[origin] = self._returned(origin)
@@ -272,7 +272,7 @@ class Kinds:
 
 
 def is_stdlib(origin: str) -> bool:
-    """Return whether an origin lies in the standard library."""
+    """Returns whether an origin is in the standard library."""
     return origin.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -1,10 +1,10 @@
-"""What the native libraries call things: which names convert, which are dtypes, random numbers, devices."""
+"""The names that native libraries use: functions, conversions, dtypes, random numbers, devices."""
 
 import ast
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Where each library keeps its functions, the longest first.
+# The modules in which each library keeps its functions, the longest name first.
 ROOTS = ("jax.numpy", "jax", "mlx.core", "mlx", "numpy", "torch", "tensorflow.experimental.numpy", "tensorflow", "cupy")
 MODULES = frozenset(
     {"mlx.core", "mlx.nn", "mlx.optimizers", "mlx.utils", "jax.numpy", "jax.lax", "jax.nn", "jax.scipy", "torch.nn"}
@@ -35,7 +35,8 @@ CONVERSIONS: Mapping[str, frozenset[str]] = {
     "cupy": frozenset(_ARRAYS | _NUMPY | {"asnumpy", "fromDlpack"}),
 }
 DLPACK = ("torch.utils.dlpack", "jax.dlpack", "tensorflow.experimental.dlpack")
-TYPES_TOO = frozenset({"mlx.core.array", *(f"torch.{name}" for name in _TENSORS)})  # conversions only when called
+# these are conversions only when called
+TYPES_TOO = frozenset({"mlx.core.array", *(f"torch.{name}" for name in _TENSORS)})
 RANDOM_MODULES = ("numpy.random", "mlx.core.random", "jax.random", "tensorflow.random", "cupy.random", "torch.random")
 RANDOM: frozenset[str] = frozenset(
     {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"}
@@ -56,7 +57,7 @@ TESTS = frozenset({"torch.is_tensor", "tensorflow.is_tensor", "torch.overrides.i
 
 
 class Use(NamedTuple):
-    """A native thing named in the source: the whole dotted expression, its origin and what kind of thing it is."""
+    """A native name in the source: the whole dotted expression, its origin and its kind."""
 
     node: ast.expr
     origin: str
@@ -64,12 +65,12 @@ class Use(NamedTuple):
 
 
 def within(origin: str, modules: tuple[str, ...]) -> bool:
-    """Return whether a dotted origin is one of some modules or lies in one."""
+    """Returns whether a dotted origin is one of some modules or is inside one."""
     return any(origin == module or origin.startswith(module + ".") for module in modules)
 
 
 def kind_of(origin: str, called: bool) -> str:
-    """Return what kind of native thing an origin is."""
+    """Returns the kind of native name that an origin is."""
     if origin in TESTS:
         return "type"
     if within(origin, RANDOM_MODULES) or ".manual_seed" in origin or "rng_state" in origin:

@@ -1,4 +1,4 @@
-"""Which op of the namespace stands in for a native function; the table was drawn from runs of all three libraries."""
+"""The ops that replace native functions; the table was made by running the functions of all three libraries."""
 
 import csv
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from emberlint.knowledge.native import DTYPES
 
-# Libraries that repeat the names of another.
+# Modules that repeat the names of another library.
 ALIASES = (
     ("jax.numpy.", "numpy."),
     ("cupy.", "numpy."),
@@ -46,7 +46,7 @@ NEUTRAL = frozenset(
 
 
 class Replacement(NamedTuple):
-    """An op that does what a native function does; a plain rename takes the same arguments."""
+    """An op with the same effect as a native function; a plain rename takes the same arguments."""
 
     op: str
     is_rename: bool
@@ -54,7 +54,7 @@ class Replacement(NamedTuple):
 
 @cache
 def table() -> Mapping[str, Replacement]:
-    """Return the ops by native name."""
+    """Returns the replacements by native name."""
     text = files("emberlint.knowledge").joinpath("replacements.csv").read_text(encoding="utf-8")
     return {
         row["native"]: Replacement(row["op"], row["change"] == "rename") for row in csv.DictReader(text.splitlines())
@@ -62,7 +62,7 @@ def table() -> Mapping[str, Replacement]:
 
 
 def replacement(origin: str) -> Replacement | None:
-    """Return the op that replaces a native function, or None."""
+    """Returns the op that replaces a native function, or None."""
     found = table().get(origin)
     for start, other in ALIASES:
         if found is None and origin.startswith(start):
@@ -71,7 +71,7 @@ def replacement(origin: str) -> Replacement | None:
 
 
 def neutral_dtype(origin: str) -> str | None:
-    """Return the neutral dtype that means what a native one means."""
+    """Returns the neutral dtype with the same meaning as a native one, or None."""
     name = origin.rpartition(".")[2]
     neutral = DTYPE_NAMES.get(name, name)
     return neutral if name in DTYPES and neutral in NEUTRAL else None

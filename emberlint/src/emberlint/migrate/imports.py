@@ -1,4 +1,4 @@
-"""Rewrites what imports a module that moves, in every form that is written out."""
+"""Rewrites the imports of a moved module, in every form that names it literally."""
 
 import ast
 import re
@@ -14,18 +14,19 @@ _SPACE = cst.SimpleWhitespace(" ")
 
 @dataclass(frozen=True)
 class Moves:
-    """Modules that move whole, by their old names, and the names that leave a module which stays."""
+    """The modules that move whole, by their old names, and the names that leave a module which stays."""
 
     modules: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what `import *` of an old module gave
+    # the names that `import *` of an old module provided
+    exports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def module(self, old: str) -> str | None:
-        """Return where a module is now, None where it did not move."""
+        """Returns the new name of a module, or None if it did not move."""
         return self.modules.get(old)
 
     def dotted(self, old: str) -> str | None:
-        """Return where the thing of a dotted name is now: a module, or what stands in one."""
+        """Returns the new dotted name of a module, or of a name defined in one."""
         parts = old.split(".")
         for end in range(len(parts), 0, -1):
             module, rest = ".".join(parts[:end]), parts[end:]
@@ -36,9 +37,9 @@ class Moves:
 
 
 def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bool = False) -> str:
-    """Return the text with its imports following the moves; `absolute` spells out relative ones too.
+    """Returns the text with its imports adapted to the moves; `absolute` makes relative imports absolute too.
 
-    What a module would import from itself is dropped: it stands there now.
+    An import of a module from itself is dropped, because the name is defined there now.
     """
     package = module if is_package else module.rpartition(".")[0]
     tree = cst.parse_module(text)
@@ -46,7 +47,7 @@ def rewrite(text: str, module: str, is_package: bool, moves: Moves, absolute: bo
 
 
 def dotted(name: str) -> cst.Attribute | cst.Name:
-    """Return the expression of a dotted name."""
+    """Returns the expression for a dotted name."""
     expression = cst.parse_expression(name)
     assert isinstance(expression, cst.Attribute | cst.Name)
     return expression
@@ -56,8 +57,8 @@ class _Rewriter(cst.CSTTransformer):
     def __init__(self, module: str, package: str, moves: Moves, absolute: bool) -> None:
         super().__init__()
         self.module, self.package, self.moves, self.absolute = module, package, moves, absolute
-        self.orphaned: Sequence[cst.EmptyLine] = ()  # comments and blank lines above an import that was dropped
-        self.plain: set[str] = set()  # `import a.b.c` binds a, and a.b.c is then written out
+        self.orphaned: Sequence[cst.EmptyLine] = ()  # comments and blank lines above a dropped import
+        self.plain: set[str] = set()  # `import a.b.c` binds only a, and the code spells out a.b.c
 
     def visit_Import(self, node: cst.Import) -> bool:
         for alias in node.names:
@@ -106,7 +107,7 @@ class _Rewriter(cst.CSTTransformer):
         return cst.FlattenSentinel([lines[0], *(line.with_changes(leading_lines=[]) for line in lines[1:])])
 
     def _split(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
-        """One import for each module that the names are in now."""
+        """Returns one import for each module that the names are in now."""
         base = get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
         if base is None:
             return [node]
@@ -121,7 +122,7 @@ class _Rewriter(cst.CSTTransformer):
         return [self._from(node, place, aliases, split=len(places) > 1) for place, aliases in kept.items()]
 
     def _place(self, base: str, name: str) -> str:
-        """The module to import a name from now."""
+        """Returns the module that a name must now be imported from."""
         whole = self.moves.module(base)
         if whole is not None:
             return whole
@@ -169,7 +170,7 @@ class _Rewriter(cst.CSTTransformer):
         return dotted(new)
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
-        """A string that is a module's name and nothing else names the module."""
+        """Returns a string literal with the new name if its whole content is the name of a moved module."""
         if updated_node.prefix:
             return updated_node
         value = updated_node.raw_value
@@ -179,9 +180,9 @@ class _Rewriter(cst.CSTTransformer):
 
 
 def computed(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
-    """Yield the lines where a module below the frontend is imported by a name that is put together at run time.
+    """Yields the lines that import a module below the frontend by a name composed at run time.
 
-    `package` is the package of the module that is read, against which a relative name counts.
+    `package` is the package of the module that is read; relative names start from it.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr | ast.BinOp):
@@ -203,7 +204,7 @@ def _imports(function: ast.expr) -> bool:
 
 
 def _start(node: ast.expr) -> str | None:
-    """The text with which a string put together begins, None where that is computed too."""
+    """Returns the constant text at the start of a composed string, or None if the start is computed too."""
     if isinstance(node, ast.JoinedStr):
         return _start(node.values[0]) if node.values else ""
     if isinstance(node, ast.BinOp):

@@ -1,4 +1,4 @@
-"""Puts what moves into the file where it belongs, and takes it out of the file where it was."""
+"""Inserts moved statements into the file where they belong."""
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ BLANK = cst.EmptyLine(indent=False)
 
 @dataclass(frozen=True)
 class Clash:
-    """One name that stands for different things in the two files, with both bodies."""
+    """A name that is defined differently in the two files, with both bodies."""
 
     name: str
     where: tuple[str, str]
@@ -29,7 +29,7 @@ class Clash:
 
 @dataclass
 class _Target:
-    """The file that receives."""
+    """The file that receives the moved statements."""
 
     source: SourceModule
     tree: cst.Module
@@ -39,7 +39,7 @@ class _Target:
 
 
 def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
-    """Return the receiving file with what moves into it, and the clashes that forbid it."""
+    """Returns the receiving file with the moved statements, and the clashes that forbid the move."""
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
     before, after = _statements(target)
@@ -56,18 +56,21 @@ def merged(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
 
 
 def _start(source: SourceModule, is_new: bool) -> list[Statement]:
-    """The docstring of a new file."""
+    """Returns the docstring of a new file, in a list that is empty for an existing file."""
     return [unit.node for unit in source.units if unit.kind == "docstring"] if is_new else []
 
 
 def _header_end(body: Sequence[Statement]) -> int:
-    """Where `from __future__` goes: after the docstring."""
+    """Returns the index at which `from __future__` goes: after the docstring."""
     found = units(list(body[:1]))
     return 1 if found and found[0].kind == "docstring" else 0
 
 
 def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
-    """What goes before the classes that receive members, and what goes to the end; the classes are changed in place."""
+    """Returns the statements to insert before the classes that receive members, and those for the end of the file.
+
+    The classes are changed in place.
+    """
     source, known = target.source, bound(target.units, "definition", "import")
     before: list[Statement] = []
     after: list[Statement] = []
@@ -95,7 +98,7 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
 
 
 def _is_old_import(unit: Unit, source: SourceModule) -> bool:
-    """Whether a statement imports from where the definition was until now."""
+    """Returns whether a statement imports from the module that held the definition until now."""
     tree = unit.tree
     return isinstance(tree, ast.ImportFrom) and tree.module in (source.module, source.module.rpartition(".")[0])
 
@@ -107,7 +110,7 @@ def _clash(target: _Target, unit: Unit, other: Unit, owner: str = "") -> Clash:
 
 
 def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Unit]) -> None:
-    """Move members into the class of the same name."""
+    """Adds the moved members to the class of the same name."""
     node, body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
@@ -135,7 +138,10 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
 
 
 def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
-    """Whether a class has a base already, or is it: the rest of a class split before inherits from `_Name`."""
+    """Returns whether a class has a base already or is that base.
+
+    The rest of a class that was split before inherits from `_Name`.
+    """
     code = cst.Module([]).code_for_node(base.value)
     own = {cst.Module([]).code_for_node(one.value) for one in node.bases}
     return code in own or code in ("object", node.name.value, f"_{node.name.value}")
@@ -146,7 +152,7 @@ def _is_pass(node: cst.BaseStatement) -> bool:
 
 
 def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
-    """A class with some of its members, and its docstring."""
+    """Returns a class with only some of its members, and its docstring."""
     assert isinstance(node, cst.ClassDef)
     kept = {id(part.node) for part in parts} | {id(one.node) for one in members(node) if one.kind == "docstring"}
     assert isinstance(node.body, cst.IndentedBlock)
@@ -155,7 +161,7 @@ def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
 
 
 def _used(source: SourceModule) -> set[str]:
-    """The global names that what moves reads."""
+    """Returns the global names that the moved statements read."""
     used = {name for unit in source.moved for name in unit.uses}
     for owner, parts in source.parts.items():
         used.update(name for part in parts for name in part.uses)
@@ -164,14 +170,14 @@ def _used(source: SourceModule) -> set[str]:
         header = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
         used.update(one.id for part in header for one in ast.walk(part) if isinstance(one, ast.Name))
     if source.is_package and source.is_emptied:
-        # What a package imports it offers.
+        # The imports of a package are part of its public names.
         used.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
     used.update(listed(source.units) or () if source.is_emptied else ())
     return used
 
 
 def _imports(target: _Target) -> tuple[list[Statement], bool]:
-    """The imports that the receiving file lacks, and whether annotations must become strings there."""
+    """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
     source, wanted = target.source, _used(target.source)
     known = bound(target.units, "import", "definition")
     present = {unit.code.strip() for unit in target.units}
@@ -198,9 +204,9 @@ def _imports(target: _Target) -> tuple[list[Statement], bool]:
 def _is_there(
     target: _Target, known: dict[str, list[Unit]], tree: ast.Import | ast.ImportFrom, alias: ast.alias
 ) -> bool:
-    """Whether the receiving file has an import; another thing of that name is a clash."""
+    """Returns whether the receiving file has an import; a different binding of the same name is a clash."""
     if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
-        return True  # the rest of a module split before imports back what it lost
+        return True  # the rest of a module that was split before imports the moved names back
     name = alias.asname or alias.name.partition(".")[0]
     same = [one for one in known.get(name, ()) if not _is_old_import(one, target.source)]
     if not same:
@@ -221,7 +227,7 @@ def _imports_same(there: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast
 
 
 def _narrowed(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[ast.alias]) -> Statement:
-    """An import of fewer names; the whole statement as it stands where all are wanted."""
+    """Returns an import reduced to some of its names, or the unchanged statement if it needs all of them."""
     if len(aliases) == len(tree.names):
         return node
     smaller = ast.Import(aliases) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, aliases, tree.level)
@@ -232,14 +238,14 @@ def _narrowed(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[
 def _place(
     target: _Target, imports: Sequence[Statement], before: Sequence[Statement], after: Sequence[Statement]
 ) -> Iterator[Statement]:
-    """The statements of the receiving file with the new ones among them."""
+    """Yields the statements of the receiving file merged with the new ones."""
     old = list(target.tree.body)
     kinds = [unit.kind for unit in target.units]
     heads = [index for index, kind in enumerate(kinds) if kind in HEAD]
     top = heads[-1] + 1 if heads and all(kind != "definition" for kind in kinds[: heads[-1]]) else 0
     if not top:
         top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old))
-    # What is used there as soon as the file is imported has to stand above: it was an import until now.
+    # Names used while the file is imported must be bound above, because they were imports until now.
     early = any(_is_old_import(unit, target.source) for unit in target.units)
     first_class = next((index for index, one in enumerate(old) if one not in [u.node for u in target.units]), top)
     end = next((index for index, one in enumerate(old) if _is_guard(one)), len(old))
@@ -266,7 +272,7 @@ def _is_guard(node: cst.BaseStatement) -> bool:
 
 
 def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
-    """The statements with `__all__` naming what came."""
+    """Returns the statements with the new names added to `__all__`."""
     theirs, mine = listed(target.source.units), listed(target.units)
     has = any(unit.kind == "all" for unit in target.units)
     taken = set(target.added) | target.source.names
@@ -301,9 +307,9 @@ def _all_statement(names: Iterable[str]) -> Statement:
 
 
 def _spaced(body: Sequence[Statement], old: Sequence[Statement]) -> list[Statement]:
-    """The statements, with blank lines where something new stands beside something else.
+    """Returns the statements with blank lines around the new ones.
 
-    Two around functions and classes, one between imports and what follows.
+    Two blank lines surround functions and classes, one separates imports from the code after them.
     """
     known = {id(one) for one in old}
     spaced: list[Statement] = []
@@ -344,7 +350,7 @@ def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLi
 
 
 def unresolved(text: str) -> set[str]:
-    """Return the names that a module reads and nothing there binds; empty where everything of a module is imported."""
+    """Returns the names that a module reads but does not bind; empty if the module has a star import."""
     found = units(cst.parse_module(text).body)
     if any(isinstance(one.tree, ast.ImportFrom) and one.tree.names[0].name == "*" for one in found):
         return set()

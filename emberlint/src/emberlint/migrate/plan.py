@@ -1,4 +1,4 @@
-"""Moves implementations from `ops/<backend>/` to `backend/<backend>/`, and whatever imports them after them."""
+"""Moves implementations from `ops/<backend>/` to `backend/<backend>/`, and adapts every import of them."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -21,33 +21,35 @@ from emberlint.source.project import Project
 
 @dataclass
 class Plan:
-    """What a migration changes; None is a file that is removed."""
+    """The changes of a migration; the new text of a file is None if the file is removed."""
 
     root: Path
     before: dict[str, str | None] = field(default_factory=dict)
     after: dict[str, str | None] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    kept: set[str] = field(default_factory=set)  # files that only pass on what moved
+    kept: set[str] = field(default_factory=set)  # files that only re-export moved names
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """The files that do not stay as they are."""
+        """The files whose text changes."""
         return {path: text for path, text in self.after.items() if text != self.before[path]}
 
     def diff(self) -> str:
-        """Return the changes as a unified diff."""
+        """Returns the changes as a unified diff."""
         return transaction.diff(self.before, self.after)
 
     def apply(self) -> None:
-        """Write the changes, all or none."""
+        """Writes the changes, all of them or none."""
         transaction.write(self.root, self.changes)
 
 
 def plan(project: Project, layout: Layout, backend: str, operations: Sequence[str] = ()) -> Plan:
-    """Return what moving one backend's implementations changes: all of them, or some and what they need.
+    """Returns the changes that move one backend's implementations: all, or some and what they need.
 
-    Raises: MigrationError for clashes and for names that would be lost, UsageError for an unknown operation.
+    Raises:
+        MigrationError: for clashes, and for names that would be lost.
+        UsageError: for an unknown operation.
     """
     result = Plan(project.settings.root)
     found = _sources(project, layout, backend)
@@ -86,7 +88,7 @@ def _moves(one: SourceModule, partial: bool) -> bool:
 
 
 def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
-    """The misplaced files of a backend, with their relative imports spelled out."""
+    """Returns the misplaced files of a backend, with their relative imports made absolute."""
     found = []
     old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
     for path in layout.misplaced_files(project, backend):
@@ -99,7 +101,7 @@ def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModul
 
 
 def module_name(project: Project, path: str) -> str:
-    """Return the dotted name of a file: from the outermost folder around it that is a package."""
+    """Returns the dotted name of a file, which starts at the outermost package around it."""
     parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
     folders = parts[:-1]
     start = len(folders)
@@ -120,7 +122,7 @@ def _is_package(project: Project, folder: str) -> bool:
 
 
 def _outermost(project: Project, folders: Sequence[str]) -> int:
-    """Where the name of a file begins that is in no package yet: as for the folders above it that are."""
+    """Returns where the dotted name of a file outside any package starts: at the outermost package above its folder."""
     for end in range(len(folders), 0, -1):
         if _is_package(project, "/".join(folders[:end])):
             start = end
@@ -131,7 +133,7 @@ def _outermost(project: Project, folders: Sequence[str]) -> int:
 
 
 def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]) -> None:
-    """An operation that another file of the backend defines already would exist twice."""
+    """Checks that no operation is already defined in another file of the backend, which would duplicate it."""
     files = layout.backend_files(project, backend)
     targets = {one.target_path for one in moving}
     package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
@@ -155,7 +157,7 @@ def _stop(clashes: Sequence[Clash]) -> None:
 
 
 def _received(project: Project, one: SourceModule, result: Plan) -> str:
-    """The text of the receiving file; a file that is new takes the old one whole."""
+    """Returns the text of the receiving file; a new file receives the whole old one."""
     there = _read(project, one.target_path)
     result.before[one.target_path] = there
     if there is None and one.is_emptied:
@@ -182,7 +184,8 @@ def _moves_of(project: Project, layout: Layout, backend: str, found: Sequence[So
     for one in found:
         for owner in one.parts:
             for name in owner.binds:
-                names_moved.get(one.module, {}).pop(name, None)  # its rest inherits from it, and has all of it
+                # the rest of the class inherits everything from the moved part
+                names_moved.get(one.module, {}).pop(name, None)
     exports = {
         one.module: tuple(listed(one.units) or _public(one))
         for one in found
@@ -201,7 +204,7 @@ def _python_files(project: Project) -> list[str]:
 
 
 def _references(project: Project, layout: Layout) -> list[str]:
-    """Where a module of the frontend is imported by a computed name."""
+    """Returns the places that import a module of the frontend by a computed name."""
     frontend = module_name(project, f"{layout.frontend}/__init__.py")
     places = []
     for path in _python_files(project):
@@ -214,7 +217,7 @@ def _references(project: Project, layout: Layout) -> list[str]:
 
 
 def _reached(project: Project, found: Sequence[SourceModule]) -> set[str]:
-    """The private names read as attributes where a module of the folder may be at hand: `math_ops._prepare`."""
+    """Returns the private names read as attributes of what may be a module of the folder, as in `math_ops._prepare`."""
     stems = {one.module.rpartition(".")[2] for one in found}
     names: set[str] = set()
     for path in _python_files(project):
@@ -239,7 +242,7 @@ def _left(
 
 
 def _packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
-    """Make a package of every new folder of a backend whose parent is one."""
+    """Makes each new folder of a backend a package if its parent is one."""
     for path in list(texts):
         folder = path.rpartition("/")[0]
         while folder.startswith(f"{layout.backend}/") and texts[path] is not None:
@@ -253,7 +256,7 @@ def _packages(project: Project, layout: Layout, backend: str, texts: dict[str, s
 
 
 def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
-    """Rewrite the imports of every file of the project, the moved ones included."""
+    """Rewrites the imports of every file of the project, including the moved files."""
     words = [*moves.modules, *moves.names]
     ends = {word.rpartition(".")[2] for word in words} | {word.rpartition(".")[2] for word in moves.modules.values()}
     for path in sorted({*_python_files(project), *texts}):
@@ -274,7 +277,7 @@ def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, res
 
 
 def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
-    """No name may be lost on the way."""
+    """Checks that the migration loses no name."""
     for path, text in result.changes.items():
         if text is not None:
             ast.parse(text, path)

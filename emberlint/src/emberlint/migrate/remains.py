@@ -1,4 +1,4 @@
-"""What is left of a file from which something moved."""
+"""The rest of a file after some of its statements moved."""
 
 import ast
 from collections.abc import Sequence, Set
@@ -11,10 +11,10 @@ from emberlint.migrate.units import HEAD, Statement, Unit, bound, listed, member
 
 
 def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None:
-    """Return the file without what moved, which it imports back; None where nothing is left but imports.
+    """Returns the file without the moved statements, which it imports back, or None if only imports are left.
 
-    What is public stays importable from here, for whoever holds the module as an object; so do the private names that
-    are `reached` as attributes somewhere.
+    Public names stay importable from here for code that holds the module as an object, and so do the private names in
+    `reached`, which other code reads as attributes.
     """
     if source.is_emptied:
         return None
@@ -41,7 +41,7 @@ def _alias(name: str, other: str | None) -> cst.ImportAlias:
 
 
 def _without(unit: Unit, source: SourceModule) -> Statement:
-    """A statement that stays; of a class that moved in part, its rest, which inherits from what moved."""
+    """Returns a statement that stays; of a class that moved in part, the rest, which inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
     node, gone = unit.node, {name for part in source.parts[unit] for name in part.binds}
@@ -56,7 +56,7 @@ def _without(unit: Unit, source: SourceModule) -> Statement:
 
 
 def _pruned(node: Statement, unused: set[str]) -> Statement | None:
-    """An import without the names that only what moved had a use for."""
+    """Returns an import without the names that only the moved statements used."""
     found = units([node])[0]
     tree = found.tree
     if not found.binds & unused or not isinstance(tree, ast.Import | ast.ImportFrom) or found.kind != "import":
@@ -69,20 +69,20 @@ def _pruned(node: Statement, unused: set[str]) -> Statement | None:
 
 
 def _top(body: Sequence[Statement]) -> int:
-    """Where an import goes: after the imports that stand at the top."""
+    """Returns the index for a new import: after the imports at the top."""
     kinds = [unit.kind for unit in units(body)]
     return next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(body))
 
 
 def _back(source: SourceModule) -> set[str]:
-    """What a module imports back, of which a part moved before."""
+    """Returns the names that a module imports back, because an earlier migration moved them."""
     trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
     aliases = [alias for tree in trees if tree.module == source.target for alias in tree.names]
     return {alias.name for alias in aliases if alias.asname in (None, alias.name)}
 
 
 def shim(source: SourceModule, submodules: Sequence[str]) -> str:
-    """Return a file that offers what moved under its old name, for imports by a name put together at run time."""
+    """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     kinds = ("definition", "import") if source.is_package else ("definition",)
     names = sorted({*bound(source.units, *kinds), *_back(source)} - {*submodules})
     lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]

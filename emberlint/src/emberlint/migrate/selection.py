@@ -1,4 +1,4 @@
-"""What has to move together: the operations asked for, and everything of their modules that they use."""
+"""Selects the statements that move together: the requested operations and what they use of their modules."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from emberlint.migrate.units import Unit, bound, member_needs, member_stores, me
 
 @dataclass
 class SourceModule:
-    """One file of misplaced implementations, and where it belongs. Its relative imports are spelled out."""
+    """One file of misplaced implementations and its target; its relative imports have been made absolute."""
 
     path: str
     module: str
@@ -20,7 +20,7 @@ class SourceModule:
     target: str
     text: str
     moved: list[Unit] = field(default_factory=list)
-    parts: dict[Unit, list[Unit]] = field(default_factory=dict)  # of a class that moves in part, what moves
+    parts: dict[Unit, list[Unit]] = field(default_factory=dict)  # for a class that moves in part, the members that move
 
     @cached_property
     def tree(self) -> cst.Module:
@@ -43,7 +43,9 @@ class SourceModule:
         return self.path.endswith("__init__.py")
 
     def imported(self, name: str) -> tuple[str, str] | None:
-        """Return the module and the name that an import binds `name` to; of a module object, its name and nothing."""
+        """Returns the module and the name that an import binds `name` to; for a module object, its name and an empty
+        string.
+        """
         for unit in bound(self.units, "import").get(name, ()):
             tree = unit.tree
             for alias in tree.names if isinstance(tree, ast.Import | ast.ImportFrom) else ():
@@ -52,7 +54,7 @@ class SourceModule:
         return None
 
     def stars(self) -> Iterator[str]:
-        """Yield the modules of which everything is imported."""
+        """Yields the modules of which all names are imported (`import *`)."""
         for unit in self.units:
             if isinstance(unit.tree, ast.ImportFrom) and unit.tree.names[0].name == "*":
                 yield unit.tree.module or ""
@@ -64,7 +66,7 @@ class SourceModule:
 
     @property
     def operations(self) -> list[str]:
-        """The names that move, with those of a class that moves in part, as `Class.name`."""
+        """The names that move, including the members of a class that moves in part, as `Class.name`."""
         found = [name for unit in self.moved for name in sorted(unit.binds)]
         for owner, parts in self.parts.items():
             found += [f"{next(iter(owner.binds))}.{name}" for part in parts for name in sorted(part.binds)]
@@ -72,23 +74,23 @@ class SourceModule:
 
     @property
     def rest(self) -> list[Unit]:
-        """The statements that stay, classes that move in part among them."""
+        """The statements that stay, including classes that move in part."""
         return [unit for unit in self.units if unit not in self.moved]
 
     @property
     def is_emptied(self) -> bool:
-        """Whether nothing is left of the module but imports."""
+        """Whether only imports are left of the module."""
         return all(unit.kind in ("docstring", "future", "import", "all") for unit in self.rest)
 
     @property
     def is_shim(self) -> bool:
-        """Whether this is what an earlier migration left: imports from where the module is now."""
+        """Whether an earlier migration left only imports from the module's new place."""
         found = [unit.tree for unit in self.units if unit.kind != "docstring"]
         return bool(found) and all(isinstance(tree, ast.ImportFrom) and tree.module == self.target for tree in found)
 
 
 def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
-    """Mark what moves: everything, or the operations named and what they need, across the modules of the folder."""
+    """Marks the statements that move: all, or the requested operations and what they use in the folder's modules."""
     if not operations:
         for one in modules.values():
             one.moved = [unit for unit in one.units if unit.kind in ("definition", "effect")]
@@ -100,7 +102,7 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
 
 
 def movable(modules: Mapping[str, SourceModule]) -> list[str]:
-    """Return the public names that the modules and their classes define."""
+    """Returns the public names that the modules and their classes define."""
     found: dict[str, None] = {}
     for one in modules.values():
         for unit in one.units:
@@ -132,7 +134,7 @@ class _Closure:
                     self.unit(one, unit)
 
     def unit(self, one: SourceModule, unit: Unit) -> None:
-        """Take a statement, and what it uses."""
+        """Selects a statement and everything it uses."""
         if unit in one.moved:
             return
         one.moved.append(unit)
@@ -141,7 +143,7 @@ class _Closure:
             self.name(one, name)
 
     def member(self, one: SourceModule, owner: Unit, part: Unit) -> None:
-        """Take a statement of a class, and what it uses of the class and of the module."""
+        """Selects a member of a class, and everything it uses of the class and of the module."""
         taken = one.parts.setdefault(owner, [])
         if owner in one.moved or part in taken:
             return
@@ -156,7 +158,7 @@ class _Closure:
                 self.name(one, name)
 
     def name(self, one: SourceModule, name: str) -> None:
-        """Take what a module binds a name to, here or in a sibling from which it is imported."""
+        """Selects the statements that bind a name in a module, or in a sibling from which the module imports it."""
         for unit in one.definitions.get(name, ()):
             self.unit(one, unit)
         origin = one.imported(name)
@@ -175,7 +177,9 @@ class _Closure:
                     self.name(self.modules[module], name)
 
     def finish(self) -> None:
-        """Put what was taken in order, turn classes that are taken whole into units, and take what acts on them."""
+        """Sorts the selected statements, merges fully selected classes into units, and adds statements that act on
+        them.
+        """
         for one in self.modules.values():
             for owner, taken in list(one.parts.items()):
                 body = self.bodies[owner]
@@ -202,7 +206,7 @@ def _owners(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
 
 
 def _header(owner: Unit) -> frozenset[str]:
-    """The names in a class's bases and decorators."""
+    """Returns the names in a class's bases and decorators."""
     tree = owner.tree
     assert isinstance(tree, ast.ClassDef)
     parts = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]

@@ -1,4 +1,4 @@
-"""A set of changes to files that are made together or not at all."""
+"""Changes several files in one transaction: all of them or none."""
 
 import ast
 import difflib
@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 class MigrationError(Exception):
-    """The migration would break something; nothing was written."""
+    """Raised when the migration would break something; no file was written."""
 
 
 def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> str:
-    """Return the unified diff of some files; None stands for a file that is not there."""
+    """Returns the unified diff of some files; None stands for a missing file."""
     parts: list[str] = []
     for path in sorted(after):
         old, new = before[path], after[path]
@@ -27,12 +27,14 @@ def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> s
 
 
 def write(root: Path, after: Mapping[str, str | None]) -> None:
-    """Write, create and remove files; on any failure those already changed are put back.
+    """Writes, creates and removes files; on any failure, restores those already changed.
 
-    Every text is parsed before the first file is touched, and each file is replaced in one step, so that a reader sees
-    the old one or the new one.
+    Every text is parsed before the first file is written, and each file is replaced in one step, so that a reader sees
+    either the old file or the new one.
 
-    Raises: SyntaxError for a text that does not parse, OSError where a file cannot be written.
+    Raises:
+        SyntaxError: if a text does not parse.
+        OSError: if a file cannot be written.
     """
     for path, text in after.items():
         if text is not None:
@@ -75,7 +77,7 @@ def _put(path: Path, content: bytes | None) -> None:
 
 
 def _prune(folder: Path, root: Path) -> None:
-    """Remove folders in which nothing but compiled files is left."""
+    """Removes folders that contain nothing but compiled files."""
     while folder != root and folder.is_dir():
         left = [one for one in folder.iterdir() if one.name != "__pycache__"]
         if left:

@@ -1,4 +1,4 @@
-"""A module as units that can be moved: its top-level statements, with the names each binds and uses."""
+"""Splits a module into movable units: its top-level statements, with the names each binds and uses."""
 
 import ast
 import builtins
@@ -30,17 +30,17 @@ class Unit:
 
     @cached_property
     def tree(self) -> ast.stmt:
-        """The statement as the parser of Python gives it."""
+        """The statement as parsed by Python's own parser."""
         return ast.parse(self.code).body[0]
 
 
 def source(node: Statement) -> str:
-    """Return a statement's source without the blank lines and comments above it."""
+    """Returns a statement's source without the blank lines and comments above it."""
     return cst.Module(body=[node.with_changes(leading_lines=[])]).code
 
 
 def units(statements: Sequence[Statement], top: bool = True) -> list[Unit]:
-    """Return the units of a module's (or, if not `top`, a class's) statements."""
+    """Returns the units of a module's (or, if not `top`, a class's) statements."""
     return [_unit(node, first=index == 0, top=top) for index, node in enumerate(statements)]
 
 
@@ -68,12 +68,12 @@ def _kind(tree: ast.stmt, binds: frozenset[str]) -> str:
     if isinstance(tree, ast.If | ast.Try) and any(
         isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(tree)
     ):
-        return "import"  # a guarded import: copied, never taken away
+        return "import"  # a guarded import is copied and never removed
     return "definition" if binds else "effect"
 
 
 def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names that some source binds at its top, and the global names that it reads, however deep."""
+    """Returns the names that some source binds at the top level, and the global names that it reads at any depth."""
     top = symtable.symtable(code, "<unit>", "exec")
     binds = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
     uses = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
@@ -87,7 +87,7 @@ def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _quoted(code: str) -> Iterator[str]:
-    """The names in annotations that are written as strings."""
+    """Yields the names in annotations written as strings."""
     for node in ast.walk(ast.parse(code)):
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
         for part in ast.walk(annotation) if isinstance(annotation, ast.expr) else ():
@@ -100,14 +100,14 @@ def _quoted(code: str) -> Iterator[str]:
 
 
 def members(node: cst.ClassDef) -> list[Unit]:
-    """Return the statements of a class body; of `class A: pass`, none."""
+    """Returns the statements of a class body; empty for `class A: pass`."""
     if not isinstance(node.body, cst.IndentedBlock):
         return []
     return units([one for one in node.body.body if isinstance(one, Statement)], top=False)
 
 
 def member_needs(unit: Unit, owner: str) -> frozenset[str]:
-    """Return the attributes that a method reads from `self`, `cls` or its class by name."""
+    """Returns the attributes that a method reads from `self`, `cls` or its class by name."""
     found = {
         one.attr
         for one in ast.walk(unit.tree)
@@ -117,7 +117,7 @@ def member_needs(unit: Unit, owner: str) -> frozenset[str]:
 
 
 def member_stores(unit: Unit) -> frozenset[str]:
-    """Return the attributes of `self` that a method assigns."""
+    """Returns the attributes of `self` that a method assigns."""
     found = {
         one.attr
         for one in ast.walk(unit.tree)
@@ -130,7 +130,7 @@ def member_stores(unit: Unit) -> frozenset[str]:
 
 
 def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
-    """Return the units of some kinds by the names they bind."""
+    """Returns the units of some kinds by the names they bind."""
     table: dict[str, list[Unit]] = {}
     for unit in found:
         if unit.kind in kinds:
@@ -140,7 +140,7 @@ def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
 
 
 def listed(found: Iterable[Unit]) -> list[str] | None:
-    """Return the names in a literal `__all__`, None where there is none or it is computed."""
+    """Returns the names in a literal `__all__`, or None if there is none or it is computed."""
     for unit in found:
         if unit.kind == "all":
             value = getattr(unit.tree, "value", None)

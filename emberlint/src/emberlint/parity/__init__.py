@@ -1,1 +1,1 @@
-"""Parity: what the frontend declares against what each backend defines, read from the source alone."""
+"""Compares the ops that the frontend declares with those that each backend defines, by reading the source only."""

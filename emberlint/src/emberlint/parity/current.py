@@ -1,4 +1,4 @@
-"""The matrix that the parity rules share: three rules look at one project, and it is read once."""
+"""The matrix shared by the three parity rules, so that they read the project once."""
 
 from emberlint.config.errors import UsageError
 from emberlint.parity.layout import find
@@ -9,7 +9,7 @@ _latest: list[tuple[Project, Matrix | None]] = []
 
 
 def current(project: Project) -> Matrix | None:
-    """Return the matrix of a project; None unless its settings name both its frontend and its backends."""
+    """Returns the matrix of a project, or None unless its settings name both the frontend and the backends."""
     given = project.settings.parity
     if not (given.frontend and given.backend):
         return None

@@ -1,4 +1,6 @@
-"""What the frontend declares: functions under `@op`, or functions and abstract methods that a backend carries out."""
+"""Reads the declarations of the frontend: functions under `@op`, or functions and abstract methods that backends
+implement.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ ABSTRACT = frozenset({"ABC", "Protocol"})
 
 @dataclass(frozen=True)
 class Declaration:
-    """One op as the frontend has it; `signature` is None where it cannot be read."""
+    """One op as the frontend declares it; `signature` is None if it cannot be read."""
 
     name: str
     category: str
@@ -34,10 +36,10 @@ class Declaration:
 
 
 def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
-    """Return what the frontend declares, by name.
+    """Returns the declarations of the frontend, by name.
 
-    Where anything is under `@op`, that alone is declared. Else every function that hands its work to something of its
-    own name (`return backend().sin(x)`) or declares nothing but itself, and every abstract method, is an op.
+    If any function is under `@op`, only such functions are declarations. Otherwise an op is every abstract method, and
+    every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
     trees = {path: parsed(project, path) for path in layout.frontend_files(project)}
     found = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
@@ -74,20 +76,22 @@ def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
 
 
 def _hands_on(value: ast.expr, name: str) -> bool:
-    """Whether `name = value` is one of `sin = lambda x: backend().sin(x)` and `sin = implementation.sin`."""
+    """Returns whether `name = value` delegates to that name: `sin = lambda x: backend().sin(x)`, `sin =
+    implementation.sin`.
+    """
     if isinstance(value, ast.Lambda):
         return _delegates(value.body, name)
     return isinstance(value, ast.Attribute) and value.attr == name
 
 
 def _lambda(value: ast.expr) -> Signature | None:
-    """The signature of a lambda, None where it takes anything."""
+    """Returns the signature of a lambda, or None if it accepts any arguments."""
     own = signature(value.args) if isinstance(value, ast.Lambda) else ()
     return None if all(one.kind.startswith("*") for one in own) else own
 
 
 def _delegates(node: ast.AST, name: str) -> bool:
-    """Whether a body calls an attribute of this name, or looks one up by it."""
+    """Returns whether a body calls an attribute of this name, or looks one up by this name."""
     for one in ast.walk(node):
         if isinstance(one, ast.Call):
             if isinstance(one.func, ast.Attribute) and one.func.attr == name:
@@ -112,7 +116,7 @@ def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
 
 
 def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
-    """`asin = alias("asin", arcsin)` and `asin = arcsin`."""
+    """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
         for node in flat(tree.body):
             pair = assigned(node)
@@ -126,9 +130,10 @@ def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> 
 
 
 def exported(project: Project, layout: Layout) -> frozenset[str] | None:
-    """Return the names that the frontend's `__init__` offers and its namespaces (`linalg.*`), None if it computes them.
+    """Returns the names exported by the frontend's `__init__` and its namespaces (`linalg.*`), or None if they are
+    computed.
 
-    A name counts when it is imported or defined there and, where there is an `__all__`, also listed in it.
+    A name counts if it is imported or defined there and, if there is an `__all__`, listed in it.
     """
     path = f"{layout.frontend}/__init__.py"
     if layout.frontend.endswith(".py") or path not in project.files(layout.frontend):
@@ -176,7 +181,7 @@ def _offered(project: Project, files: list[str], node: ast.stmt) -> Iterator[str
 
 
 def _public(project: Project, paths: list[str]) -> Iterator[str]:
-    """What `from module import *` gives."""
+    """Returns the names that `from module import *` imports."""
     for path in paths:
         names: set[str] = set()
         for node in flat(parsed(project, path).body):

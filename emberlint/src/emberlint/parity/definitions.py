@@ -1,4 +1,4 @@
-"""What a backend defines: attributes and methods of its `…Ops` classes, or functions of its `*_ops.py` files."""
+"""Reads the definitions of a backend: members of its `…Ops` classes, or functions of its `*_ops.py` files."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -17,18 +17,20 @@ PLAIN_VALUES = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Joined
 
 @dataclass(frozen=True)
 class Definition:
-    """One op as a backend has it; `signature` is None where it cannot be read, as of `staticmethod(torch.sin)`."""
+    """One op as a backend defines it; `signature` is None if it cannot be read, as in `staticmethod(torch.sin)`."""
 
     name: str
     category: str
     signature: Signature | None
     place: Place
     source: str
-    unsupported: str | None = None  # the reason given
+    unsupported: str | None = None  # the reason given for not supporting the op
 
 
 def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str, Definition]:
-    """Return what a backend's files define, by name; what a class inherits from the backend folder counts too."""
+    """Returns the definitions in a backend's files, by name, including those that a class inherits in the backend
+    folder.
+    """
     classes: dict[str, tuple[str, ast.ClassDef]] = {}
     shared = project.files(layout.backend) if layout.backend else ()
     for path in (*shared, *paths):
@@ -36,7 +38,7 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = path, node
     found: dict[str, Definition] = {}
-    single = {f"{layout.backend}/{name}.py" for name in layout.names}  # a backend that is one file
+    single = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
     modules = [path for path in paths if path.endswith(MODULES) or path in single or _is_in_ops(path)] or paths
     for path in paths:
         holders = [node for node in flat(parsed(project, path).body) if isinstance(node, ast.ClassDef)]
@@ -50,7 +52,7 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
 
 
 def _is_in_ops(path: str) -> bool:
-    """Whether a file lies in a folder of its backend that is called ops: `backend/torch/tensor/ops/casting.py`."""
+    """Returns whether a file is in a folder named ops of its backend: `backend/torch/tensor/ops/casting.py`."""
     return path.rpartition("/")[0].endswith("/ops")
 
 
@@ -81,7 +83,7 @@ def _holds_ops(node: ast.ClassDef) -> bool:
 def _with_bases(
     path: str, node: ast.ClassDef, classes: dict[str, tuple[str, ast.ClassDef]], seen: set[str]
 ) -> Iterator[tuple[str, ast.ClassDef]]:
-    """A class and those it inherits from, the nearest first."""
+    """Yields a class and its bases, the nearest first."""
     yield path, node
     seen.add(node.name)
     for base in map(last_name, node.bases):
@@ -113,7 +115,7 @@ def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode]
 
 
 def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:
-    """The signature of what is assigned: a lambda, a function of the module, or what such a function returns."""
+    """Returns the signature of an assigned value: a lambda, a function of the module, or the result of a factory."""
     if isinstance(value, ast.Call) and last_name(value) in ("staticmethod", "classmethod") and value.args:
         return _signature(value.args[0], functions, last_name(value) == "classmethod")
     if isinstance(value, ast.Lambda):
@@ -127,7 +129,7 @@ def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bo
 
 
 def _made(factory: FunctionNode) -> ast.arguments | None:
-    """The arguments of the one function that a factory defines and returns."""
+    """Returns the arguments of the single function that a factory defines and returns."""
     inner = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
     returned = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
     if len(returned) != 1:

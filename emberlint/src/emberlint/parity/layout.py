@@ -1,4 +1,4 @@
-"""Where a project keeps its frontend and its backends."""
+"""Finds the folders of a project's frontend and backends."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ SUFFIXES = ("_ops", "_operations", "_backend")
 class Layout:
     """The folders of one package, relative to the project's root: `ops/`, `backend/`, and the backends' names.
 
-    A folder of implementations inside the frontend (`ops/torch/`) is where they do not belong; the frontend may also be
-    one file, `ops.py`.
+    Implementations in a folder inside the frontend (`ops/torch/`) are misplaced. The frontend may also be one file,
+    `ops.py`.
     """
 
     frontend: str
@@ -24,26 +24,26 @@ class Layout:
     names: tuple[str, ...]
 
     def frontend_files(self, project: Project) -> list[str]:
-        """Return the files of declarations: those of the frontend without its folders of implementations."""
+        """Returns the files with declarations: those of the frontend outside its folders of implementations."""
         if self.frontend.endswith(".py"):
             return [self.frontend]
         below = len(self.frontend) + 1
         return [path for path in project.files(self.frontend) if path[below:].split("/")[0] not in self.names]
 
     def backend_files(self, project: Project, name: str) -> list[str]:
-        """Return the files of one backend, its folder's or `backend/<name>.py`."""
+        """Returns the files of one backend, in its folder or `backend/<name>.py`."""
         single = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
         shared = set(project.files(self.backend)) if self.backend else set()
         folder = f"{self.backend}/{name}/"
         return sorted(path for path in shared if path.startswith(folder) or path in single)
 
     def misplaced_files(self, project: Project, name: str) -> list[str]:
-        """Return the files of one backend that lie in the frontend."""
+        """Returns the files of one backend that are inside the frontend."""
         return [] if self.frontend.endswith(".py") else list(project.files(f"{self.frontend}/{name}"))
 
 
 def stem(path: str) -> str:
-    """Return the category that a file's name stands for: `math` for `ops/math.py` and `backend/torch/math_ops.py`."""
+    """Returns the category in a file's name: `math` for `ops/math.py` and `backend/torch/math_ops.py`."""
     pure = PurePosixPath(path)
     name = pure.parent.name if pure.name == "__init__.py" else pure.stem
     for suffix in SUFFIXES:
@@ -52,7 +52,7 @@ def stem(path: str) -> str:
 
 
 def find(project: Project) -> Layout | None:
-    """Return the layout that the settings name, or the first found in the root or one folder below it."""
+    """Returns the layout in the settings, or the first one found in the root or one folder below it, or None."""
     given = project.settings.parity
     if given.frontend and given.backend:
         return _layout(project, given.frontend.rstrip("/"), given.backend.rstrip("/"))
@@ -87,7 +87,9 @@ def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
 
 
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
-    """The folders named after a library, in the order of the settings, and then any other folder of `*_ops.py`."""
+    """Returns the folders named after a library, in the order of the settings, then other folders with `*_ops.py`
+    files.
+    """
     known = project.settings.backends
     found: set[str] = set()
     for folder in (backend, frontend):
@@ -101,5 +103,5 @@ def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, 
 
 
 def relevant(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the backends asked for, all of them where none is."""
+    """Returns the requested backends, or all if none are requested."""
     return tuple(name for name in names if not wanted or name in wanted)

@@ -12,24 +12,24 @@ from emberlint.source.project import Project
 
 
 class Status(StrEnum):
-    """How one backend has one op."""
+    """The status of one op on one backend."""
 
-    OK = "ok"  # a primitive, defined
-    OVERRIDE = "override"  # a composite, defined natively
-    COMPOSITE = "composite"  # a composite, left to its body
+    OK = "ok"  # a primitive that the backend defines
+    OVERRIDE = "override"  # a composite that the backend overrides
+    COMPOSITE = "composite"  # a composite that runs its own body
     MISSING = "missing"
     DIFFERS = "signature differs"
-    UNSUPPORTED = "unsupported"  # said to be so, with the reason
+    UNSUPPORTED = "unsupported"  # declared unsupported, with the reason
     MISPLACED = "only in ops folder"
 
     @property
     def is_gap(self) -> bool:
-        """Whether the op cannot be called on this backend as it is declared."""
+        """Whether the op cannot be called on this backend as declared."""
         return self in (Status.MISSING, Status.DIFFERS, Status.MISPLACED)
 
     @property
     def works(self) -> bool:
-        """Whether the op can be called on this backend as it is declared."""
+        """Whether the op can be called on this backend as declared."""
         return self in (Status.OK, Status.OVERRIDE, Status.COMPOSITE)
 
 
@@ -38,7 +38,7 @@ class Cell:
     """One op on one backend."""
 
     status: Status
-    detail: str = ""  # how the signature differs, why it is unsupported, where it is instead
+    detail: str = ""  # how the signature differs, why the op is unsupported, or where it is misplaced
     declared: str = ""
     defined: str = ""
     definition: Definition | None = None
@@ -46,7 +46,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One op; `declaration` is None where the frontend declares nothing and the backends stand against each other."""
+    """One op on all backends; `declaration` is None if the frontend declares nothing and only the backends are
+    compared.
+    """
 
     name: str
     category: str
@@ -58,30 +60,30 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All ops, by category and then in the order of the source."""
+    """All ops, sorted by category and then in source order."""
 
     layout: Layout
     backends: tuple[str, ...]
     rows: tuple[Row, ...]
 
     def gaps(self) -> Iterator[tuple[Row, str, Cell]]:
-        """Yield the cells that are wrong."""
+        """Yields the cells with a fault."""
         for row in self.rows:
             for backend, cell in row.cells.items():
                 if cell.status.is_gap:
                     yield row, backend, cell
 
     def missing(self, backend: str) -> list[str]:
-        """Return the ops that a backend lacks."""
+        """Returns the ops that a backend lacks."""
         return [row.name for row in self.rows if row.cells[backend].status in (Status.MISSING, Status.MISPLACED)]
 
     def coverage(self, backend: str) -> float:
-        """Return the share of ops that work on a backend, 1 where there are none."""
+        """Returns the share of ops that work on a backend; 1 if there are no ops."""
         works = sum(row.cells[backend].status.works for row in self.rows)
         return works / len(self.rows) if self.rows else 1.0
 
     def select(self, categories: Sequence[str] = ()) -> "Matrix":
-        """Return the matrix of some categories."""
+        """Returns the matrix of some categories."""
         rows = tuple(row for row in self.rows if not categories or row.category in categories)
         return Matrix(self.layout, self.backends, rows)
 
@@ -92,13 +94,13 @@ class Matrix:
 
 
 def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
-    """Return the matrix of a project, for the backends named or for all."""
+    """Returns the matrix of a project, for the requested backends or for all."""
     names = relevant(layout.names, backends)
     declared = declarations(project, layout)
     defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
     misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
     known = {name for found in (*defined.values(), *misplaced.values()) for name in found}
-    # Of `name = module.name` only what some backend has is an op; `pi = math.pi` is none.
+    # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
     declared = {name: one for name, one in declared.items() if one.signature is not None or name in known}
     if not declared:
         return Matrix(layout, names, tuple(_undeclared(names, defined, misplaced)))
@@ -137,7 +139,10 @@ def _undeclared(
     defined: Mapping[str, Mapping[str, Definition]],
     misplaced: Mapping[str, Mapping[str, Definition]],
 ) -> Iterator[Row]:
-    """The rows where no frontend declares: what any backend has is wanted of each, as the first of them has it."""
+    """Yields the rows of a project without declarations.
+
+    Every op that any backend defines is expected of all, with the signature of the first definition.
+    """
     wanted: dict[str, Definition] = {}
     for found in (*defined.values(), *misplaced.values()):
         for name, one in found.items():

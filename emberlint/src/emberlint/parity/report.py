@@ -1,4 +1,4 @@
-"""The matrix as text, Markdown, JSON or HTML."""
+"""Writes the matrix as text, Markdown, JSON or HTML."""
 
 import json
 from collections import Counter
@@ -22,7 +22,7 @@ table{border-collapse:collapse}th,td{border:1px solid #ccc;padding:.2rem .6rem;t
 
 
 def text(matrix: Matrix, verbose: bool = False) -> str:
-    """Return the gaps and the coverage for a terminal; with `verbose` every cell."""
+    """Returns the gaps and the coverage for a terminal; with `verbose`, every cell."""
     lines = []
     if verbose:
         width = max((len(row.name) for row in matrix.rows), default=2)
@@ -47,12 +47,12 @@ def _summary(matrix: Matrix, backend: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share rounded down, so that 100 % means all."""
+    """Returns a share rounded down, so that 100 % means all."""
     return f"{int(share * 1000) / 10:g} %"
 
 
 def _notes(matrix: Matrix, backend: str) -> Iterator[str]:
-    """What is wrong on a backend, and why what is unsupported is so; one line each."""
+    """Yields one line for each fault of a backend, and one with the reason for each unsupported op."""
     for row in matrix.rows:
         note = _note(row, row.cells[backend])
         if note:
@@ -76,7 +76,7 @@ def _where(cell: Cell) -> str:
 
 
 def markdown(matrix: Matrix) -> str:
-    """Return one table per category, the coverage above and the notes below."""
+    """Returns one table per category, with the coverage above and the notes below."""
     lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
         missing = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
@@ -96,7 +96,7 @@ def markdown(matrix: Matrix) -> str:
 
 
 def as_json(matrix: Matrix) -> str:
-    """Return everything, for programs."""
+    """Returns the whole matrix as JSON, for programs."""
     ops = [
         {
             "name": row.name,
@@ -124,7 +124,7 @@ def _cell(cell: Cell) -> dict[str, object]:
 
 
 def html(matrix: Matrix) -> str:
-    """Return one page without scripts or references to other files."""
+    """Returns one HTML page without scripts or references to other files."""
     rows = [f"<tr><th>{name}</th><td>{escape(_summary(matrix, name))}</td></tr>" for name in matrix.backends]
     parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
     titles = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))

@@ -1,4 +1,4 @@
-"""Signatures as they are written, and whether one can be called as the other is declared."""
+"""Signatures as written in the source, and whether a definition can be called as its declaration says."""
 
 import ast
 from typing import NamedTuple
@@ -7,7 +7,7 @@ POSITIONAL_ONLY, EITHER, VARIADIC, KEYWORD_ONLY, KEYWORDS = "positional-only", "
 
 
 class Parameter(NamedTuple):
-    """One parameter: its name, how it is passed, and its default as source text, None without one."""
+    """One parameter: its name, how it is passed, and its default as source text, or None without a default."""
 
     name: str
     kind: str
@@ -18,7 +18,7 @@ Signature = tuple[Parameter, ...]
 
 
 def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
-    """Return the signature of a function; `bound` leaves out the first parameter (self, cls)."""
+    """Returns the signature of a function; `bound` omits the first parameter (self, cls)."""
     plain = [*arguments.posonlyargs, *arguments.args]
     missing = len(plain) - len(arguments.defaults)
     found = [
@@ -45,7 +45,7 @@ def _source(node: ast.expr | None) -> str | None:
 
 
 def shown(parameters: Signature) -> str:
-    """Return a signature as Python writes it, without annotations."""
+    """Returns a signature as Python writes it, without annotations."""
     parts: list[str] = []
     for index, one in enumerate(parameters):
         before = parameters[index - 1].kind if index else ""
@@ -61,14 +61,13 @@ def shown(parameters: Signature) -> str:
 
 
 def difference(declared: Signature, defined: Signature) -> str | None:
-    """Return in what `defined` departs from `declared`, or None if every declared call means the same to it.
+    """Returns how `defined` differs from `declared`, or None if every declared call means the same to both.
 
-    Names and order of positional parameters, kinds, and defaults count. What accepts more is no difference where it
-    cannot be told: `*args` and `**kwargs` of the definition take what they are given, and a keyword-only parameter may
-    be defined as a plain one.
+    The names and order of positional parameters, the kinds and the defaults count. A definition may accept more than is
+    declared: `*args` and `**kwargs` accept any argument, and a keyword-only parameter may be defined as a plain one.
     """
     if {one.kind for one in declared} == {VARIADIC, KEYWORDS}:
-        return None  # a mere pass-through, which declares nothing
+        return None  # passes all arguments on, so it declares nothing
     return _names(declared, defined) or _kinds(declared, defined) or _defaults(declared, defined)
 
 
@@ -97,7 +96,7 @@ def _names(declared: Signature, defined: Signature) -> str | None:
 
 
 def _taken(one: Parameter, index: int, own: list[str], kinds: set[str]) -> bool:
-    """Whether a parameter that the definition does not name goes into its `*args` or `**kwargs`."""
+    """Returns whether a parameter that the definition does not name is accepted by its `*args` or `**kwargs`."""
     if one.kind == KEYWORD_ONLY:
         return KEYWORDS in kinds
     if one.kind == POSITIONAL_ONLY:
@@ -134,7 +133,9 @@ def _defaults(declared: Signature, defined: Signature) -> str | None:
 
 
 def _same(first: str, second: str) -> bool:
-    """Whether two defaults are one value, as `0` and `0.0`, or one name, as `float32` and `torch.float32`."""
+    """Returns whether two defaults are the same value, as `0` and `0.0`, or the same name, as `float32` and
+    `torch.float32`.
+    """
     if first == second:
         return True
     try:

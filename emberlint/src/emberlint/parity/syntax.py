@@ -1,4 +1,4 @@
-"""What the readers of declarations and of definitions share."""
+"""Helpers shared by the readers of declarations and of definitions."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, path: str, node: ast.stmt) -> "Place":
-        """Return the place of a statement; of a function, its header's first line."""
+        """Returns the place of a statement; for a function, the first line of its header."""
         if isinstance(node, FunctionNode):
             end = node.col_offset + len("def ") + len(node.name)
             return cls(path, node.lineno, node.col_offset + 1, node.lineno, end + 1)
@@ -30,12 +30,12 @@ class Place(NamedTuple):
 
 
 def parsed(project: Project, path: str) -> ast.Module:
-    """Return a file's tree; an empty one where it does not parse, which EMB000 reports."""
+    """Returns a file's tree, or an empty tree if it does not parse; EMB000 reports such a file."""
     return project.tree(path) or ast.Module(body=[], type_ignores=[])
 
 
 def last_name(node: ast.expr) -> str:
-    """Return the last part of what an expression names: `op` for `op`, `core.op` and `core.op(...)`."""
+    """Returns the last part of a dotted name: `op` for `op`, `core.op` and `core.op(...)`."""
     if isinstance(node, ast.Call):
         return last_name(node.func)
     if isinstance(node, ast.Attribute):
@@ -44,12 +44,12 @@ def last_name(node: ast.expr) -> str:
 
 
 def decorators(node: FunctionNode) -> set[str]:
-    """Return the last names of a function's decorators."""
+    """Returns the last names of a function's decorators."""
     return {last_name(one) for one in node.decorator_list}
 
 
 def flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block and of what stands under its conditions, in source order."""
+    """Yields the statements of a block and of the conditional blocks inside it, in source order."""
     for statement in body:
         yield statement
         for block in ("body", "orelse", "finalbody"):
@@ -58,12 +58,12 @@ def flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def without_docstring(node: FunctionNode) -> list[ast.stmt]:
-    """Return the statements of a function's body after its docstring."""
+    """Returns the statements of a function's body after its docstring."""
     return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
 
 
 def refusal(node: FunctionNode) -> str | None:
-    """Return the message of a body that does nothing but raise `NotImplementedError` or its kin, or None."""
+    """Returns the message of a body that only raises `NotImplementedError` or a similar error, or None."""
     body = without_docstring(node)
     if len(body) != 1 or not isinstance(body[0], ast.Raise) or body[0].exc is None:
         return None
@@ -77,7 +77,7 @@ def refusal(node: FunctionNode) -> str | None:
 
 
 def is_empty(node: FunctionNode) -> bool:
-    """Return whether a function only declares: its body is `...`, `pass`, a docstring, or a refusal."""
+    """Returns whether a function is only a declaration: its body is `...`, `pass`, a docstring, or a refusal."""
     body = without_docstring(node)
     if refusal(node) is not None:
         return True
@@ -89,7 +89,7 @@ def is_empty(node: FunctionNode) -> bool:
 
 
 def assigned(node: ast.stmt) -> tuple[str, ast.expr] | None:
-    """Return the name and value of `name = value`, annotated or not."""
+    """Returns the name and value of `name = value`, annotated or not."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:

@@ -1,4 +1,4 @@
-"""Ways to write findings down; each takes the findings and yields the lines of the report."""
+"""Report formats; each module takes the findings and yields the lines of the report."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -18,5 +18,5 @@ REPORTERS: Mapping[str, str] = {
 
 
 def reporter(form: str) -> Reporter:
-    """Return the reporter of a form; the others are not imported."""
+    """Returns the reporter of a format; imports the module of this format only."""
     return cast(Reporter, import_module(f"{__name__}.{REPORTERS[form]}").report)

@@ -6,7 +6,7 @@ from emberlint.findings import Finding
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a workflow command for each finding."""
+    """Yields a workflow command for each finding."""
     for finding in findings:
         place = (
             f"file={_property(finding.path)},line={finding.line},endLine={finding.end_line},"

@@ -1,4 +1,4 @@
-"""One JSON record to a line, for streams."""
+"""One JSON record per line, for streams."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,6 @@ from emberlint.reporters.records import record
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each finding."""
+    """Yields a line for each finding."""
     for finding in findings:
         yield json.dumps(record(finding))

@@ -10,5 +10,5 @@ VERSION = 1
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the document."""
+    """Yields the document."""
     yield json.dumps({"version": VERSION, "findings": [record(one) for one in findings]}, indent=2)

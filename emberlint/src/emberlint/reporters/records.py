@@ -1,4 +1,4 @@
-"""A finding as a record of plain values, the shape that the JSON formats share."""
+"""A finding as a record of plain values, shared by the JSON formats."""
 
 from emberlint.findings import Finding
 
@@ -6,7 +6,7 @@ Record = dict[str, object]
 
 
 def record(finding: Finding) -> Record:
-    """Return the record of a finding; lines and columns count from 1, the end is exclusive."""
+    """Returns the record of a finding; lines and columns count from 1, the end is exclusive."""
     fix = finding.fix
     return {
         "code": finding.code,

@@ -12,7 +12,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the document."""
+    """Yields the document."""
     rules = all_rules()
     driver = {"name": "emberlint", "rules": [_rule(rule) for rule in rules.values()]}
     order = {code: index for index, code in enumerate(rules)}

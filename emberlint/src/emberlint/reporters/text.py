@@ -6,24 +6,24 @@ from emberlint.findings import Finding
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield a line for each finding."""
+    """Yields a line for each finding."""
     for finding in findings:
         yield line(finding)
 
 
 def summary(findings: int, files: int) -> str:
-    """Return the last line, which goes to standard error."""
+    """Returns the summary, which is written to standard error."""
     counted = f"{findings or 'no'} finding{'' if findings == 1 else 's'}"
     return f"{counted} in {files} file{'' if files == 1 else 's'}"
 
 
 def line(finding: Finding) -> str:
-    """Return the line of one finding."""
+    """Returns the line of one finding."""
     return f"{finding.path}:{finding.line}:{finding.column}: {finding.code} {finding.name}: {finding.message}"
 
 
 def details(finding: Finding) -> Iterator[str]:
-    """Yield what `--verbose` adds: the evidence, and what to do."""
+    """Yields the lines that `--verbose` adds: the evidence and the advice."""
     if finding.reason:
         yield f"    because {finding.reason} (tier {finding.tier.name})"
     if finding.fix is not None:

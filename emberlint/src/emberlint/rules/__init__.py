@@ -1,1 +1,1 @@
-"""The rules, one file each; the engine finds them by walking this folder."""
+"""The rules, one per file; the registry finds them by walking this folder."""

@@ -1,4 +1,4 @@
-"""EMB105: code that goes another way for another backend."""
+"""EMB105: code that branches on the name of the active backend."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from emberlint.source.source_file import SourceFile
 LOOKUPS = frozenset({"get", "pop", "setdefault"})
 TESTS = frozenset({"startswith", "endswith", "find", "index", "count", "__eq__"})
 WORDS = (*GETTERS, *VARIABLES, ".backend()", ".current()", "backend import")
-GUIDE = Fix(Safety.GUIDED, "move what differs into an op: a composite, overridden in the backends that need it")
+GUIDE = Fix(Safety.GUIDED, "move the difference into an op: a composite that the backends concerned override")
 
 
 class BackendBranch(Rule):
@@ -20,10 +20,10 @@ class BackendBranch(Rule):
 
     code = "EMB105"
     name = "backend-branch"
-    message = "{how} the active backend's name: code of its own for one backend"
+    message = "{how} the active backend's name, so the code differs between backends"
     why = (
-        "A branch on the backend's name is an implementation in the wrong place: every further backend, a third "
-        "party's too, falls into the `else`. Logging the name or setting it is clean."
+        "A branch on the backend's name puts an implementation in the wrong place: every other backend, including "
+        "those of third parties, runs the `else`. Logging the name or setting it is clean."
     )
     min_tier = Tier.B
     VALID = (
@@ -53,7 +53,7 @@ class BackendBranch(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each place where the name decides."""
+        """Yields a finding for each place where the name decides the control flow."""
         if not any(file.mentions(word) for word in WORDS):
             return
         names = BackendNames(file)

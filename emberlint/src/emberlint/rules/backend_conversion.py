@@ -1,4 +1,4 @@
-"""EMB103: a tensor made from or turned into a native array."""
+"""EMB103: a tensor converted to or from a native array."""
 
 import ast
 from collections.abc import Iterator
@@ -12,8 +12,14 @@ from emberlint.source.type_tests import tested
 
 METHODS = frozenset({"numpy", "__array__", "__dlpack__", "__cuda_array_interface__"})
 ADVICE = {
-    True: Fix(Safety.GUIDED, "`ops.to_numpy(x)` at the program's edge; inside, keep the tensor", "ops.to_numpy"),
-    False: Fix(Safety.GUIDED, "`ops.convert_to_tensor(x)` makes the active backend's tensor", "ops.convert_to_tensor"),
+    True: Fix(
+        Safety.GUIDED,
+        "keep the tensor; convert with `ops.to_numpy(x)` only where the program hands data out",
+        "ops.to_numpy",
+    ),
+    False: Fix(
+        Safety.GUIDED, "`ops.convert_to_tensor(x)` creates a tensor of the active backend", "ops.convert_to_tensor"
+    ),
 }
 
 
@@ -24,8 +30,8 @@ class BackendConversion(Rule):
     name = "backend-conversion"
     message = "{what} converts between tensors and one library's arrays"
     why = (
-        "A conversion copies between devices, cuts the tape (gradients are silently lost), may change the dtype "
-        "(float64 becomes float32 on MLX) and leaves the active backend."
+        "A conversion copies between devices, removes the tensor from the gradient tape (gradients are silently "
+        "lost), may change the dtype (float64 becomes float32 on MLX) and leaves the active backend."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -49,7 +55,7 @@ class BackendConversion(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each converting function and method."""
+        """Yields a finding for each conversion function and method."""
         for use in native_uses(file):
             if use.kind == "conversion" and use.node not in tested(file):
                 away = use.origin.endswith((".asnumpy", "to_dlpack"))

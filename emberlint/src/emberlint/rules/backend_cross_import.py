@@ -15,8 +15,8 @@ class BackendCrossImport(Rule):
     name = "backend-cross-import"
     message = "the {mine} backend imports {target} of the {theirs} backend"
     why = (
-        "A backend that leans on another cannot be installed without it, and mixes two libraries' arrays. "
-        "What they share belongs in a module beside them."
+        "A backend that imports another cannot be installed without it, and mixes the arrays of two libraries. Code "
+        "that both need belongs in a module next to them."
     )
     roles = frozenset({"backend"})
     VALID = (
@@ -32,7 +32,7 @@ class BackendCrossImport(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each import of another backend's module."""
+        """Yields a finding for each import of another backend's module."""
         mine = file.role.backend
         for one, place in local_imports(file) if mine else ():
             theirs = role_of(file, place).backend

@@ -17,9 +17,9 @@ class BackendImport(Rule):
     name = "backend-import"
     message = "import of {library} outside its backend folder"
     why = (
-        "A file that imports one array library runs with that library alone. Frontend code calls the namespace, "
-        "and only the folder of a backend knows the library behind it. "
-        "Imports under `if TYPE_CHECKING:` never run and are clean."
+        "A file that imports one array library runs with that library only. Frontend code calls the namespace, and "
+        "only the folder of a backend uses the library behind it. Imports under `if TYPE_CHECKING:` never run and "
+        "are clean."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -50,7 +50,7 @@ class BackendImport(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each import of a foreign library."""
+        """Yields a finding for each import of a foreign library."""
         if not file.mentions_native:
             return
         for library, node in self._imports(file):

@@ -15,8 +15,9 @@ class BackendImportsFrontend(Rule):
     name = "backend-imports-frontend"
     message = "a backend imports {target}, which is built on it"
     why = (
-        "The frontend dispatches to the backends; a backend that imports it closes a circle, and its ops would run "
-        "on whatever backend is active at the time. `frontends` in the configuration names the folders."
+        "The frontend dispatches to the backends, so a backend that imports the frontend creates an import cycle, "
+        "and the ops it calls run on whichever backend is active at that time. The key `frontends` names the "
+        "folders of the frontend."
     )
     roles = frozenset({"backend"})
     VALID = (
@@ -38,9 +39,9 @@ class BackendImportsFrontend(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each import of the frontend."""
+        """Yields a finding for each import of the frontend."""
         if is_frontend(file, file.module.replace(".", "/")):
-            return  # misplaced, says EMB305
+            return  # EMB305 reports such a file as misplaced
         for one, place in local_imports(file):
             if is_frontend(file, place) and role_of(file, place).backend is None:
                 yield self.at(file.path, place_of(file, one), target=one.target)

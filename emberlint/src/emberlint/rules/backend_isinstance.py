@@ -1,4 +1,4 @@
-"""EMB104: code that asks for a native type."""
+"""EMB104: code that tests for a native type."""
 
 from collections.abc import Iterator
 
@@ -12,14 +12,14 @@ GUIDE = Fix(Safety.GUIDED, "`ops.is_tensor(x)` is true for the tensors of every 
 
 
 class BackendIsinstance(Rule):
-    """Finds isinstance, type comparison, telltale attributes, class patterns and dispatch on native types."""
+    """Finds isinstance, type comparisons, telltale attributes, class patterns and dispatch on native types."""
 
     code = "EMB104"
     name = "backend-isinstance"
-    message = "this asks whether a value is {library}'s own ({what})"
+    message = "this tests whether a value belongs to {library} ({what})"
     why = (
-        "A branch on a native type is a hidden `if backend ==`: on the next backend it takes the other way, silently. "
-        "Ask the namespace (`ops.is_tensor`), or let the op convert its argument."
+        "A test for a native type is a hidden test for a backend: on another backend the code silently takes the "
+        "other branch. Use `ops.is_tensor`, or let the op convert its argument."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -54,7 +54,7 @@ class BackendIsinstance(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each test of a type."""
+        """Yields a finding for each test of a type."""
         if file.foreign:
             for node, what in type_tests(file):
                 yield self._at(file, node, what)

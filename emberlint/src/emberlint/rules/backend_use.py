@@ -1,4 +1,4 @@
-"""EMB102: something of an array library used in frontend code."""
+"""EMB102: a name of an array library used in frontend code."""
 
 from collections.abc import Iterator
 
@@ -19,9 +19,9 @@ class BackendUse(Rule):
     name = "backend-use"
     message = "{origin} ties this code to {library}"
     why = (
-        "A native call works with that library's arrays alone and brings its own promotion, defaults and errors. "
-        "The same op of the namespace runs on every backend with one meaning. "
-        "Conversions, type tests, dtypes, random numbers and devices have rules of their own (EMB103 to EMB108)."
+        "A native call works only with the arrays of that library, and follows its own promotion, defaults and "
+        "errors. The same op of the namespace means the same on every backend. Conversions, type tests, dtypes, "
+        "random numbers and devices have rules of their own (EMB103 to EMB108)."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -84,7 +84,7 @@ class BackendUse(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each use that no rule of its own speaks of."""
+        """Yields a finding for each use that no more specific rule reports."""
         for use in native_uses(file):
             if use.kind == "use" and use.node not in tested(file):
                 library = use.origin.partition(".")[0]

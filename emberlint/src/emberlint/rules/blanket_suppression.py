@@ -1,4 +1,4 @@
-"""EMB903: a suppression of everything."""
+"""EMB903: a suppression of all rules."""
 
 from emberlint.rule import EngineRule, Example
 
@@ -8,8 +8,8 @@ class BlanketSuppression(EngineRule):
 
     code = "EMB903"
     name = "blanket-suppression"
-    message = "`{what}` without a rule silences every rule; name the one that is meant: {what}[...]"
-    why = "A blanket suppression also silences what nobody has looked at yet."
+    message = "`{what}` without a rule silences every rule; name the intended rule: {what}[...]"
+    why = "A blanket suppression also silences findings that nobody has seen yet."
     VALID = (Example("import numpy  # emberlint: ignore[backend-import] -- oracle\n"),)
     INVALID = (
         Example("import numpy  # emberlint: ignore\n"),

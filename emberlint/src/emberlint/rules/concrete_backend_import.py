@@ -13,10 +13,10 @@ class ConcreteBackendImport(Rule):
 
     code = "EMB304"
     name = "concrete-backend-import"
-    message = "{target} is the {backend} backend's own; frontend code goes through the namespace"
+    message = "{target} belongs to the {backend} backend; frontend code must use the namespace"
     why = (
-        "What a concrete backend returns is that library's tensor, whatever backend is active. "
-        "Through the namespace the same line follows every switch."
+        "A concrete backend returns tensors of its library, even if another backend is active. The same call "
+        "through the namespace uses the active backend."
     )
     VALID = (
         Example("from library import ops\n"),
@@ -33,7 +33,7 @@ class ConcreteBackendImport(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each import of a concrete backend."""
+        """Yields a finding for each import of a concrete backend."""
         for one, place in local_imports(file):
             backend = role_of(file, place).backend
             if backend is not None:

@@ -9,7 +9,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.source_file import Evidence, NoInference, SourceFile
 
 USE = "from emberharmony import ops\n\n"
-GUIDE = Fix(Safety.GUIDED, "make a new tensor: `ops.slice_update`, `ops.scatter_update`, `ops.where`")
+GUIDE = Fix(Safety.GUIDED, "create a new tensor: `ops.slice_update`, `ops.scatter_update`, `ops.where`")
 
 
 class InplaceMutation(Rule):
@@ -19,9 +19,9 @@ class InplaceMutation(Rule):
     name = "inplace-mutation"
     message = "{what} changes a tensor in place"
     why = (
-        "Arrays of JAX cannot be changed and those of MLX do not share memory with their views, so a write that every "
-        "holder of a NumPy or PyTorch tensor sees is seen by none there; it also overwrites what the gradient needs. "
-        "An op that returns a new tensor means the same everywhere."
+        "JAX arrays are immutable, and MLX views do not share memory with their array. So a write that is visible "
+        "through every reference to a NumPy or PyTorch tensor fails or stays invisible there. A write can also "
+        "overwrite values that the gradient needs. An op that returns a new tensor means the same on every backend."
     )
     min_tier = Tier.C
     VALID = (
@@ -40,7 +40,7 @@ class InplaceMutation(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each write into a tensor."""
+        """Yields a finding for each write into a tensor."""
         if isinstance(file.inference, NoInference):
             return
         for target in file.index.nodes(ast.Subscript):
@@ -64,7 +64,7 @@ class InplaceMutation(Rule):
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, what=what)
 
     def _method(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
-        """`t.add_(1)`, and `init.zeros_(t)` of a native library."""
+        """Yields a finding for `t.add_(1)`, and for `init.zeros_(t)` of a native library."""
         function = call.func
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if not name.endswith("_") or name.endswith("__") or name.startswith("assert"):

@@ -1,4 +1,4 @@
-"""EMB301: an import against the layers of the house."""
+"""EMB301: an import against the order of the layers."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,10 +32,11 @@ class LayerOrder(ProjectRule):
 
     code = "EMB301"
     name = "layer-order"
-    message = "breaks the contract {contract!r}: {chain}"
+    message = "this import breaks the contract {contract!r}: {chain}"
     why = (
-        "Each layer imports only from those below it; one import upwards, be it through a third module, closes a "
-        "circle and takes the whole house along. The contracts stand in `[[tool.emberlint.contracts]]`."
+        "Each layer imports only from those below it. One import upwards, even through a third module, creates an "
+        "import cycle, and then no layer can be used or tested without the others. The contracts are listed in "
+        "`[[tool.emberlint.contracts]]`."
     )
     roles = frozenset({"frontend", "backend", "script", "test"})
     VALID = (
@@ -67,7 +68,7 @@ class LayerOrder(ProjectRule):
     )
 
     def check(self, project: Project) -> Iterator[Finding]:
-        """Yield a finding for each import that starts a forbidden chain."""
+        """Yields a finding for each import that starts a forbidden chain."""
         for one in breaches(project):
             at = one.at
             place = (at.line, at.column, at.end_line, at.end_column)

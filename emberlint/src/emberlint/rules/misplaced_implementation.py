@@ -11,14 +11,14 @@ GUIDE = Fix(Safety.GUIDED, "`python utils/analyze_backend_operations.py --migrat
 
 
 class MisplacedImplementation(Rule):
-    """Finds folders such as `ops/torch/`, which hold a backend where declarations belong."""
+    """Finds folders such as `ops/torch/`, which hold a backend in the frontend."""
 
     code = "EMB305"
     name = "misplaced-implementation"
     message = "{folder} holds an implementation for {backend}; it belongs in the backend's folder"
     why = (
-        "Declarations and implementations in one tree import each other in circles, and the layering that keeps the "
-        "frontend free of any library cannot be checked."
+        "If declarations and implementations share a folder, they import each other in cycles, and no layering "
+        "contract can check that the frontend is free of array libraries."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -33,7 +33,7 @@ class MisplacedImplementation(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield one finding for a file in such a folder."""
+        """Yields one finding for a file in such a folder."""
         folders = file.path.split("/")[:-1]
         for depth, name in enumerate(folders):
             above = "/".join(folders[:depth])
@@ -44,5 +44,5 @@ class MisplacedImplementation(Rule):
 
 
 def _is(folder: str, pattern: str) -> bool:
-    """Whether a folder itself, not one above it, matches."""
+    """Returns whether the pattern matches the folder itself, not a folder above it."""
     return matches(folder, pattern) and not matches(folder.rpartition("/")[0], pattern)

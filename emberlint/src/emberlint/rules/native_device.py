@@ -1,4 +1,4 @@
-"""EMB108: a device, named in the way of one library."""
+"""EMB108: a device named as one library names it."""
 
 import ast
 import re
@@ -21,9 +21,9 @@ class NativeDevice(Rule):
 
     code = "EMB108"
     name = "native-device"
-    message = "{what} places data in one library's way"
+    message = "{what} places data on a device as only one library does"
     why = (
-        "MLX has one memory for all devices, NumPy has one device, and torch's names mean nothing to either. "
+        "MLX has one memory for all devices, NumPy has one device, and neither knows the device names of torch. "
         "`ops.to_device` takes the names that the active backend offers."
     )
     roles = frozenset({"frontend", "backend"})
@@ -45,7 +45,7 @@ class NativeDevice(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each device, and each move to one."""
+        """Yields a finding for each device, and each move to one."""
         for use in native_uses(file):
             if use.kind == "device" and use.node not in tested(file):
                 yield self.finding(file, use.node, what=use.origin, fix=GUIDE)
@@ -61,7 +61,7 @@ class NativeDevice(Rule):
             return any(name is not None and DEVICE.fullmatch(name) for name in names)
         if method == "cuda":
             return True
-        # `.cpu()` is a common word: it counts on what is known to be a tensor, unless a conversion swallows it.
+        # `.cpu()` is a common method name, so it counts only on a known tensor, and not as a part of a conversion.
         above = file.parent(call)
         swallowed = isinstance(above, ast.Attribute) and above.attr == "numpy"
         assert isinstance(call.func, ast.Attribute)

@@ -11,7 +11,7 @@ from emberlint.source.source_file import SourceFile
 from emberlint.source.type_tests import tested
 
 CASTS = frozenset({"half", "bfloat16"})
-COMMON = frozenset({"double", "float", "long", "int", "short", "bool", "byte"})  # other things are called so, too
+COMMON = frozenset({"double", "float", "long", "int", "short", "bool", "byte"})  # other things have these names too
 
 OPS = "from emberharmony import ops\n\n"
 
@@ -23,8 +23,8 @@ class NativeDtype(Rule):
     name = "native-dtype"
     message = "{what} is one library's dtype"
     why = (
-        "A native dtype is refused by every other backend. `ops.float32` and its kin are neutral: equal to the native "
-        "dtypes that mean the same, and right after a switch of the backend, in defaults too."
+        "Every other backend rejects a native dtype. `ops.float32` and the other neutral dtypes equal the native "
+        "dtypes of the same meaning, and stay valid after a switch of the backend, in default arguments too."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -48,7 +48,7 @@ class NativeDtype(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each dtype and each cast to one."""
+        """Yields a finding for each dtype and each cast to one."""
         for use in native_uses(file):
             if use.kind == "dtype" and use.node not in tested(file):
                 yield self.finding(file, use.node, what=use.origin, fix=dtype_advice(file, use))

@@ -19,8 +19,9 @@ class NativeRandom(Rule):
     name = "native-random"
     message = "{what} draws from one library's random state"
     why = (
-        "Each library has its own generators and seeds, so a seed set for one does nothing for the next. "
-        "`ops.random.seed(n)` seeds the active backend, `ops.random.Generator` gives the same numbers on each."
+        "Each library has its own generators and seeds, so a seed set for one library has no effect on another. "
+        "`ops.random.seed(n)` seeds the active backend; `ops.random.Generator` gives the same numbers on every "
+        "backend."
     )
     roles = frozenset({"frontend", "backend"})
     VALID = (
@@ -39,7 +40,7 @@ class NativeRandom(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each use of a native source of random numbers."""
+        """Yields a finding for each use of a native source of random numbers."""
         for use in native_uses(file):
             if use.kind == "random" and use.node not in tested(file):
                 yield self.finding(file, use.node, what=use.origin, fix=advice(file, use))

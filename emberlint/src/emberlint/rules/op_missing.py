@@ -11,7 +11,7 @@ from emberlint.source.project import Project
 PARITY = {"parity": {"frontend": "library/ops", "backend": "library/backend"}}
 OP = "from library.core import op\n\n@op\ndef sin(x):\n    ...\n"
 TORCH = "import torch\n\nclass TorchMathOps:\n    sin = staticmethod(torch.sin)\n"
-WRITE = Fix(Safety.GUIDED, 'define it, or say why not: `name = unsupported("reason")`')
+WRITE = Fix(Safety.GUIDED, 'define it, or declare the gap: `name = unsupported("reason")`')
 MOVE = Fix(Safety.GUIDED, "`python utils/analyze_backend_operations.py --migrate` moves it")
 
 
@@ -22,8 +22,8 @@ class OpMissing(ProjectRule):
     name = "op-missing"
     message = "op {op!r} is missing from backend {backend!r}{where}"
     why = (
-        "A program that runs on one backend fails on the next with an AttributeError, long after the op was added. "
-        "A gap that is meant is declared, with its reason, and then shows in the matrix and in a typed error."
+        "A program that runs on one backend fails on another with an AttributeError, long after the op was added. "
+        "Declare an intended gap with its reason; the matrix of ops then shows it, and a call raises a typed error."
     )
     VALID = (
         Example(OP, "library/ops/math.py", files={"library/backend/torch/math_ops.py": TORCH}, settings=PARITY),
@@ -66,7 +66,7 @@ class OpMissing(ProjectRule):
     )
 
     def check(self, project: Project) -> Iterator[Finding]:
-        """Yield a finding at the declaration for each backend that lacks the op."""
+        """Yields a finding at the declaration for each backend that lacks the op."""
         found = current(project)
         for row, backend, cell in found.gaps() if found is not None else ():
             if row.declaration is None or cell.status is Status.DIFFERS:

@@ -1,4 +1,4 @@
-"""EMB403: an op that the frontend's package does not offer."""
+"""EMB403: an op that the frontend's package does not export."""
 
 from collections.abc import Iterator
 
@@ -16,12 +16,12 @@ GUIDE = Fix(Safety.GUIDED, "re-export it: `from library.ops.math import sin as s
 
 
 class OpNotExported(ProjectRule):
-    """Finds ops that the `__init__` of the frontend neither re-exports nor has in a namespace of its own."""
+    """Finds ops that the `__init__` of the frontend neither re-exports nor has in one of its namespaces."""
 
     code = "EMB403"
     name = "op-not-exported"
     message = "op {op!r} is not exported by {package}"
-    why = "An op that is declared, implemented and tested, and that no user can reach by the documented import."
+    why = "Users cannot reach an op through the documented import if the frontend's package does not export it."
     VALID = (
         Example(
             OP,
@@ -64,7 +64,7 @@ class OpNotExported(ProjectRule):
     )
 
     def check(self, project: Project) -> Iterator[Finding]:
-        """Yield a finding at each declaration that is not exported."""
+        """Yields a finding at each declaration that is not exported."""
         found = current(project)
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""EMB402: an op whose definition cannot be called as it is declared."""
+"""EMB402: an op whose definition cannot be called as declared."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ DECLARED = {
     "library/ops/math.py": "from library.core import op\n\n@op\ndef total(x, axis=None, *, dtype=None):\n    ...\n"
 }
 PATH = "library/backend/torch/math_ops.py"
-GUIDE = Fix(Safety.GUIDED, "give it the declared names, order, kinds and defaults")
+GUIDE = Fix(Safety.GUIDED, "use the declared names, order, kinds and defaults")
 
 
 class OpSignature(ProjectRule):
@@ -23,7 +23,7 @@ class OpSignature(ProjectRule):
     name = "op-signature"
     message = "{op}{defined} is declared as {op}{declared}: {how}"
     why = (
-        "A call that works on one backend raises a TypeError on the next, or, where only a default differs, silently "
+        "A call that works on one backend raises a TypeError on another or, if only a default differs, silently "
         "computes something else."
     )
     roles = frozenset({"frontend", "backend"})
@@ -69,7 +69,7 @@ class OpSignature(ProjectRule):
     )
 
     def check(self, project: Project) -> Iterator[Finding]:
-        """Yield a finding at each definition that differs."""
+        """Yields a finding at each definition that differs."""
         found = current(project)
         for row, _, cell in found.gaps() if found is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:

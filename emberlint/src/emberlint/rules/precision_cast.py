@@ -1,4 +1,4 @@
-"""EMB204: tensors turned into Python numbers."""
+"""EMB204: tensors converted to Python numbers."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ CASTS = frozenset({"float", "int", "bool", "complex"})
 METHODS = frozenset({"item", "tolist", "__float__", "__int__", "__bool__", "__complex__", "__index__"})
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 USE = "from emberharmony import ops\n\n"
-GUIDE = Fix(Safety.GUIDED, "keep it a tensor: `ops.cast` changes its dtype; leave with `ops.to_numpy` at the very end")
+GUIDE = Fix(Safety.GUIDED, "keep the tensor: `ops.cast` changes its dtype; use `ops.to_numpy` only at the end")
 
 
 class PrecisionCast(Rule):
@@ -21,11 +21,11 @@ class PrecisionCast(Rule):
 
     code = "EMB204"
     name = "precision-cast"
-    message = "`{cast}` makes a Python number of a tensor{where}"
+    message = "`{cast}` converts a tensor to a Python number{where}"
     why = (
-        "A Python number has no dtype of the tensor's: float32 becomes double, bfloat16 too, and comes back as "
-        "whatever the next op makes of it. The value must be computed and copied to the host, which stops the device, "
-        "a trace and the gradient. Inside a loop that happens on every turn."
+        "A Python number loses the dtype of the tensor: float32 and bfloat16 become double precision, and the next "
+        "op chooses a dtype anew. The conversion must compute the value and copy it to the host, which stalls the "
+        "device and breaks traces and gradients. Inside a loop that happens in every iteration."
     )
     min_tier = Tier.C
     VALID = (
@@ -43,7 +43,7 @@ class PrecisionCast(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each cast of a tensor."""
+        """Yields a finding for each cast of a tensor."""
         if isinstance(file.inference, NoInference):
             return
         has_math = file.mentions("math")
@@ -70,7 +70,7 @@ class PrecisionCast(Rule):
 
 
 def _loops(file: SourceFile, node: ast.AST) -> int:
-    """How many loops of its function go around a node."""
+    """Returns the number of loops around a node within its function."""
     count = 0
     for above in file.ancestors(node):
         if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):

@@ -1,4 +1,4 @@
-"""EMB905: an entry of the baseline that accepts nothing any more."""
+"""EMB905: an entry of the baseline that no longer accepts anything."""
 
 from emberlint.rule import EngineRule
 
@@ -8,10 +8,10 @@ class StaleBaseline(EngineRule):
 
     code = "EMB905"
     name = "stale-baseline"
-    message = "the baseline accepts {what} in {where}, which is no longer found; run with --baseline-update"
+    message = "the baseline accepts {what} in {where}, where it is no longer found; run with --baseline-update"
     why = (
-        "An entry whose finding was repaired would let the same fault come back unseen. "
-        "The baseline may only shrink, and this rule makes it."
+        "The entry of a repaired finding would hide the same fault if it came back. This rule makes sure that the "
+        "baseline shrinks when findings are repaired."
     )
     VALID = ()
     INVALID = ()

@@ -8,10 +8,10 @@ class SyntaxErrorRule(EngineRule):
 
     code = "EMB000"
     name = "syntax-error"
-    message = "does not parse: {what}"
+    message = "cannot be read as Python: {what}"
     why = (
-        "What cannot be parsed cannot be checked, so it is never clean: "
-        "this rule cannot be ignored, suppressed or put in a baseline."
+        "A file that cannot be parsed cannot be checked, so it never counts as clean: this rule cannot be ignored, "
+        "suppressed or put in a baseline."
     )
     VALID = (Example("x = 1\n"), Example(""))
     INVALID = (Example("def f(:\n    pass\n"), Example("x = (1,\n"))

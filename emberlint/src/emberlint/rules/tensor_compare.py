@@ -14,15 +14,15 @@ TYPED = "from emberharmony import ops\nfrom emberharmony.core.types import Tenso
 
 
 class TensorCompare(Rule):
-    """Finds comparison operators on tensors, chained ones too."""
+    """Finds comparison operators on tensors, including chained ones."""
 
     code = "EMB202"
     name = "tensor-compare"
     message = "comparison `{symbol}` of a tensor: use {ops}"
     why = (
-        "Comparing native tensors follows the library at hand: how the operands are promoted, what a foreign tensor "
-        "does, and which error a mismatch of shapes raises. A chain `a < x < b` even asks a tensor for its truth. "
-        "The op answers alike on every backend."
+        "A comparison of native tensors follows the rules of their library: how it promotes the operands, how it "
+        "treats a tensor of another library, and which error it raises for mismatched shapes. A chain `a < x < b` "
+        "also takes the truth value of a tensor. The op means the same on every backend."
     )
     min_tier = Tier.C
     VALID = (
@@ -46,7 +46,7 @@ class TensorCompare(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each comparison of a tensor."""
+        """Yields a finding for each comparison of a tensor."""
         if isinstance(file.inference, NoInference):
             return
         for node in file.index.nodes(ast.Compare):

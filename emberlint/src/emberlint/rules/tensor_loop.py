@@ -21,11 +21,11 @@ class TensorLoop(Rule):
 
     code = "EMB206"
     name = "tensor-loop"
-    message = "`{how}` goes through a tensor one element at a time"
+    message = "`{how}` iterates over a tensor element by element"
     why = (
-        "Each turn makes a tensor of its own and calls into the library for it, so the cost is that of Python, not "
-        "that of the kernel; under a trace the loop is unrolled; and on PyTorch and MLX the elements are tensors "
-        "still. An op over an axis does it in one call."
+        "Each iteration creates a tensor and calls the library for it, so the loop runs at the speed of Python, not "
+        "of the kernel; a trace unrolls the loop; and on PyTorch and MLX the elements are still tensors. An op with "
+        "an axis does the same work in one call."
     )
     min_tier = Tier.B
     VALID = (
@@ -44,7 +44,7 @@ class TensorLoop(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each loop over a tensor."""
+        """Yields a finding for each loop over a tensor."""
         if isinstance(file.inference, NoInference):
             return
         for loop in file.index.nodes(ast.For, ast.AsyncFor):
@@ -77,7 +77,7 @@ class TensorLoop(Rule):
 
 
 def _measured(values: ast.expr) -> ast.expr | None:
-    """The `t` of `range(len(t))` or `range(t.shape[0])`."""
+    """Returns the `t` of `range(len(t))` or `range(t.shape[0])`."""
     if not (isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.func.id == "range"):
         return None
     for limit in values.args:
@@ -90,7 +90,7 @@ def _measured(values: ast.expr) -> ast.expr | None:
 
 
 def _indexed(tensor: ast.expr, index: str, body: list[ast.AST]) -> bool:
-    """Whether a body reads or writes `t[i]` or `t[i, ...]`."""
+    """Returns whether a body reads or writes `t[i]` or `t[i, ...]`."""
     wanted = ast.unparse(tensor)
     for part in body:
         for node in ast.walk(part):

@@ -24,12 +24,12 @@ class TensorOperator(Rule):
 
     code = "EMB201"
     name = "tensor-operator"
-    message = "operator `{symbol}` on a tensor: `ops.{op}` does it by one set of rules"
+    message = "operator `{symbol}` on a tensor: `ops.{op}` means the same on every backend"
     why = (
-        "An operator on native tensors leaves the namespace's semantics and follows the library at hand: int / int is "
-        "float64 on NumPy and float32 elsewhere, a foreign tensor silently picks a side, no error is typed, and "
-        "neither checked mode nor the gradient tape sees a plain array. The op promotes, checks and fails alike on "
-        "every backend."
+        "An operator on native tensors follows the rules of their library instead of the namespace's: int / int is "
+        "float64 on NumPy and float32 elsewhere, operands of two libraries mix silently, errors have no type, and "
+        "neither checked mode nor the gradient tape sees a plain array. The op promotes, checks and fails in the "
+        "same way on every backend."
     )
     min_tier = Tier.C
     VALID = (
@@ -86,7 +86,7 @@ class TensorOperator(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each operator on a tensor."""
+        """Yields a finding for each operator on a tensor."""
         if isinstance(file.inference, NoInference):
             return
         for node in file.index.nodes(ast.BinOp):
@@ -96,7 +96,8 @@ class TensorOperator(Rule):
                 yield from self._operator(file, unary, unary, unary.op, [unary.operand])
         for statement in file.index.nodes(ast.AugAssign):
             target = statement.target
-            if not (isinstance(target, ast.Subscript) and file.inference.evidence(target.value)):  # EMB205 has those
+            # EMB205 reports writes into a tensor
+            if not (isinstance(target, ast.Subscript) and file.inference.evidence(target.value)):
                 yield from self._operator(file, statement, target, statement.op, [target, statement.value])
         for call in file.index.nodes(ast.Call):
             yield from self._call(file, call)

@@ -1,4 +1,4 @@
-"""EMB203: tensors asked for their truth."""
+"""EMB203: truth values of tensors."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from emberlint.source.source_file import NoInference, SourceFile
 USE = "from emberharmony import ops\n\n"
 GUIDE = Fix(
     Safety.GUIDED,
-    "choose with `ops.where` or `ops.logical_and`/`or`/`not`; ask `is None` for absence, `.shape` for emptiness",
+    "use `ops.where` or `ops.logical_and`/`or`/`not`; test absence with `is None`, emptiness with `.shape`",
 )
 
 
@@ -20,11 +20,11 @@ class TensorTruth(Rule):
 
     code = "EMB203"
     name = "tensor-truth"
-    message = "a tensor's truth value is asked for by `{how}`"
+    message = "`{how}` takes the truth value of a tensor"
     why = (
-        "The truth of a tensor of more than one element is an error, that of an empty one differs between libraries, "
-        "and to know it the value must be computed and brought to the host: a trace or a compiled graph ends there. "
-        "To ask whether a tensor was given, compare with None."
+        "A tensor of more than one element has no truth value and raises an error; for an empty tensor the "
+        "libraries differ. The value must be computed and copied to the host, which ends a trace or a compiled "
+        "graph. To test whether a tensor was given, compare with None."
     )
     min_tier = Tier.C
     VALID = (
@@ -45,7 +45,7 @@ class TensorTruth(Rule):
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
-        """Yield a finding for each expression whose truth is asked for and that is a tensor."""
+        """Yields a finding for each tensor whose truth value is taken."""
         if isinstance(file.inference, NoInference):
             return
         for node, how in _asked(file):
@@ -80,13 +80,13 @@ def _asked(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
-    """What stands under `not`, `and`, `or` is asked there."""
+    """Yields an operand, unless it is itself `not`, `and` or `or`, whose own operands are examined instead."""
     if not isinstance(node, ast.BoolOp) and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         yield node, how
 
 
 def _is_asked(file: SourceFile, node: ast.BoolOp) -> bool:
-    """Whether the truth of the whole is asked for, and with it that of its last part."""
+    """Returns whether the truth value of the whole is taken, and with it that of its last operand."""
     above, child = file.parent(node), node
     if isinstance(above, ast.BoolOp):
         return child is not above.values[-1] or _is_asked(file, above)

@@ -8,8 +8,8 @@ class UnknownSuppression(EngineRule):
 
     code = "EMB902"
     name = "unknown-suppression"
-    message = "there is no {what}{hint}"
-    why = "A misspelt suppression silences nothing, and the reader believes that it does."
+    message = "no rule or verb {what} exists{hint}"
+    why = "A misspelt suppression silences nothing, although the reader believes that it does."
     VALID = (
         Example("import numpy  # emberlint: ignore[EMB101] -- by code\n"),
         Example("import numpy  # emberlint: ignore[backend-import] -- by name\n"),

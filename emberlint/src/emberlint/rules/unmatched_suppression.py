@@ -1,4 +1,4 @@
-"""EMB904: a range of suppression with one end."""
+"""EMB904: a range of suppression that is not closed or not opened."""
 
 from emberlint.rule import EngineRule, Example
 
@@ -9,7 +9,7 @@ class UnmatchedSuppression(EngineRule):
     code = "EMB904"
     name = "unmatched-suppression"
     message = "`{what}` has no matching `{other}`"
-    why = "A range that is never closed silences the rest of the file, whatever is added to it later."
+    why = "A range that is never closed silences the rest of the file, including code that is added later."
     VALID = (Example("# emberlint: off[EMB101]\nimport numpy\nimport torch\n# emberlint: on[EMB101]\n"),)
     INVALID = (
         Example("# emberlint: off[EMB101]\nimport numpy\n"),

@@ -1,4 +1,4 @@
-"""EMB901: a suppression that suppresses nothing."""
+"""EMB901: a suppression that has no effect."""
 
 from emberlint.rule import EngineRule, Example
 
@@ -10,8 +10,8 @@ class UnusedSuppression(EngineRule):
     name = "unused-suppression"
     message = "this comment suppresses no finding of {what}; remove it"
     why = (
-        "A suppression that no longer silences anything hides the next finding on its line. "
-        "Only rules that ran are judged: with `--select EMB101` a comment for EMB201 is left alone."
+        "A suppression that no longer silences anything would hide the next finding on its line. Only rules that "
+        "ran are judged: `--select EMB101` ignores comments for EMB201."
     )
     VALID = (
         Example("import numpy as np  # emberlint: ignore[backend-import] -- the host's data\n"),

@@ -1,4 +1,4 @@
-"""A list of accepted findings, by content fingerprint, that may only shrink."""
+"""The baseline: a list of accepted findings, identified by content, that may only shrink."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ VERSION = 1
 
 
 class Entry(NamedTuple):
-    """One accepted kind of finding: where, which rule, what text."""
+    """The key of accepted findings: the path, the rule's code and the fingerprint of the text."""
 
     path: str
     code: str
@@ -21,11 +21,18 @@ class Entry(NamedTuple):
 
 
 def read(file: Path) -> Counter[Entry]:
-    """Return the entries and how often each is accepted; UsageError where the file is not a baseline."""
+    """Returns the entries and how often each is accepted.
+
+    Raises:
+        UsageError: if the file cannot be read or is not a baseline.
+    """
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
-            raise UsageError(f"{file}: baseline of version {data['version']}, expected {VERSION}")
+            raise UsageError(
+                f"{file}: expected a baseline of version {VERSION}, got {data['version']}; "
+                "delete the file and write it again with --baseline-update"
+            )
         return Counter({Entry(one["path"], one["code"], one["fingerprint"]): one["count"] for one in data["entries"]})
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, UsageError):
@@ -34,7 +41,7 @@ def read(file: Path) -> Counter[Entry]:
 
 
 def write(file: Path, entries: Counter[Entry]) -> None:
-    """Write the entries, one to a line, so that a diff of the file reads well."""
+    """Writes the entries, one per line, so that diffs of the file are readable."""
     lines = [json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0]
     body = ",\n    ".join(lines)
     listed = f"[\n    {body}\n  ]" if lines else "[]"
@@ -45,17 +52,17 @@ def write(file: Path, entries: Counter[Entry]) -> None:
 
 
 def counted(findings: Iterable[Finding]) -> Counter[Entry]:
-    """Return the entries that would accept these findings."""
+    """Returns the entries that accept these findings."""
     return Counter(entry_of(one) for one in findings if one.fingerprint)
 
 
 def entry_of(finding: Finding) -> Entry:
-    """Return the entry that accepts a finding."""
+    """Returns the entry that accepts a finding."""
     return Entry(finding.path, finding.code, finding.fingerprint)
 
 
 def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
-    """Return the findings that are not accepted, and the entries that accept nothing any more."""
+    """Returns the findings that are not accepted, and the entries that no longer accept anything."""
     left = Counter(accepted)
     new: list[Finding] = []
     for finding in findings:
@@ -68,7 +75,7 @@ def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[F
 
 
 def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[str]) -> list[Finding]:
-    """Return an EMB905 for each entry of a checked file that accepts nothing any more."""
+    """Returns an EMB905 for each entry of a checked file that no longer accepts anything."""
     from emberlint.run.registry import all_rules  # not at the top: it imports every rule
 
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -86,7 +93,7 @@ def _is_of(line: str, entry: Entry) -> bool:
 
 
 def shrink(file: Path, findings: Sequence[Finding], checked: frozenset[str]) -> None:
-    """Drop what accepts nothing any more; the first time, accept all that there is now."""
+    """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
     now = counted(findings)
     if file.exists():
         before = read(file)

@@ -1,4 +1,4 @@
-"""Which lines differ from a commit, as git tells it."""
+"""Asks git which lines differ from a commit."""
 
 import re
 import subprocess
@@ -12,12 +12,15 @@ EVERY_LINE = range(1, 1 << 30)
 
 
 def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
-    """Return, for each file below the root that differs from `ref`, the ranges of new lines; new files in whole."""
+    """Returns the ranges of new lines for each file below the root that differs from `ref`; a new file counts whole.
+
+    Raises:
+        UsageError: if git is missing or `ref` is not a commit.
+    """
     if ref.startswith("-"):
-        raise UsageError(f"--diff-base: {ref!r} is no commit")
-    _git(
-        root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", what=f"{ref!r} is no commit"
-    )
+        raise UsageError(f"--diff-base: {ref!r} is not a commit")
+    verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    _git(root, *verify, what=f"{ref!r} is not a commit")
     found: dict[str, list[range]] = {}
     path = ""
     options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
@@ -26,7 +29,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
             path = line[4:].rstrip("\t")
         elif match := _HUNK.match(line):
             first, count = int(match[1]), int(match[2] or 1)
-            # A hunk that only removes lines leaves no new one.
+            # A hunk that only removes lines has an empty range.
             found.setdefault(path, []).append(range(first, first + count))
     for path in _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
@@ -35,7 +38,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
 
 
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
-    """Return whether a finding touches a changed line."""
+    """Returns whether a finding overlaps a changed line."""
     lines = range(finding.line, finding.end_line + 1)
     return any(lines.start < one.stop and one.start < lines.stop for one in changed.get(finding.path, ()))
 

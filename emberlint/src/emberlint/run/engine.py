@@ -1,198 +1,107 @@
-"""Runs the rules over files, with cache and process pool, and over the project as a whole."""
+"""One check, step by step: reads the files, runs the rules on each, runs the rules on the project, reports.
 
-import os
-import signal
-import tokenize
+The caller has read the configuration and discovered the files.
+"""
+
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from emberlint.config.settings import Settings
-from emberlint.findings import Encoded, Finding, Report, decode_finding, encode_finding
-from emberlint.rule import AnyRule, ProjectRule
-from emberlint.run.check import check_text, fingerprint, ignored, is_sure
+from emberlint.findings import Finding, Report
+from emberlint.run.check import check_text, unreadable
 from emberlint.run.file_cache import FileCache, digest
-from emberlint.run.registry import all_rules, chosen
-from emberlint.run.results import FileResult, decode, encode
+from emberlint.run.pool import check_all
+from emberlint.run.project_check import check_project
+from emberlint.run.results import FileResult, decode
+from emberlint.run.selection import active, check_ignores, is_reported
 from emberlint.run.suppress import apply
 from emberlint.source.project import Project
-
-POOL_FROM = 400_000  # bytes to read anew, below which starting processes costs more than it saves
-BATCH = 24  # files
-PROJECT = "<project>"  # the cache's key for what the project rules found
+from emberlint.source.reading import read_text
 
 
 def check(
     files: Mapping[str, Path], settings: Settings, codes: frozenset[str], jobs: int = 1, cached: bool = True
 ) -> Report:
-    """Check files on disk; UsageError for settings that name what is not there."""
-    for words in settings.per_file_ignores.values():
-        chosen(words, ())
+    """Checks files on disk.
+
+    Args:
+        files: The files by their path relative to the project's root.
+        settings: The settings of the project.
+        codes: The codes of the rules to run.
+        jobs: How many processes may run at a time.
+        cached: Whether to read and write the cache.
+
+    Raises:
+        UsageError: if the settings name a rule or a package that does not exist.
+    """
+    check_ignores(settings)
+    contents, broken = _read(files)
     cache = FileCache(settings, codes, cached)
-    results: dict[str, FileResult] = {}
-    contents: dict[str, bytes] = {}
-    for path, file in files.items():
-        try:
-            contents[path] = file.read_bytes()
-        except OSError as error:
-            results[path] = _unreadable(path, error)
-    keys = {path: digest(content) for path, content in contents.items()}
-    for path, key in keys.items():
-        entry = cache.get(path, key)
-        if entry is not None:
-            results[path] = decode(entry)
-    missing = {path: content for path, content in contents.items() if path not in results}
-    for path, encoded in _run(missing, settings, codes, jobs):
-        results[path] = decode(encoded)
-        cache.put(path, keys[path], encoded)
-    project = Project(settings, known={path: result.imports for path, result in results.items()})
-    findings = [*_merge(results, _project_findings(project, codes, cache), settings, codes)]
+    checked = _check_files(contents, settings, codes, jobs, cache)
+    results = {path: broken[path] if path in broken else checked[path] for path in files}
+    beyond = check_project(_project(settings, results), codes, cache)
     cache.save()
-    return Report(findings, tuple(files))
+    return Report([*_merge(results, beyond, settings, codes)], tuple(files))
 
 
 def check_texts(texts: Mapping[str, str], settings: Settings, codes: frozenset[str], cached: bool = False) -> Report:
-    """Check texts that need not be on disk: standard input, examples. The cache is read for the rest of the project."""
+    """Checks texts that are not on disk, such as examples; `cached` is about the other files of the project."""
     results = {path: check_text(path, text, settings, codes) for path, text in texts.items()}
-    project = Project(settings, texts=texts, known={path: result.imports for path, result in results.items()})
-    beyond = _project_findings(project, codes, FileCache(settings, codes, cached))
+    beyond = check_project(_project(settings, results, texts), codes, FileCache(settings, codes, cached))
     return Report([*_merge(results, beyond, settings, codes)], tuple(texts))
 
 
 def check_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], cached: bool = True) -> Report:
-    """Check what a file holds, or would: standard input."""
+    """Checks the bytes that stand for the file at `path`: standard input."""
     try:
         text = read_text(content)
     except (SyntaxError, UnicodeDecodeError) as error:
-        return Report([*_unreadable(path, error).findings], (path,))
+        return Report([*unreadable(path, error).findings], (path,))
     return check_texts({path: text}, settings, codes, cached)
 
 
-def read_text(content: bytes, newline: str | None = None) -> str:
-    """Return the source text of a file, by its own declaration of encoding; with plain line ends, or as it has them.
-
-    Raises: SyntaxError for a declaration that makes no sense, UnicodeDecodeError where it does not hold.
-    """
-    encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-    return TextIOWrapper(BytesIO(content), encoding, newline=newline).read()
-
-
-def _check_bytes(path: str, content: bytes, settings: Settings, codes: frozenset[str]) -> FileResult:
-    try:
-        text = read_text(content)
-    except (SyntaxError, UnicodeDecodeError) as error:
-        return _unreadable(path, error)
-    return check_text(path, text, settings, codes)
-
-
-def _unreadable(path: str, error: Exception) -> FileResult:
-    what = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=what),), (), ())
-
-
-def _check_batch(
-    batch: list[tuple[str, bytes]], settings: Settings, codes: frozenset[str]
-) -> list[tuple[str, Encoded]]:
-    return [(path, encode(_check_bytes(path, content, settings, codes))) for path, content in batch]
-
-
-def _run(
-    contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int
-) -> Iterator[tuple[str, Encoded]]:
-    pending = [*contents.items()]
-    if jobs <= 1 or sum(map(len, contents.values())) < POOL_FROM:
-        yield from _check_batch(pending, settings, codes)
-        return
-    # Not at the top: a warm run needs no pool, and its import takes a tenth of one.
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import active_children
-
-    others = active_children()
-    batches = [pending[start : start + BATCH] for start in range(0, len(pending), BATCH)]
-    with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
+def _read(files: Mapping[str, Path]) -> tuple[dict[str, bytes], dict[str, FileResult]]:
+    """Returns the contents of the files, and the results of those that cannot be read."""
+    contents: dict[str, bytes] = {}
+    broken: dict[str, FileResult] = {}
+    for path, file in files.items():
         try:
-            with _interrupts_held():
-                running = [pool.submit(_check_batch, batch, settings, codes) for batch in batches]
-            for done in running:
-                yield from done.result()
-        except BaseException:
-            for worker in active_children():  # else an interrupt would wait for what they have begun
-                if worker not in others:
-                    worker.terminate()
-            raise
+            contents[path] = file.read_bytes()
+        except OSError as error:
+            broken[path] = unreadable(path, error)
+    return contents, broken
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back; the processes begun meanwhile never get it, and leave it to the one that the user started."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _check_files(
+    contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int, cache: FileCache
+) -> dict[str, FileResult]:
+    """Returns the result of each content, from the cache if it is there; otherwise checks the content and caches the
+    result.
+    """
+    keys = {path: digest(content) for path, content in contents.items()}
+    kept = {path: cache.get(path, key) for path, key in keys.items()}
+    results = {path: decode(entry) for path, entry in kept.items() if entry is not None}
+    missing = {path: content for path, content in contents.items() if path not in results}
+    for path, encoded in check_all(missing, settings, codes, jobs):
+        cache.put(path, keys[path], encoded)
+        results[path] = decode(encoded)
+    return results
 
 
-def default_jobs() -> int:
-    """Return how many processes this one may use at a time."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _project_rules(codes: frozenset[str]) -> dict[str, ProjectRule]:
-    return {code: rule for code, rule in all_rules().items() if code in codes and isinstance(rule, ProjectRule)}
-
-
-def _project_findings(project: Project, codes: frozenset[str], cache: FileCache) -> list[Finding]:
-    if not project.settings.project_folders or not _project_rules(codes):
-        return []
-    paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
-    digests = {path: _digest_of(project, path) for path in sorted(paths)}
-    key = digest("\n".join(f"{path} {one}" for path, one in digests.items()))
-    entry = cache.get(PROJECT, key)
-    if entry is not None:
-        return [decode_finding(one) for one in entry]
-    kept = {path: cache.get(path, one) for path, one in digests.items()}
-    known = {path: decode(entry).imports for path, entry in kept.items() if entry is not None}
-    findings = [*_run_project(replace(project, known={**known, **project.known}), codes)]
-    cache.put(PROJECT, key, [encode_finding(one) for one in findings])
-    return findings
-
-
-def _digest_of(project: Project, path: str) -> str:
-    if path in project.texts:
-        return digest(project.texts[path])
-    try:
-        return digest((project.settings.root / path).read_bytes())
-    except OSError:
-        return "unreadable"
-
-
-def _run_project(project: Project, codes: frozenset[str]) -> Iterator[Finding]:
-    for rule in _project_rules(codes).values():
-        for finding in rule.check(project):
-            lines = project.text(finding.path).split("\n")
-            yield finding._replace(fingerprint=fingerprint(finding, lines))
+def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None) -> Project:
+    """Returns the project, which need not parse the checked files again to know their imports."""
+    return Project(settings, texts=texts or {}, known={path: result.imports for path, result in results.items()})
 
 
 def _merge(
     results: Mapping[str, FileResult], beyond: Iterable[Finding], settings: Settings, codes: frozenset[str]
 ) -> Iterator[Finding]:
-    """Yield what is left after the comments had their say, in the order of the files."""
+    """Yields the findings that no suppression comment silences, file by file, sorted by place within a file."""
     by_path: dict[str, list[Finding]] = {}
     for finding in beyond:
         by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
-        kept = [one for one in by_path.get(path, ()) if _passes(all_rules()[one.code], one, settings)]
-        silenced = ignored(path, settings)
-        found = apply(path, [*result.findings, *kept], result.directives, codes - silenced)
+        kept = active(path, settings, codes)
+        reported = [one for one in by_path.get(path, ()) if is_reported(one, settings, kept)]
+        found = apply(path, [*result.findings, *reported], result.directives, kept)
         yield from sorted(found, key=lambda one: (one.line, one.column, one.code))
-
-
-def _passes(rule: AnyRule, finding: Finding, settings: Settings) -> bool:
-    role = settings.role(finding.path)
-    silenced = ignored(finding.path, settings)
-    return role.kind in rule.roles and finding.code not in silenced and is_sure(rule, finding, settings)

@@ -1,4 +1,4 @@
-"""Remembers what each file gave, by the hash of its content, so that a second run reads and hashes only."""
+"""Caches the result of each file by the hash of its content, so that a second run only reads and hashes files."""
 
 import json
 import os
@@ -12,22 +12,24 @@ from typing import Any
 from emberlint.config.settings import Settings
 
 FOLDER = ".emberlint_cache"
-KEPT = 8  # settings and versions remembered beside each other
+KEPT = 8  # cache files to keep, one for each combination of settings, rules and version
 
 
 def digest(content: bytes | str) -> str:
-    """Return the hash of a file's content, or of words; names of files need not be Unicode."""
+    """Returns the hash of a file's content, or of a text; the text may hold file names that are not valid Unicode."""
     data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
     return blake2b(data, digest_size=16).hexdigest()
 
 
 def circumstances(settings: Settings, words: Iterable[str]) -> str:
-    """Return a hash of all that findings depend on beside the files: the linter, the settings, the rules asked for."""
+    """Returns a hash of everything besides the files that findings depend on: Python, the linter, the settings, the
+    rules.
+    """
     return digest("\n".join([sys.version, *_sources(str(Path(__file__).parent.parent)), repr(settings), *words]))
 
 
 def _sources(folder: str) -> Iterator[str]:
-    """A word for each file of the linter, which changes when the file does."""
+    """Yields a line for each file of the linter, which changes when the file does."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.name.endswith((".py", ".csv")):
             stat = entry.stat()
@@ -37,14 +39,14 @@ def _sources(folder: str) -> Iterator[str]:
 
 
 def read_json(file: Path) -> Any:
-    """Return what was kept in a file, or None: a missing or torn cache is no cache."""
+    """Returns the data of a cache file, or None if it is missing or damaged."""
     with suppress(OSError, ValueError):
         return json.loads(file.read_text(encoding="utf-8"))
     return None
 
 
 def write_json(file: Path, data: object) -> None:
-    """Keep data in a file, at once or not at all; a folder that cannot be written to means no cache."""
+    """Writes data to a cache file, completely or not at all; does nothing if the folder cannot be written to."""
     with suppress(OSError):
         folder = file.parent
         folder.mkdir(exist_ok=True)
@@ -54,14 +56,14 @@ def write_json(file: Path, data: object) -> None:
             temporary.write_text(json.dumps(data, separators=(",", ":")), encoding="utf-8")
             temporary.replace(file)
         finally:
-            temporary.unlink(missing_ok=True)  # there only where something stopped it
+            temporary.unlink(missing_ok=True)  # it still exists only if something interrupted the write
         kept = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for old in kept[KEPT:]:
             old.unlink()
 
 
 class FileCache:
-    """The results of earlier runs under the same settings, the same rules and the same linter."""
+    """The results of earlier runs with the same settings, the same rules and the same linter."""
 
     def __init__(self, settings: Settings, codes: Iterable[str], enabled: bool = True) -> None:
         self.enabled = enabled
@@ -72,17 +74,17 @@ class FileCache:
             self._entries = read_json(self._file) or {}
 
     def get(self, path: str, key: str) -> list[Any] | None:
-        """Return what was kept for a path while its content had this hash, or None."""
+        """Returns the result stored for a path with this content hash, or None."""
         entry = self._entries.get(path)
         result: list[Any] | None = entry[1] if entry is not None and entry[0] == key else None
         return result
 
     def put(self, path: str, key: str, data: list[Any]) -> None:
-        """Keep a result."""
+        """Stores a result for a path with this content hash."""
         self._entries[path] = [key, data]
         self._changed = True
 
     def save(self) -> None:
-        """Write what is new."""
+        """Writes the cache if a result is new."""
         if self.enabled and self._changed:
             write_json(self._file, self._entries)

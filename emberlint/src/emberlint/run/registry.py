@@ -1,4 +1,4 @@
-"""Finds the rules and the names by which they are chosen."""
+"""Finds the rules, and resolves the words that choose them."""
 
 import pkgutil
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ from emberlint.config.errors import UsageError, suggestion
 from emberlint.config.groups import GROUPS as GROUPS
 from emberlint.rule import AnyRule, EngineRule, ProjectRule, Rule
 
-ALWAYS = frozenset({"EMB000"})  # a file that cannot be read is never clean
+ALWAYS = frozenset({"EMB000"})  # always selected: a file that cannot be read must never count as clean
 
 
 @cache
 def all_rules() -> Mapping[str, AnyRule]:
-    """Return every rule by its code, in the order of codes."""
+    """Returns every rule by its code, in the order of the codes."""
     found: dict[str, AnyRule] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{info.name}")
@@ -28,13 +28,17 @@ def all_rules() -> Mapping[str, AnyRule]:
 
 @cache
 def codes_by_word() -> Mapping[str, str]:
-    """Return the code for each code and each name."""
+    """Returns the code for each code and each name of a rule."""
     rules = all_rules()
     return {word: code for code, rule in rules.items() for word in (code, rule.name)}
 
 
 def resolve(word: str) -> tuple[str, ...]:
-    """Return the codes that a code, a name, a prefix (`EMB2`, `EMB2xx`) or `all` stands for."""
+    """Returns the codes that a code, a name, a prefix (`EMB2`, `EMB2xx`) or `all` stands for.
+
+    Raises:
+        UsageError: if the word stands for no rule.
+    """
     if word.lower() == "all":
         return tuple(all_rules())
     if word in codes_by_word():
@@ -42,11 +46,12 @@ def resolve(word: str) -> tuple[str, ...]:
     prefix = word.upper().rstrip("X")
     codes = tuple(code for code in all_rules() if code.startswith(prefix)) if prefix.startswith("EMB") else ()
     if not codes:
-        raise UsageError(f"unknown rule {word!r}{suggestion(word, codes_by_word())}")
+        hint = suggestion(word, codes_by_word())
+        raise UsageError(f"unknown rule {word!r}{hint}; `emberlint rules` lists the rules")
     return codes
 
 
 def chosen(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
-    """Return the codes to report: those selected, or all, without those ignored."""
+    """Returns the codes to report: the selected ones, or all, without the ignored ones."""
     wanted = {code for word in select for code in resolve(word)} or set(all_rules())
     return frozenset(wanted - {code for word in ignore for code in resolve(word)}) | ALWAYS

@@ -16,33 +16,38 @@ from emberlint.config.settings import Settings
 from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
-from emberlint.run.engine import check_texts, read_text
+from emberlint.run.engine import check_texts
 from emberlint.run.registry import all_rules
+from emberlint.source.reading import read_text
 
-ROUNDS = 8  # a repair may lay bare another; none goes deeper than expressions are nested in practice
+ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
 
 
 class Repaired(NamedTuple):
-    """A file before and after, and what was refused with the reason."""
+    """A file before and after its repair, and the refused findings with the reasons."""
 
     before: str
     after: str
     refused: tuple[tuple[Finding, str], ...] = ()
 
     def diff(self, path: str) -> Iterator[str]:
-        """Yield the lines of a unified diff."""
+        """Yields the lines of a unified diff."""
         old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
         yield from difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
 
 
 def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
-    """Return a text with its findings repaired."""
+    """Returns a text with its findings repaired.
+
+    Raises:
+        UsageError: if libcst is not installed.
+    """
     try:
         fix = import_module("emberlint.fixes").fix  # not at the top: it needs libcst, which a check does not
     except ModuleNotFoundError as error:
         raise UsageError(f"a repair needs {error.name}: pip install emberlint") from error
     before = text
-    # What rules find by looking at the whole project, a person repairs.
+    # Findings of project rules have no automatic repair.
     alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused: tuple[tuple[Finding, str], ...] = ()
     for _ in range(ROUNDS):
@@ -58,9 +63,10 @@ def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str],
 
 
 def repair_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
-    """Return what a file holds, or would, with its findings repaired and its line ends kept.
+    """Returns the bytes of a file with its findings repaired and its line ends kept.
 
-    Raises: UsageError where it cannot be decoded.
+    Raises:
+        UsageError: if the bytes cannot be decoded.
     """
     try:
         text = read_text(content, newline="")
@@ -72,12 +78,12 @@ def repair_content(path: str, content: bytes, settings: Settings, codes: frozens
 def repair_file(
     path: str, file: Path, settings: Settings, codes: frozenset[str], unsafe: bool, write: bool
 ) -> Repaired:
-    """Repair a file on disk, atomically, keeping its encoding, line ends and mode."""
+    """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
         content = file.read_bytes()
         text = read_text(content, newline="")
     except (OSError, SyntaxError, UnicodeDecodeError):
-        return Repaired("", "")  # the check that follows reports it
+        return Repaired("", "")  # the check that follows reports the file
     result = repair_text(path, text, settings, codes, unsafe)
     if write and result.after != result.before:
         encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)

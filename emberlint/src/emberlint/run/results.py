@@ -1,4 +1,4 @@
-"""What one file gave, and how it is written down for the cache and carried between processes."""
+"""The result of one file, and its encoding for the cache and for other processes."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from emberlint.source.imports import Import
 
 
 class FileResult(NamedTuple):
-    """The findings before suppression, the suppression comments, and the imports of a file."""
+    """The findings of a file before suppression, its suppression comments, and its imports."""
 
     findings: tuple[Finding, ...]
     directives: tuple[Directive, ...]
@@ -16,12 +16,12 @@ class FileResult(NamedTuple):
 
 
 def encode(result: FileResult) -> Encoded:
-    """Return a result as lists and scalars."""
+    """Returns a result as lists and scalars."""
     return [[encode_finding(one) for one in result.findings], [*result.directives], [*result.imports]]
 
 
 def decode(data: Encoded) -> FileResult:
-    """Return the result that `encode` wrote."""
+    """Returns the result that `encode` encoded."""
     findings, directives, found = data
     return FileResult(
         tuple(decode_finding(one) for one in findings),

@@ -1,4 +1,4 @@
-"""Remembers whole runs, so that the same run over untouched files reads none of them and imports no rule."""
+"""Caches whole runs, so that a repeated run over unchanged files reads none of them and imports no rule."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,19 +10,21 @@ from emberlint.findings import Finding, decode_finding, encode_finding
 from emberlint.run.file_cache import FOLDER, circumstances, digest, read_json, write_json
 from emberlint.source.discover import discover
 
-# A file younger than this may change again without its times telling: clocks of file systems tick in milliseconds,
-# some in seconds. Such a run is not remembered; the cache by content serves the next one.
+# File systems record times in milliseconds or, some of them, in seconds, so a file younger than one tick may change
+# again without a new time. Such a run is not cached here; the cache by content serves the next run.
 TICK, COARSE_TICK = 50_000_000, 2_000_000_000
 
 
 class RunCache:
-    """What the same run found before: the same words and settings, the same files with the same sizes and times."""
+    """The findings of an earlier run with the same options and settings, over the same files with equal sizes and
+    times.
+    """
 
     def __init__(self, settings: Settings, words: Iterable[str], files: Mapping[str, Path]) -> None:
         now = time.time_ns()
         try:
             stats = {path: file.stat() for path, file in _all_files(settings, files).items()}
-        except OSError:  # gone meanwhile, or out of reach, which the check reports
+        except OSError:  # a file was deleted or is not accessible, which the check reports
             stats, self._is_settled = {}, False
         else:
             self._is_settled = all(_is_settled(one, now) for one in stats.values())
@@ -30,18 +32,18 @@ class RunCache:
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
     def recall(self) -> list[Finding] | None:
-        """Return the findings of that run, or None where there was none."""
+        """Returns the findings of that run, or None if it is not cached."""
         kept = read_json(self._file) if self._is_settled else None
         return None if kept is None else [decode_finding(one) for one in kept]
 
     def keep(self, findings: Iterable[Finding]) -> None:
-        """Remember a run."""
+        """Stores the findings of a run."""
         if self._is_settled:
             write_json(self._file, [encode_finding(one) for one in findings])
 
 
 def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Path]:
-    """The files asked for and those that contracts and parity look at."""
+    """Returns the files to check and those that contracts and the parity rules examine."""
     folders = (settings.root / folder for folder in settings.project_folders)
     return {**discover([one for one in folders if one.is_dir()], settings), **files}
 

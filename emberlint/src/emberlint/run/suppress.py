@@ -1,4 +1,4 @@
-"""Suppression comments: what they say, what they cover, and whether they still do anything."""
+"""Suppression comments: parses them, applies them, and finds those that have no effect."""
 
 import ast
 import io
@@ -17,10 +17,10 @@ END = 1 << 30
 
 
 class Directive(NamedTuple):
-    """One comment: its verb, the codes named, where it stands, and the lines it covers."""
+    """One suppression comment: its verb, the codes it names, its place, and the lines it covers."""
 
     verb: str
-    codes: tuple[str, ...]  # empty: blanket, all codes
+    codes: tuple[str, ...]  # empty means all codes
     unknown: tuple[str, ...]
     line: int
     column: int
@@ -29,18 +29,18 @@ class Directive(NamedTuple):
     last: int
 
     def covers(self, finding: Finding) -> bool:
-        """Return whether the comment silences a finding."""
+        """Returns whether the comment silences a finding."""
         named = finding.code in self.codes or not (self.codes or self.unknown)
         return named and self.first <= finding.line <= self.last
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """Where the comment stands: line, column, end line, end column."""
+        """The place of the comment: line, column, end line, end column."""
         return self.line, self.column, self.line, self.end_column
 
 
 def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
-    """Return the suppression comments of a file; comments only, never the text of a string."""
+    """Returns the suppression comments of a file; text inside strings does not count."""
     if "emberlint:" not in text:
         return ()
     found: list[Directive] = []
@@ -59,7 +59,7 @@ def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
             if token.type == tokenize.COMMENT and "emberlint:" in token.string:
                 yield token
     except (tokenize.TokenError, SyntaxError):
-        return  # EMB000 reports the file; the comments before the fault still count
+        return  # EMB000 reports the file; comments before the error still count
 
 
 def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
@@ -70,7 +70,9 @@ def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
 
 
 def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
-    """For each line, the first and last line of the statements on it; of a compound one, of its header."""
+    """Returns, for each line, the first and last line of its statements; only the header of a compound statement
+    counts.
+    """
     lines = text.split("\n")
     around: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
@@ -114,7 +116,7 @@ def _with_ranges(found: Sequence[Directive], statements: dict[int, tuple[int, in
 
 
 def closes(on: Directive, off: Directive) -> bool:
-    """Return whether an `on[...]` ends an `off[...]`."""
+    """Returns whether an `on[...]` ends an `off[...]`."""
     if on.verb != "on" or on.line <= off.line:
         return False
     return set(off.codes) <= set(on.codes) if on.codes or on.unknown else True
@@ -123,9 +125,9 @@ def closes(on: Directive, off: Directive) -> bool:
 def apply(
     path: str, findings: Iterable[Finding], found: Sequence[Directive], selected: frozenset[str]
 ) -> Iterator[Finding]:
-    """Yield the findings that no comment silences, and what is wrong with the comments."""
+    """Yields the findings that no comment silences, and the findings about the comments themselves."""
     used: set[tuple[int, str]] = set()
-    near: dict[int, list[int]] = {}  # by the lines that a comment covers, where those are few
+    near: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
     wide: list[int] = []
     for index, one in enumerate(found):
         for line in range(one.first, one.last + 1) if one.verb == "ignore" else ():

@@ -1,1 +1,1 @@
-"""What is read from source files: text, names, imports, native things."""
+"""Facts read from source files: text, names, imports, uses of native libraries."""

@@ -1,4 +1,4 @@
-"""Which expressions hold the name of the active backend: a small flow through names, attributes and functions."""
+"""Finds the expressions that hold the name of the active backend, by following names, attributes and functions."""
 
 import ast
 from functools import cached_property
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 GETTERS = frozenset({"get_backend", "current_backend", "active_backend", "get_backend_name", "backend_name"})
 KERAS = frozenset({"keras.backend.backend", "keras.config.backend", "keras.src.backend.backend"})
-OBJECTS = frozenset({"current", "get_backend_object"})  # give the backend itself, whose `.name` is the name
+OBJECTS = frozenset({"current", "get_backend_object"})  # they return the backend object, whose `.name` is the name
 VARIABLES = frozenset({"EMBERHARMONY_BACKEND", "KERAS_BACKEND", "EMBER_ML_BACKEND"})
 STRING_METHODS = frozenset(
     {"lower", "upper", "strip", "casefold", "title", "capitalize", "removesuffix", "removeprefix"}
@@ -17,7 +17,7 @@ STRING_METHODS = frozenset(
 
 
 class BackendNames:
-    """Tells the expressions of a file that are the active backend's name."""
+    """Recognises the expressions of a file whose value is the active backend's name."""
 
     def __init__(self, file: "SourceFile") -> None:
         self.file = file
@@ -27,10 +27,10 @@ class BackendNames:
         self._memo: dict[ast.AST, bool] = {}
 
     def holds(self, node: ast.expr) -> bool:
-        """Return whether an expression is the active backend's name."""
+        """Returns whether the value of an expression is the active backend's name."""
         known = self._memo.get(node)
         if known is None:
-            self._memo[node] = False  # what is defined by itself alone holds nothing
+            self._memo[node] = False  # ends the recursion when a name is defined by itself
             known = self._memo[node] = self._holds(node)
         return known
 
@@ -73,7 +73,7 @@ class BackendNames:
             receiver = function.value if isinstance(function, ast.Attribute) else None
             named = isinstance(receiver, ast.Name) and receiver.id == "ops"
             return named and isinstance(function, ast.Attribute) and function.attr in GETTERS
-        # matplotlib has a get_backend, too, and so has torch.distributed.
+        # matplotlib and torch.distributed have a function named get_backend too, so the origin decides.
         top, name = origin.partition(".")[0], origin.rpartition(".")[2]
         return origin in KERAS or (name in GETTERS and top in self.tops)
 
@@ -85,12 +85,12 @@ class BackendNames:
         owner = self.names.owner(node)
         if owner is not None:
             return any(self._returns(one) for one in _methods(owner, node.attr) if _is_property(one))
-        # `config.backend = ops.get_backend()` speaks for `config.backend` in the same file.
+        # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
         written = ast.unparse(node)
         return any(self.holds(value) for value in self._stores.get(written, ()))
 
     def _is_backend(self, node: ast.expr) -> bool:
-        """Whether an expression is the active backend's object."""
+        """Returns whether the value of an expression is the active backend's object."""
         if isinstance(node, ast.Name):
             return any(one.value is not None and self._is_backend(one.value) for one in self.names.bindings(node))
         if not isinstance(node, ast.Call):
@@ -106,7 +106,7 @@ class BackendNames:
         return [] if owner is None or not isinstance(function, ast.Attribute) else _methods(owner, function.attr)
 
     def _returns(self, function: ast.FunctionDef) -> bool:
-        """Whether a function hands the name out."""
+        """Returns whether a function returns the name."""
         if function in self._memo:
             return self._memo[function]
         self._memo[function] = False

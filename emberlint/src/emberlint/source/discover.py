@@ -11,7 +11,11 @@ SUFFIXES = (".py", ".pyi")
 
 
 def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
-    """Return the Python files below `paths`, by the path that they are known by; UsageError where there is none."""
+    """Returns the Python files below `paths`, by their path relative to the project's root.
+
+    Raises:
+        UsageError: if a path does not exist or a folder cannot be read.
+    """
     found: dict[str, Path] = {}
     for path in paths:
         if path.is_dir():
@@ -24,21 +28,25 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
 
 
 def relative(path: Path, root: Path) -> str:
-    """Return a path relative to the root, with forward slashes."""
+    """Returns a path relative to the root, with forward slashes."""
     return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
 
 
 def _below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
     base = relative(folder, settings.root)
-    # What is asked for by name is not excluded: a pattern that covers the folder itself does not count below it.
-    outside = base == "." or base.split("/")[0] == ".."  # the root itself, or not below it
+    # A folder that the user names is checked even if it is excluded: patterns that match the folder itself are dropped
+    # for everything below it.
+    outside = base == "." or base.split("/")[0] == ".."  # the root itself, or outside it
     patterns = tuple(pattern for pattern in settings.exclude if outside or not matches(base, pattern))
     prefix = "" if base == "." else f"{base}/"
     return _walk(str(folder), prefix, "" if outside else prefix, one_of(patterns))
 
 
 def _walk(folder: str, known: str, judged: str, excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a folder by the path they are known by; `judged` is what the patterns see of the folder."""
+    """Yields the files of a folder by their path relative to the root.
+
+    `known` is the prefix of those paths; `judged` is the prefix that the exclude patterns see.
+    """
     try:
         entries = [*os.scandir(folder)]
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The imports of a module, as layering sees them."""
+"""The imports of a module, as the layering contracts see them."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Import(NamedTuple):
-    """One imported name, absolute, and where the import stands: `from a import b` is `a.b`."""
+    """One imported name with its absolute module and its place; the target of `from a import b` is `a.b`."""
 
     target: str
     line: int
@@ -17,7 +17,7 @@ class Import(NamedTuple):
 
 
 def absolute(node: ast.ImportFrom, package: str) -> str:
-    """Return the absolute module that a `from` import in a package names."""
+    """Returns the absolute name of the module that a `from` import in a package names."""
     if not node.level:
         return node.module or ""
     parts = package.split(".") if package else []
@@ -26,7 +26,7 @@ def absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def imports(tree: ast.Module, module: str, is_package: bool) -> tuple[Import, ...]:
-    """Return every import of a module, those in functions too."""
+    """Returns every import of a module, including those inside functions."""
     package = module if is_package else module.rpartition(".")[0]
     return tuple(_walk(tree.body, package, typing_only=False))
 

@@ -1,4 +1,4 @@
-"""Imports of a file that stay within its own package, and the role of what they import."""
+"""Imports of modules from a file's own package, and the roles of those modules."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from emberlint.source.source_file import SourceFile
 
 
 def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
-    """Yield each import of the file's own package that runs, and the path of what it imports."""
+    """Yields each import of the file's own package that runs, and the path of the module without suffix."""
     top = file.module.partition(".")[0]
     for one in imports(file.tree, file.module, file.path.endswith("__init__.py")):
         if one.target.partition(".")[0] == top and "." in one.target and not one.typing_only:
@@ -16,17 +16,17 @@ def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
 
 
 def role_of(file: SourceFile, place: str) -> Role:
-    """Return the role of an imported module, package or name of one."""
+    """Returns the role of an imported module or package, or of the module that an imported name belongs to."""
     source = "src/" if file.path.startswith("src/") else ""
     module, package = (file.settings.role(f"{source}{place}{end}") for end in (".py", "/__init__.py"))
     return module if module.backend else package
 
 
 def is_frontend(file: SourceFile, place: str) -> bool:
-    """Return whether an imported module lies in a folder of declarations."""
+    """Returns whether an imported module is in a folder of declarations."""
     return any(matches(place, pattern) for pattern in file.settings.frontends)
 
 
 def place_of(file: SourceFile, one: Import) -> tuple[int, int, int, int]:
-    """Return line, column, end line and end column of an import."""
+    """Returns the line, column, end line and end column of an import."""
     return one.line, one.column, one.end_line, one.end_column

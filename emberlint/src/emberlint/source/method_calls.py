@@ -1,4 +1,4 @@
-"""Calls of methods whose names betray a library, on values that may well be tensors."""
+"""Finds calls of methods whose names reveal a library, on values that may be tensors."""
 
 import ast
 from collections.abc import Iterator
@@ -13,7 +13,9 @@ class MethodCall(ast.Call):
 
 
 def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[MethodCall, str]]:
-    """Yield the calls `value.method(...)` where `value` is no module, no class of this file and no plain value."""
+    """Yields the calls `value.method(...)`, unless `value` is a module, an instance of a class of this file that
+    defines the method, or known not to be a tensor.
+    """
     for call in file.index.nodes(ast.Call):
         function = call.func
         if isinstance(function, ast.Attribute) and function.attr in methods and _may_be_tensor(file, function):
@@ -30,7 +32,7 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 
 
 def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
-    """Whether the receiver is an instance, made here, of a class of this file that has the method."""
+    """Returns whether the receiver is an instance, created here, of a class of this file that has the method."""
     kind: ast.AST | None = None
     if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
         kind = next((above for above in file.ancestors(receiver) if isinstance(above, ast.ClassDef)), None)

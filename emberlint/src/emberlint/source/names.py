@@ -1,4 +1,4 @@
-"""Names: scopes, what binds a name, and the dotted origin of an expression (`np.sin` is `numpy.sin`)."""
+"""Resolves names: scopes, bindings, and the dotted origin of an expression (`np.sin` is `numpy.sin`)."""
 
 import ast
 from bisect import bisect_left
@@ -12,26 +12,26 @@ from emberlint.source.tree import Tree
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SCOPE_NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *COMPREHENSIONS)
-BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # what stands in a block
+BLOCKED = (ast.stmt, ast.ExceptHandler, ast.match_case)  # the nodes that a block consists of
 IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "lazy_loader.load", "pytest.importorskip"})
 TYPING_FLAGS = frozenset({"typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"})
-_DEPTH = 12  # aliases of aliases; a cycle ends here
+_DEPTH = 12  # how many aliases of aliases to follow; ends cycles
 
 
 class Binding(NamedTuple):
-    """One thing that gives a name its meaning in a scope."""
+    """One statement or expression that binds a name in a scope."""
 
-    kind: str  # import, value, parameter, function, class, element (of what is unpacked or iterated), other
+    kind: str  # import, value, parameter, function, class, element (unpacked or iterated), other
     node: ast.AST
-    value: ast.expr | None = None  # what is bound, where that is an expression
-    origin: str | None = None  # of an import
+    value: ast.expr | None = None  # the bound value, if it is an expression
+    origin: str | None = None  # the dotted name, for an import
 
 
 Block: TypeAlias = tuple[ast.AST | None, str]
 
 
 class Placed(NamedTuple):
-    """A binding, its line, and the block it stands in."""
+    """A binding with its line and its block."""
 
     line: int
     block: Block
@@ -47,16 +47,16 @@ class Scope:
         self.node = node
         self.parent = parent
         self.bindings: dict[str, list[Binding]] = {}
-        self.declared: dict[str, str] = {}  # names declared `global` or `nonlocal`
+        self.declared: dict[str, str] = {}  # names declared `global` or `nonlocal`, with that keyword
 
     @property
     def is_class(self) -> bool:
-        """Whether this is a class body, which inner functions do not see."""
+        """Whether this is a class body, whose names inner functions do not see."""
         return type(self.node) is ast.ClassDef
 
 
 class Names:
-    """What each name of a module means."""
+    """Tells what each name of a module refers to."""
 
     def __init__(self, tree: Tree, module: str = "", is_package: bool = False) -> None:
         self.tree = tree
@@ -132,7 +132,7 @@ class Names:
     # Scopes
 
     def scope(self, node: ast.AST) -> Scope:
-        """Return the scope in which `node` is evaluated."""
+        """Returns the scope in which `node` is evaluated."""
         parents = self.tree.parents
         child, above = node, parents.get(node)
         below = None
@@ -149,7 +149,7 @@ class Names:
         return found
 
     def lookup(self, name: ast.Name) -> tuple[Scope, list[Binding]] | None:
-        """Return the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
+        """Returns the scope that binds a name and its bindings there, or None for a builtin or unknown name."""
         identifier = name.id
         here: Scope | None = self.scope(name)
         first = here
@@ -163,7 +163,7 @@ class Names:
         return None
 
     def bindings(self, name: ast.Name) -> list[Binding]:
-        """Return the bindings that may hold where `name` is read."""
+        """Returns the bindings that may be in effect where `name` is read."""
         found = self.lookup(name)
         if found is None:
             return []
@@ -173,7 +173,10 @@ class Names:
         return self._reaching(scope, name)
 
     def _reaching(self, scope: Scope, use: ast.Name) -> list[Binding]:
-        """The bindings before a use, without what a later one overwrites, in a block that the use stands in, too."""
+        """Returns the bindings before a use, without those that a later binding overwrites.
+
+        A later binding overwrites the earlier ones if its block also contains the use.
+        """
         blocks = {self._block(above) for above in self.tree.ancestors(use) if isinstance(above, BLOCKED)}
         latest = self._latest_first(scope, use.id)
         start = bisect_left(latest, -use.lineno, key=lambda one: -one.line)
@@ -196,12 +199,12 @@ class Names:
         return Placed(getattr(binding.node, "lineno", 0), self._block(self._statement(binding.node)), binding)
 
     def _block(self, statement: ast.AST) -> Block:
-        """The statement around another, and which of its branches that is in."""
+        """Returns the statement that contains another, and the branch of it that the other is in."""
         return self.tree.parents.get(statement), self._branches.get(statement, "")
 
     @cached_property
     def _branches(self) -> dict[ast.AST, str]:
-        """Of statements in branches other than the first: which."""
+        """The branch (`orelse` or `finalbody`) of each statement that is not in the first branch of its parent."""
         nodes = self.tree.nodes
         forks = (*nodes(ast.If, ast.Try, ast.TryStar), *nodes(ast.For, ast.AsyncFor, ast.While))
         named = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
@@ -215,15 +218,15 @@ class Names:
     # Origins
 
     def origin(self, node: ast.expr) -> str | None:
-        """Return the dotted origin of an expression that names something imported, or None."""
+        """Returns the dotted origin of an expression that names something imported, or None."""
         origins = self.origins(node)
         return origins[0] if origins else None
 
     def origins(self, node: ast.expr) -> tuple[str, ...]:
-        """Return every origin that an expression may have."""
+        """Returns every origin that an expression may have."""
         known = self._memo.get(node)
         if known is None:
-            self._memo[node] = ()  # a name defined by itself has no other origin
+            self._memo[node] = ()  # ends the recursion: a name defined by itself has no other origin
             known = self._memo[node] = self._origins(node)
         return known
 
@@ -259,14 +262,14 @@ class Names:
         return ()
 
     def _called(self, node: ast.Call) -> tuple[str, ...]:
-        """A call that imports, looks up an attribute by name, or returns a module."""
+        """Returns the origins of a call that imports, gets an attribute by name, or returns a module."""
         function = node.func
         if isinstance(function, ast.Name) and function.id == "getattr" and len(node.args) >= 2:
             attribute = self.constant(node.args[1])
             return tuple(f"{base}.{attribute}" for base in self.origins(node.args[0])) if attribute else ()
         imported = self.imported(node)
         if imported is not None:
-            # __import__("a.b") gives a, import_module("a.b") gives a.b
+            # __import__("a.b") returns a, import_module("a.b") returns a.b.
             top = isinstance(function, ast.Name) and function.id == "__import__"
             return (imported.partition(".")[0] if top else imported,)
         if isinstance(function, ast.Name):
@@ -276,7 +279,7 @@ class Names:
         return ()
 
     def _returned(self, function: ast.FunctionDef) -> tuple[str, ...]:
-        """The module that a function hands out, the usual shape of a lazy import."""
+        """Returns the modules that a function returns; lazy imports are usually written this way."""
         results: list[str] = []
         for statement in function.body:
             if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name | ast.Call):
@@ -287,7 +290,7 @@ class Names:
         return _distinct(results)
 
     def imported(self, node: ast.Call) -> str | None:
-        """Return the module that `importlib.import_module("…")`, `__import__("…")` or a lazy loader names, or None."""
+        """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
         argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
         if argument is None or not isinstance(node.func, ast.Name | ast.Attribute):
             return None
@@ -297,18 +300,18 @@ class Names:
         return module if module and not module.startswith(".") else None
 
     def owner(self, node: ast.Attribute) -> ast.ClassDef | None:
-        """Return the class that `self.x` is an attribute of an instance of, or None."""
+        """Returns the class whose instance has the attribute `self.x`, or None."""
         if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
             return None
         return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
 
     def stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
-        """Return what `self.x` was assigned anywhere in its class."""
+        """Returns the values assigned to `self.x` anywhere in its class."""
         owner = self.owner(node)
         return [] if owner is None else self._all_attributes().get((owner, node.attr), [])
 
     def _imported_attribute(self, node: ast.Attribute) -> tuple[str, ...]:
-        """What a class body imported under the name of `self.x`."""
+        """Returns the origins of the imports in the class body that bind the name of `self.x`."""
         owner = self.owner(node)
         bindings = [] if owner is None else self._scope_at(owner).bindings.get(node.attr, [])
         return tuple(one.origin for one in bindings if one.origin is not None)
@@ -329,7 +332,7 @@ class Names:
     # Constants and context
 
     def constant(self, node: ast.expr, depth: int = 0) -> str | None:
-        """Return the string that an expression is, following names bound once and concatenation."""
+        """Returns the string value of an expression, or None; follows concatenation and names bound once."""
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -342,7 +345,7 @@ class Names:
         return None
 
     def typing_only(self, node: ast.AST) -> bool:
-        """Return whether a node stands under `if TYPE_CHECKING:`, where nothing runs."""
+        """Returns whether a node is under `if TYPE_CHECKING:`, so that it never runs."""
         child = node
         for above in self.tree.ancestors(node):
             if isinstance(above, ast.If) and child in above.body and self._is_typing_flag(above.test):
@@ -361,7 +364,7 @@ def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def _unpacked(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast.AST | None) -> ast.expr | None:
-    """The expression that `name` gets from `a, b = x, y`."""
+    """Returns the expression that `a, b = x, y` assigns to `name`, or None."""
     if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, ast.Tuple | ast.List):
         return None
     values = assignment.value.elts
@@ -376,7 +379,10 @@ def _attribute_name(target: ast.expr, block: ast.AST | None) -> str | None:
 
 
 def _inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:
-    """Whether `child`, a direct child of a scope's node, is evaluated inside it; `below` is the child's own child."""
+    """Returns whether `child`, a direct child of a scope's node, is evaluated inside the scope.
+
+    `below` is the child of `child` on the way to the expression in question.
+    """
     if isinstance(scope, ast.Module):
         return True
     if isinstance(scope, ast.Lambda):

@@ -1,4 +1,4 @@
-"""The native things that a file names: functions, dtypes, conversions, random numbers, devices, types."""
+"""Finds the native names that a file uses: functions, dtypes, conversions, random numbers, devices, types."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from emberlint.source.source_file import SourceFile
 
 
 def native_uses(file: SourceFile) -> tuple[Use, ...]:
-    """Return each foreign native thing that a file names, and its kind."""
+    """Returns each use of a foreign native name in a file, with its kind."""
     return file.derived(_uses)
 
 
@@ -17,7 +17,7 @@ def _uses(file: SourceFile) -> tuple[Use, ...]:
 
 
 def _each_use(file: SourceFile) -> Iterator[Use]:
-    """Yield each native thing a file names, once, as its longest dotted expression; imports are not uses."""
+    """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
@@ -27,7 +27,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             continue
         if isinstance(above, ast.Attribute) and (isinstance(node, ast.Attribute | ast.Name | ast.Call)):
-            continue  # a part of a longer expression, which speaks for it
+            continue  # part of a longer expression, which is reported instead
         origin = file.native(node)
         if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):
             continue
@@ -40,11 +40,11 @@ def _is_getattr(node: ast.Call) -> bool:
 
 
 def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
-    """A bare module is no use of it: what is done with it is."""
+    """Returns whether an expression names something inside a module; a bare module is not a use."""
     if "." not in origin:
         return False
     if isinstance(node, ast.Attribute):
-        # `self.xp`, where self.xp = np.linalg, names a module again
+        # `self.xp` names a module again if self.xp = np.linalg.
         return file.native(node.value) is not None or origin not in MODULES
     if origin in MODULES:
         return False
@@ -53,7 +53,7 @@ def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
 
 
 def _is_typing(file: SourceFile, node: ast.expr) -> bool:
-    """Whether a name was imported for type checkers alone, so that nothing of it ever runs."""
+    """Returns whether a name was imported for type checkers only, so that it never runs."""
     if not file.mentions("TYPE_CHECKING"):
         return False
     while isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""Python's operators: how each is written, the op that does the same, and the special method behind it."""
+"""Python's operators: the symbol, the equivalent op, and the special method of each."""
 
 import ast
 import keyword
@@ -12,7 +12,7 @@ _SHOWN = 100
 
 
 class Operator(NamedTuple):
-    """One operator."""
+    """An operator's symbol, the op that computes the same, and its special method."""
 
     symbol: str
     op: str
@@ -55,27 +55,28 @@ def _functions(comparing: bool) -> dict[str, str]:
 
 
 COMPARISONS = _functions(comparing=True)
-"""The comparing functions of the module `operator`, each with the op that does the same."""
+"""The comparison functions of the module `operator`, each with the equivalent op."""
 
 ARITHMETIC = _functions(comparing=False) | {"abs": "absolute", "inv": "bitwise_not"}
-"""The others of that module that take and give tensors."""
+"""The other functions of that module that take and return tensors."""
 
 
 def is_builtin(file: SourceFile, name: ast.Name) -> bool:
-    """Return whether a name means the builtin: nothing in the file binds it."""
+    """Returns whether a name refers to the builtin, because nothing in the file binds it."""
     return not file.names.bindings(name)
 
 
 def safety(file: SourceFile, evidence: Evidence) -> Safety:
-    """Return whether an op in place of an operator is sure to give the same.
+    """Returns whether an op in place of an operator is sure to give the same result.
 
-    It is not where a tensor is one by convention alone, nor where one library made it, whichever backend is active.
+    It is not sure if the operand is a tensor by convention only, or if one library made it regardless of the active
+    backend.
     """
     native = any(f"`{library}." in evidence.reason for library in file.settings.backends)
     return Safety.UNSAFE if native or evidence.tier is Tier.C else Safety.SAFE
 
 
 def shown(file: SourceFile, op: str, operands: list[ast.expr]) -> str:
-    """Return the call of an op, where it is short enough to show."""
+    """Returns the call of an op as text, or an empty string if it is too long to show."""
     text = f"ops.{op}({', '.join(file.segment(one) for one in operands)})"
     return text if len(text) <= _SHOWN and "\n" not in text else ""

@@ -1,4 +1,4 @@
-"""What rules see that look beyond one file."""
+"""The whole project, as the rules that need more than one file see it."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -11,19 +11,19 @@ from emberlint.source.imports import Import, imports
 
 @dataclass
 class Project:
-    """The Python files of a project. `texts` holds what is not (yet) on disk: standard input, examples."""
+    """The Python files of a project. `texts` holds files that are not on disk: standard input, examples."""
 
     settings: Settings
     texts: Mapping[str, str] = field(default_factory=dict)
-    known: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)  # imports that the engine has read already
+    known: Mapping[str, tuple[Import, ...]] = field(default_factory=dict)  # imports that the engine has already read
 
     def __post_init__(self) -> None:
-        """Start with nothing read."""
+        """Creates the empty caches."""
         self._trees: dict[str, ast.Module] = {}
         self._read: dict[str, str] = dict(self.texts)
 
     def files(self, under: str = "") -> Iterator[str]:
-        """Yield the paths, relative to the root and sorted, of the Python files in a folder of the project."""
+        """Yields the paths of the Python files in a folder, sorted and relative to the root."""
         prefix = under.rstrip("/") + "/" if under else ""
         found = {path for path in self.texts if path.startswith(prefix)}
         base = self.settings.root / under
@@ -32,13 +32,13 @@ class Project:
         yield from sorted(found)
 
     def text(self, path: str) -> str:
-        """Return the content of a file."""
+        """Returns the content of a file."""
         if path not in self._read:
             self._read[path] = (self.settings.root / path).read_text(encoding="utf-8")
         return self._read[path]
 
     def tree(self, path: str) -> ast.Module | None:
-        """Return the parsed file, or None where it cannot be read or parsed, which EMB000 reports."""
+        """Returns the parsed file, or None if it cannot be read or parsed; EMB000 reports such a file."""
         if path not in self._trees:
             try:
                 self._trees[path] = ast.parse(self.text(path))
@@ -47,7 +47,7 @@ class Project:
         return self._trees[path]
 
     def imports(self, path: str) -> tuple[Import, ...]:
-        """Return what a file imports."""
+        """Returns the imports of a file."""
         if path in self.known:
             return self.known[path]
         tree = self.tree(path)

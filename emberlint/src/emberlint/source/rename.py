@@ -1,4 +1,4 @@
-"""What to write in place of a native function or dtype."""
+"""Suggests the replacement of a native function or dtype."""
 
 import ast
 
@@ -10,7 +10,7 @@ from emberlint.source.source_file import SourceFile
 
 
 def is_plain(file: SourceFile, use: Use) -> bool:
-    """Return whether the op that replaces a native thing takes the place of its name, and nothing else changes."""
+    """Returns whether replacing the native name by the name of the op is enough, with nothing else to change."""
     if neutral_dtype(use.origin) is not None:
         return _is_understood(file, use.node)
     found = replacement(use.origin)
@@ -21,26 +21,26 @@ def is_plain(file: SourceFile, use: Use) -> bool:
 
 
 def advice(file: SourceFile, use: Use) -> Fix:
-    """Return what to write in place of a native function."""
+    """Returns the suggested replacement of a native function."""
     found = replacement(use.origin)
     if found is None:
-        return Fix(Safety.GUIDED, "no op does this: compose it from ops, or put it into the folder of a backend")
+        return Fix(Safety.GUIDED, "no op does this: compose it from ops, or move it to a backend folder")
     if is_plain(file, use):
         return Fix(Safety.UNSAFE, f"ops.{found.op}, with the same arguments", f"ops.{found.op}")
-    return Fix(Safety.GUIDED, f"ops.{found.op}, with other arguments: see its docstring", f"ops.{found.op}")
+    return Fix(Safety.GUIDED, f"ops.{found.op}, whose arguments differ: see its docstring", f"ops.{found.op}")
 
 
 def dtype_advice(file: SourceFile, use: Use) -> Fix:
-    """Return the neutral dtype that means the same; advice where a native function or method would not take it."""
+    """Returns the neutral dtype with the same meaning; only as advice if a native function would receive it."""
     neutral = neutral_dtype(use.origin)
     if neutral is None:
-        return Fix(Safety.GUIDED, "a neutral dtype of the namespace, such as ops.float32, or its name")
+        return Fix(Safety.GUIDED, "a neutral dtype of the namespace such as ops.float32, or its name as a string")
     safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
     return Fix(safety, f"the neutral dtype ops.{neutral}", f"ops.{neutral}")
 
 
 def _is_understood(file: SourceFile, node: ast.expr) -> bool:
-    """Whether a neutral dtype may stand here: not called, not compared, not handed to what is native itself."""
+    """Returns whether a neutral dtype may stand here: not called, not compared, not passed to a native function."""
     above = file.parent(node)
     call = file.parent(above) if isinstance(above, ast.keyword) else above
     if isinstance(above, ast.Compare | ast.Attribute) or (isinstance(call, ast.Call) and call.func is node):

@@ -1,4 +1,4 @@
-"""A parsed file, and what is known of it and of its expressions."""
+"""A parsed file, and the facts that rules ask about it and its expressions."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -14,46 +14,46 @@ T = TypeVar("T")
 
 
 class Evidence(NamedTuple):
-    """Why an expression is held to be a tensor (or a container of tensors)."""
+    """Why the linter takes an expression for a tensor (or a container of tensors)."""
 
     tier: Tier
     reason: str
 
 
 class Inference(Protocol):
-    """What is known of the expressions of one file; `lint.inference.infer(file)` returns one."""
+    """The facts inferred about the expressions of one file; `emberlint.inference.infer(file)` returns one."""
 
     def evidence(self, node: ast.expr) -> Evidence | None:
-        """Return why `node` is a tensor, or None."""
+        """Returns why `node` is a tensor, or None."""
         ...
 
     def is_other(self, node: ast.expr) -> bool:
-        """Return whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
+        """Returns whether `node` is known *not* to be a tensor: a number, a string, an instance of a user's class."""
         ...
 
     def explain(self, line: int) -> Iterator[str]:
-        """Yield, for each expression on a line, what it is held to be and why (`--explain-inference`)."""
+        """Yields, for each expression on a line, the inferred kind and the reason (`--explain-inference`)."""
         ...
 
 
 class NoInference:
-    """Knows nothing; used where no dataflow is wanted."""
+    """Knows nothing; used where no inference is needed."""
 
     def evidence(self, node: ast.expr) -> Evidence | None:
-        """Return None."""
+        """Returns None."""
         return None
 
     def is_other(self, node: ast.expr) -> bool:
-        """Return False."""
+        """Returns False."""
         return False
 
     def explain(self, line: int) -> Iterator[str]:
-        """Yield nothing."""
+        """Yields nothing."""
         yield from ()
 
 
 class SourceFile:
-    """A parsed file, with what rules ask of it; everything beyond the text is computed on first use."""
+    """A parsed file with the facts that rules ask for; everything beyond the text is computed on first use."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class SourceFile:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the text, without their ends; as the parser counts them."""
+        """The lines of the text without line ends, counted as the parser counts them."""
         return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     @cached_property
@@ -90,54 +90,56 @@ class SourceFile:
 
     @cached_property
     def inference(self) -> Inference:
-        """Which expressions are tensors."""
+        """The inferred kinds of the expressions: which are tensors."""
         return NoInference() if self._infer is None else self._infer(self)
 
     @cached_property
     def foreign(self) -> frozenset[str]:
-        """The native libraries that have no business in this file."""
+        """The native libraries that this file may not use."""
         return self.settings.foreign(self.role)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
-        """Return the node that holds `node`."""
+        """Returns the parent of `node`."""
         return self.index.parents.get(node)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the nodes around `node`, the innermost first."""
+        """Yields the ancestors of `node`, the innermost first."""
         return self.index.ancestors(node)
 
     def mentions(self, word: str) -> bool:
-        """Return whether the text holds a word: most of what rules look for needs one that most files do not hold."""
+        """Returns whether the text contains a word; rules ask this first, because most files lack their words."""
         if word not in self._mentioned:
             self._mentioned[word] = word in self.text
         return self._mentioned[word]
 
     @cached_property
     def mentions_native(self) -> bool:
-        """Whether the text holds the name of any foreign library at all: most rules may stop where it does not."""
+        """Whether the text contains the name of any foreign library; if not, most rules can stop."""
         return any(self.mentions(name) for name in self.foreign)
 
     def derived(self, function: Callable[["SourceFile"], T]) -> T:
-        """Return `function(self)`, computed once: several rules ask for the same facts."""
+        """Returns `function(self)`, computed once, because several rules ask for the same facts."""
         if function not in self._derived:
             self._derived[function] = function(self)
         found: T = self._derived[function]
         return found
 
     def native(self, node: ast.expr) -> str | None:
-        """Return the native origin (`numpy.linalg.norm`) of an expression, of a library foreign to this file."""
+        """Returns the origin of an expression (`numpy.linalg.norm`) if it is in a library foreign to this file, or
+        None.
+        """
         for origin in self.names.origins(node):
             if origin.partition(".")[0] in self.foreign:
                 return origin
         return None
 
     def column(self, line: int, offset: int) -> int:
-        """Return the column, from 1 and in characters, of a byte offset as the parser gives it."""
+        """Returns the column, counted from 1 in characters, of a byte offset given by the parser."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return 1 + (offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")))
 
     def segment(self, node: ast.AST) -> str:
-        """Return the source text of a node."""
+        """Returns the source text of a node."""
         line, end_line = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
         if not line:
             return ""

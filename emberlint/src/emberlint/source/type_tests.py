@@ -1,4 +1,4 @@
-"""Where a program asks whether a value is of a native type."""
+"""Finds the places where a program tests whether a value has a native type."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ TYPE_NAMES = frozenset({"ndarray", "Tensor", "EagerTensor", "ArrayImpl", "Device
 
 
 def type_tests(file: SourceFile) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the place of each test and what it asks for."""
+    """Yields the node of each test and the type it tests for."""
     for call in file.index.nodes(ast.Call):
         yield from _called(file, call)
     for comparison in file.index.nodes(ast.Compare):
@@ -53,11 +53,11 @@ def _compared(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.A
 
 
 def _registered(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[ast.AST, str]]:
-    """`@f.register` without arguments dispatches on the annotation of the first parameter."""
+    """Yields the tests made by `@f.register`, which dispatches on the annotation of the first parameter."""
     if not any(isinstance(one, ast.Attribute) and one.attr == "register" for one in function.decorator_list):
         return
     parameters = [*function.args.posonlyargs, *function.args.args]
-    # A method's first parameter is its instance.
+    # The first parameter of a method is its instance, so look at the second too.
     for parameter in parameters[:2]:
         if parameter.annotation is not None:
             yield from ((parameter, origin) for origin in _first(_natives(file, parameter.annotation)))
@@ -65,7 +65,7 @@ def _registered(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionD
 
 
 def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
-    """The native types in `T`, `(T, U)`, `T | U`, `{T: …}` or a name for one of those."""
+    """Yields the native types in `T`, `(T, U)`, `T | U`, `{T: …}`, or in a name bound to one of those."""
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         for one in node.elts:
             yield from _natives(file, one, depth)
@@ -91,14 +91,14 @@ def _first(words: Iterator[str]) -> Iterator[str]:
 
 
 def _is_type(node: ast.expr) -> bool:
-    """`type(x)` or `x.__class__`."""
+    """Returns whether an expression is `type(x)` or `x.__class__`."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id == "type" and len(node.args) == 1
     return isinstance(node, ast.Attribute) and node.attr == "__class__"
 
 
 def _names_type(node: ast.expr) -> bool:
-    """`type(x).__module__` and the like."""
+    """Returns whether an expression is the name or module of a type, such as `type(x).__module__`."""
     while isinstance(node, ast.Subscript | ast.Call) and not _is_type(node):
         inner = node.value if isinstance(node, ast.Subscript) else node.func
         node = inner.value if isinstance(inner, ast.Attribute) and isinstance(node, ast.Call) else inner
@@ -114,12 +114,12 @@ def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
 
 
 def tested(file: SourceFile) -> frozenset[ast.AST]:
-    """Return every node inside a test of a native type: EMB104 reports it, so other rules need not."""
+    """Returns every node inside a test of a native type. EMB104 reports the test, so other rules skip these nodes."""
     return file.derived(_tested)
 
 
 def _tested(file: SourceFile) -> frozenset[ast.AST]:
-    """Return every node inside a test of a type, which EMB104 speaks of, so that other rules need not."""
+    """Returns every node inside a test of a native type, computed anew."""
     if not native_uses(file):
         return frozenset()
     covered: set[ast.AST] = set()

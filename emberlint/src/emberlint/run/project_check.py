@@ -1,0 +1,48 @@
+"""Runs the rules that need the whole project, and caches their findings by the content of all its files."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from emberlint.findings import Finding, decode_finding, encode_finding
+from emberlint.rule import ProjectRule
+from emberlint.run.check import fingerprint
+from emberlint.run.file_cache import FileCache, digest
+from emberlint.run.results import decode
+from emberlint.run.selection import project_rules
+from emberlint.source.project import Project
+
+KEY = "<project>"  # the cache key of the project findings; all other keys are paths
+
+
+def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> list[Finding]:
+    """Returns what the project rules among `codes` find."""
+    rules = project_rules(codes)
+    if not project.settings.project_folders or not rules:
+        return []
+    paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
+    digests = {path: _digest_of(project, path) for path in sorted(paths)}
+    key = digest("\n".join(f"{path} {one}" for path, one in digests.items()))
+    entry = cache.get(KEY, key)
+    if entry is not None:
+        return [decode_finding(one) for one in entry]
+    kept = {path: cache.get(path, one) for path, one in digests.items()}
+    known = {path: decode(entry).imports for path, entry in kept.items() if entry is not None}
+    findings = [*_findings(rules, replace(project, known={**known, **project.known}))]
+    cache.put(KEY, key, [encode_finding(one) for one in findings])
+    return findings
+
+
+def _digest_of(project: Project, path: str) -> str:
+    if path in project.texts:
+        return digest(project.texts[path])
+    try:
+        return digest((project.settings.root / path).read_bytes())
+    except OSError:
+        return "unreadable"
+
+
+def _findings(rules: list[ProjectRule], project: Project) -> Iterator[Finding]:
+    for rule in rules:
+        for finding in rule.check(project):
+            lines = project.text(finding.path).split("\n")
+            yield finding._replace(fingerprint=fingerprint(finding, lines))
