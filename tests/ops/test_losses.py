@@ -1,6 +1,7 @@
 """Losses: edge cases."""
 
 import numpy as np
+import pytest
 
 from emberharmony import ops
 

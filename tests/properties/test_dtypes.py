@@ -1,4 +1,4 @@
-"""Laws of dtypes: results have the one that `result_type` foretells, promotion is a lattice, no integer wraps unseen."""
+"""Laws of dtypes: results have the dtype that `result_type` gives, promotion is a lattice, integers do not wrap."""
 
 from collections.abc import Iterator
 from itertools import product

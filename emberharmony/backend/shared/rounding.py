@@ -43,9 +43,8 @@ class Decimals:
     stack: Any
     view_as_complex: Any
 
-    def _nearest(self, x: Any) -> Any:
-        """Returns floats rounded to integers, halves to the even one."""
-        raise NotImplementedError
+    _nearest: Any
+    """Rounds floats to integers, halves to the even one: the native function."""
 
     def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
         """Returns floats of 32 or 64 bits rounded to decimals, whose power of ten their dtype holds.
