@@ -1,6 +1,7 @@
 """Writes the files that follow from the op declarations and the lint rules: `python utils/generate.py [--check]`.
 
-`emberharmony/ops/__init__.py` and the namespaces beside it, such as `ops/nn.py` (one explicit re-export an op),
+`emberharmony/ops/__init__.py` and the namespaces beside it, such as `ops/nn.py` (one explicit re-export an op), the
+stubs `ops/*.pyi` (the signatures that type checkers see),
 `emberharmony/backend/protocol.py` (the `TensorBackend` protocol), in `emberlint/src/emberlint/knowledge` `ops_table.py`
 (what the ops return) and `parameters.csv` (what those take that replace native functions), and `docs/emberlint.md`.
 With `--check` nothing is written, and the exit status is 1 if a file is out of date.
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from stubs import stub
 
 from emberharmony.core.registry import ALIASES, EMPTY, OPS, OpSpec
 
@@ -160,6 +163,22 @@ def namespace(name: str) -> str:
     lines = [HEADER, f'"""{space.title}."""\n\n']
     lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
     return "".join([*lines, listed({here for _, _, here in imports})])
+
+
+def ops_stub() -> str:
+    """Returns the text of `ops/__init__.pyi`."""
+    functions = {name: spec for name, spec in exported() if spec.category not in NAMESPACE_ONLY}
+    functions = {name: spec for name, spec in functions.items() if name not in NAMESPACES}
+    imports = [(module, name, name) for module, names in CHOICE.items() for name in names]
+    imports += [("emberharmony.ops", name, name) for name in NAMESPACES]
+    title = "One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."
+    return stub(title, functions, imports, "bool = bool_\n")
+
+
+def namespace_stub(name: str) -> str:
+    """Returns the text of `ops/<namespace>.pyi`."""
+    functions = {short: spec for short, (_, spec) in members(name).items()}
+    return stub(f"{NAMESPACES[name].title}.", functions, NAMESPACES[name].classes)
 
 
 def listed(names: set[str]) -> str:
@@ -315,7 +334,9 @@ def main(arguments: list[str]) -> int:
     check_namespaces()
     files = {
         OPS_FOLDER / "__init__.py": ops_init(),
+        OPS_FOLDER / "__init__.pyi": ops_stub(),
         **{OPS_FOLDER / f"{name}.py": namespace(name) for name in NAMESPACES},
+        **{OPS_FOLDER / f"{name}.pyi": namespace_stub(name) for name in NAMESPACES},
         ROOT / "emberharmony" / "backend" / "protocol.py": protocol(),
         KNOWLEDGE / "ops_table.py": lint_table(),
         KNOWLEDGE / "parameters.csv": lint_parameters(),

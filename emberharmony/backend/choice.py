@@ -9,7 +9,7 @@ import functools
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import (
@@ -30,6 +30,9 @@ from emberharmony.core.errors import (
     EmberError,
 )
 from emberharmony.core.tree import tree_leaves
+
+if TYPE_CHECKING:
+    from emberharmony.backend.protocol import TensorBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENVIRONMENT = "EMBERHARMONY_BACKEND"
@@ -61,9 +64,9 @@ def get_backend() -> str:
     return str(selection.current().name)
 
 
-def current() -> Backend:
+def current() -> "TensorBackend":
     """Returns the active backend object, whose attributes are the ops: `current().sin(x)`."""
-    backend: Backend = selection.current()
+    backend: TensorBackend = selection.current()
     return backend
 
 
@@ -160,7 +163,7 @@ class use_backend:  # noqa: N801  (a context manager that reads as a function, l
         elif self._name is not None:
             backend = load(self._name)
         else:
-            backend = backend_of(self._like) or current()
+            backend = backend_of(self._like) or selection.current()
         selection.enter(backend)
         return backend
 

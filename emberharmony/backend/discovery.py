@@ -5,7 +5,7 @@ import os
 import platform
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.device import BLOCK_ENTERED, ENVIRONMENT
@@ -17,6 +17,9 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.registry import complete
+
+if TYPE_CHECKING:
+    from emberharmony.backend.protocol import TensorBackend
 
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
@@ -127,7 +130,7 @@ def check(backend: Backend) -> None:
         )
 
 
-def create_backend(name: str, fallback: str | None = "numpy") -> Backend:
+def create_backend(name: str, fallback: str | None = "numpy") -> "TensorBackend":
     """Returns the checked backend of that name.
 
     Args:
@@ -137,12 +140,12 @@ def create_backend(name: str, fallback: str | None = "numpy") -> Backend:
     (an ImportError) naming the install line.
     """
     try:
-        return load(name)
+        return cast("TensorBackend", load(name))
     except BackendUnavailableError as error:
         if fallback is None or fallback == name:
             raise
         warnings.warn(f"{error}; using {fallback!r} instead", BackendFallbackWarning, stacklevel=2)
-        return load(fallback)
+        return cast("TensorBackend", load(fallback))
 
 
 def automatic() -> str:

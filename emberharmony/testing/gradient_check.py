@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony import ops
-from emberharmony.backend import current
+from emberharmony.core.selection import current
 from emberharmony.core.tree import tree_flatten, tree_unflatten
 
 Array = np.ndarray[Any, Any]
@@ -244,8 +244,8 @@ def is_differentiable(value: object) -> bool:
         return value.dtype.kind in "fc"
     if not current().is_tensor(value):
         return False
-    dtype = ops.dtype(value)
-    return dtype.is_floating or dtype.is_complex
+    dtype = current().dtype_of(value)
+    return bool(dtype.is_floating or dtype.is_complex)
 
 
 def _kind(array: Array, single: bool) -> str:

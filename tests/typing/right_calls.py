@@ -1,0 +1,57 @@
+"""Right calls, of which a type checker must report none. The file is never run."""
+
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import torch
+
+from emberharmony import Tensor, TensorLike, create_backend, ops
+from emberharmony.backend import TensorBackend
+
+
+def standardized(x: Tensor) -> Tensor:
+    return ops.divide(ops.subtract(x, ops.mean(x, axis=0)), ops.maximum(ops.std(x, axis=0), 1e-6))
+
+
+def doubled(x: TensorLike) -> Tensor:
+    return ops.multiply(x, 2)
+
+
+standardized(np.ones((2, 3)))
+standardized(torch.ones(2, 3))
+standardized(mx.ones((2, 3)))
+doubled([[1, 2], [3, 4]])
+doubled(((1.0, 2.0), (3.0, 4.0)))
+doubled(np.float32(2))
+doubled(True)
+ops.add(range(3), 1j)
+ops.concatenate([np.ones(2), [1.0, 2.0]], axis=-1)
+ops.einsum("ij,jk->ik", [[1.0]], np.ones((1, 1)))
+for dtype in ("float32", "bfloat16"):
+    ops.zeros((2, 3), dtype="int8")
+ops.zeros(3, dtype=ops.float64)
+ops.zeros([2, 3], dtype=np.float32)
+ops.zeros((2, 3), dtype=np.dtype("int16"))
+ops.zeros((2, 3), dtype=torch.bfloat16)
+ops.zeros((2, 3), dtype=mx.float16)
+ops.zeros((2, 3), dtype=int)
+ops.sum(np.ones(3), (0,), keepdims=True)
+ops.sum(ops.ones((2, 3)), axis=None, dtype="float64")
+array: np.ndarray[Any, Any] = ops.to_numpy(ops.ones(3))
+shape: tuple[int, ...] = ops.ones((2, 3)).shape
+length: int = ops.ones((2, 3)).ndim
+u, s, vh = ops.svd(ops.ones((2, 2)))
+values: Tensor = ops.linalg.svd(ops.ones((2, 2))).S
+ops.random.normal((2, 3), generator=ops.random.Generator(0))
+ops.nn.relu(ops.where(ops.greater(u, 0.0), u, 0.0))
+ops.value_and_grad(lambda w: ops.sum(ops.square(w)))([1.0, 2.0])
+parts: list[Tensor] = list(ops.split(ops.arange(6), 3))
+ops.get_item(s, (slice(0, 2), None))
+ops.fft.fft(ops.ones(4), norm="ortho")
+product = u @ vh + 1.0
+ops.set_backend("numpy")
+with ops.use_backend("torch"), ops.device("cpu"):
+    ops.stack([1.0, 2.0])
+backend: TensorBackend = create_backend("numpy")
+backend.add(np.ones(2), 1)

@@ -1,0 +1,48 @@
+"""What type checkers make of calls: wrong ones are reported, right ones are not."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+WRONG, RIGHT = HERE / "wrong_calls.py", HERE / "right_calls.py"
+pytestmark = pytest.mark.fresh_process
+
+
+def reported(checker: str, path: Path) -> dict[int, str]:
+    """Returns the first message of each line that a checker reports in a file."""
+    if importlib.util.find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed")
+    options = ["--pythonpath", sys.executable] if checker == "pyright" else ["--follow-imports=silent"]
+    command = [sys.executable, "-m", checker, *options, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if checker == "pyright" and "npm" in done.stderr + done.stdout and done.returncode not in (0, 1):
+        pytest.skip("pyright cannot load its program from the registry of npm")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    found: dict[int, str] = {}
+    for line, message in re.findall(rf"{path.name}:(\d+)(?::\d+)?(?: -)?:? error: (.*)", done.stdout):
+        found.setdefault(int(line), message)
+    return found
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_wrong_calls_are_reported(checker: str) -> None:
+    lines = WRONG.read_text(encoding="utf-8").split("\n")
+    planted = {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}
+    assert len(planted) >= 30
+    found = reported(checker, WRONG)
+    assert set(found) <= planted, {lines[number - 1]: found[number] for number in set(found) - planted}
+    missed = [lines[number - 1] for number in sorted(planted - set(found))]
+    assert len(planted) - len(missed) >= len(planted) * 0.9, missed
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_right_calls_are_not(checker: str) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("mlx.core")
+    assert reported(checker, RIGHT) == {}

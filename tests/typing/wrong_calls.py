@@ -1,0 +1,46 @@
+"""Wrong calls, one a line: a type checker reports each line that ends in `# wrong`. The file is never run."""
+
+from emberharmony import ops
+from emberharmony.types import Tensor
+
+
+def f(t: Tensor) -> None: ...
+
+
+a = ops.ones((2, 3))
+b = ops.ones((3, 2))
+ops.concatenate(a, b)  # wrong
+ops.concatenate([a, b], "0")  # wrong
+ops.einsum("ij,jk->ik", a, "b")  # wrong
+ops.zeros((2, 2), dtype="flaot32")  # wrong
+ops.zeros("ab")  # wrong
+ops.sum(a, axis="rows")  # wrong
+ops.sum(a, dim=0)  # wrong
+ops.summ(a)  # wrong
+ops.add(a)  # wrong
+ops.add(a, b, a)  # wrong
+ops.add("a", a)  # wrong
+ops.matmul(a, None)  # wrong
+ops.reshape(a, "2,3")  # wrong
+ops.reshape(a)  # wrong
+ops.cast(a, "flota16")  # wrong
+ops.transpose(a, axes="ij")  # wrong
+ops.softmax(a, axis="last")  # wrong
+ops.svd(a).W  # wrong
+ops.where(a > 0, a)  # wrong
+ops.one_hot([0, 1])  # wrong
+ops.random.normal((2,), dtype="double64")  # wrong
+ops.random.normal((2,), men=0.0)  # wrong
+ops.nn.relu(a, 1, 2)  # wrong
+ops.linalg.detr(a)  # wrong
+ops.fft.fft(a, norm="unit")  # wrong
+ops.grad(3)  # wrong
+ops.set_backend(3)  # wrong
+ops.to_numpy(a).foo()  # wrong
+ops.stack(1.0)  # wrong
+x: int = ops.sin(1.0)  # wrong
+y: str = ops.shape(a)  # wrong
+f("a")  # wrong
+ops.split(a, "2")  # wrong
+a.shpe  # wrong
+ops.sin(a).unsqueeze(0)  # wrong
