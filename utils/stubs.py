@@ -26,7 +26,8 @@ def stub(title: str, functions: dict[str, OpSpec], imports: Iterable[tuple[str, 
         rest: further lines.
     """
     body = "".join(f"{signature(name, spec)}\n" for name, spec in sorted(functions.items()))
-    needed = sorted({line for spec in functions.values() for line in _needed(spec)})
+    known = {f"from {module} import {there}" for module, there, here in imports if there == here}
+    needed = sorted({line for spec in functions.values() for line in _needed(spec)} - known)
     lines = [HEADER, f'"""{title}"""\n\n', *(f"{line}\n" for line in needed), "\n"]
     lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
     offered = sorted({*functions, *(here for _, _, here in imports)} | ({"bool"} if "bool =" in rest else set()))

@@ -12,7 +12,6 @@ from emberharmony.core.arguments import DeviceLike
 from emberharmony.core.arguments import Operand
 from emberharmony.core.arguments import TensorLike
 from emberharmony.core.arguments import Tensors
-from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo
 from emberharmony.core.limits import IntegerInfo
 from emberharmony.core.results import EigResult
@@ -44,6 +43,7 @@ from emberharmony.core.constants import inf as inf
 from emberharmony.core.constants import nan as nan
 from emberharmony.core.constants import newaxis as newaxis
 from emberharmony.core.constants import pi as pi
+from emberharmony.core.dtypes import DType as DType
 from emberharmony.core.dtypes import bfloat16 as bfloat16
 from emberharmony.core.dtypes import bool_ as bool_
 from emberharmony.core.dtypes import complex128 as complex128

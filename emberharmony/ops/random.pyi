@@ -3,7 +3,6 @@
 
 from builtins import bool as _bool
 from collections.abc import Sequence
-from emberharmony.backend.shared.random import Generator
 from emberharmony.core.arguments import DTypeLike
 from emberharmony.core.arguments import TensorLike
 from emberharmony.core.types import Shape
