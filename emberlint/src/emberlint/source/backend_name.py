@@ -2,10 +2,8 @@
 
 import ast
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from emberlint.source.source_file import SourceFile
+from emberlint.source.source_file import SourceFile
 
 GETTERS = frozenset({"get_backend", "current_backend", "active_backend", "get_backend_name", "backend_name"})
 KERAS = frozenset({"keras.backend.backend", "keras.config.backend", "keras.src.backend.backend"})
@@ -19,7 +17,7 @@ STRING_METHODS = frozenset(
 class BackendNames:
     """Recognises the expressions of a file whose value is the active backend's name."""
 
-    def __init__(self, file: "SourceFile") -> None:
+    def __init__(self, file: SourceFile) -> None:
         self.file = file
         self.names = file.names
         tops = {namespace.partition(".")[0] for namespace in file.settings.namespaces}
