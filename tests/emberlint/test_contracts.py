@@ -12,9 +12,7 @@ ROOT = Path("/nowhere")
 
 
 def broken(contract: Contract, **modules: str) -> list[Breach]:
-    """Returns the breaches among modules of a package `lib`, given as name and source; `__` in a name stands for a
-    dot.
-    """
+    """Returns the breaches among modules of a package `lib`, given as name and source; `__` stands for a dot."""
     texts = {f"lib/{name.replace('__', '/')}.py": source for name, source in modules.items()}
     return [*breaches(Project(Settings(root=ROOT, contracts=(contract,)), texts=texts))]
 

@@ -1,5 +1,4 @@
-"""Answers the most common call, a check of unchanged files without findings, before the rest of the command is
-imported.
+"""Answers the most common call, a check of unchanged files without findings, without importing the other modules.
 
 Importing the command-line options takes longer than that check.
 """

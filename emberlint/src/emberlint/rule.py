@@ -14,9 +14,7 @@ from emberlint.source.source_file import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """The result of `emberlint.fixes.fix(file, findings, unsafe=...)`: the new text, what was repaired, what was not
-    and why.
-    """
+    """The result of `emberlint.fixes.fix(...)`: the new text, the repaired and the refused findings, with reasons."""
 
     text: str
     fixed: tuple[Finding, ...] = ()

@@ -1,6 +1,4 @@
-"""Repairs of the examples of the rules: each parses, loses its finding, keeps its comments and gives the same
-numbers.
-"""
+"""Repairs of the rules' examples: each parses, has no finding left, keeps its comments, gives the same numbers."""
 
 import ast
 import inspect

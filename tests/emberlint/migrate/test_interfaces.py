@@ -123,9 +123,7 @@ class PREFIXSolverOps(SolverOps):
 
 
 def ember(root: Path, imported: str) -> Path:
-    """Writes the project; `imported` is the expression with which the frontend composes the name of an
-    implementation.
-    """
+    """Writes the project; `imported` is the expression by which the frontend imports an implementation."""
     files = {
         "ember/__init__.py": "",
         "ember/ops/__init__.py": FRONTEND.replace("IMPORTED", imported),

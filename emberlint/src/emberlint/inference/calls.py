@@ -202,9 +202,7 @@ class Calls(Expressions):
         return v.Tensor(Tier.C, "a layer returns a tensor", given.node)
 
     def _call_inherited(self, base: v.Value, name: str, given: Arguments) -> v.Value:
-        """Returns the result of a method such as `self.add_weight(...)`, which a module class inherits from its
-        library.
-        """
+        """Returns the result of an inherited method of a module class, such as `self.add_weight(...)`."""
         if not isinstance(base, v.Instance):
             return None
         origins = [origin for unit in base.unit.lineage() for origin in unit.foreign]

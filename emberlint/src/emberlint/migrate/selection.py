@@ -43,9 +43,7 @@ class SourceModule:
         return self.path.endswith("__init__.py")
 
     def imported(self, name: str) -> tuple[str, str] | None:
-        """Returns the module and the name that an import binds `name` to; for a module object, its name and an empty
-        string.
-        """
+        """Returns the module and the name in it that an import binds `name` to; the latter is empty for a module."""
         for unit in bound(self.units, "import").get(name, ()):
             tree = unit.tree
             for alias in tree.names if isinstance(tree, ast.Import | ast.ImportFrom) else ():
@@ -177,9 +175,7 @@ class _Closure:
                     self.name(self.modules[module], name)
 
     def finish(self) -> None:
-        """Sorts the selected statements, merges fully selected classes into units, and adds statements that act on
-        them.
-        """
+        """Sorts the selected statements, merges complete classes into units, and adds statements that act on them."""
         for one in self.modules.values():
             for owner, taken in list(one.parts.items()):
                 body = self.bodies[owner]

@@ -1,6 +1,4 @@
-"""Reads the declarations of the frontend: functions under `@op`, or functions and abstract methods that backends
-implement.
-"""
+"""Reads the frontend's declarations: functions under `@op`, or functions and abstract methods for backends."""
 
 import ast
 from collections.abc import Iterator
@@ -76,9 +74,7 @@ def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
 
 
 def _hands_on(value: ast.expr, name: str) -> bool:
-    """Returns whether `name = value` delegates to that name: `sin = lambda x: backend().sin(x)`, `sin =
-    implementation.sin`.
-    """
+    """Returns whether `name = value` delegates to that name, as `sin = lambda x: backend().sin(x)` does."""
     if isinstance(value, ast.Lambda):
         return _delegates(value.body, name)
     return isinstance(value, ast.Attribute) and value.attr == name
@@ -130,10 +126,10 @@ def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> 
 
 
 def exported(project: Project, layout: Layout) -> frozenset[str] | None:
-    """Returns the names exported by the frontend's `__init__` and its namespaces (`linalg.*`), or None if they are
-    computed.
+    """Returns the names exported by the frontend's `__init__` and its namespaces (`linalg.*`), or None.
 
-    A name counts if it is imported or defined there and, if there is an `__all__`, listed in it.
+    The result is None if the names are computed. A name counts if it is imported or defined there and, if there is an
+    `__all__`, listed in it.
     """
     path = f"{layout.frontend}/__init__.py"
     if layout.frontend.endswith(".py") or path not in project.files(layout.frontend):

@@ -28,9 +28,7 @@ class Definition:
 
 
 def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str, Definition]:
-    """Returns the definitions in a backend's files, by name, including those that a class inherits in the backend
-    folder.
-    """
+    """Returns the definitions in a backend's files, by name, including inherited ones."""
     classes: dict[str, tuple[str, ast.ClassDef]] = {}
     shared = project.files(layout.backend) if layout.backend else ()
     for path in (*shared, *paths):

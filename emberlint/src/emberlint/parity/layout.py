@@ -87,9 +87,7 @@ def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
 
 
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
-    """Returns the folders named after a library, in the order of the settings, then other folders with `*_ops.py`
-    files.
-    """
+    """Returns the folders named after a library, in the order of the settings, then others with `*_ops.py`."""
     known = project.settings.backends
     found: set[str] = set()
     for folder in (backend, frontend):

@@ -46,9 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One op on all backends; `declaration` is None if the frontend declares nothing and only the backends are
-    compared.
-    """
+    """One op on all backends; `declaration` is None if only the backends are compared with each other."""
 
     name: str
     category: str

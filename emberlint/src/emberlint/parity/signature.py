@@ -133,9 +133,7 @@ def _defaults(declared: Signature, defined: Signature) -> str | None:
 
 
 def _same(first: str, second: str) -> bool:
-    """Returns whether two defaults are the same value, as `0` and `0.0`, or the same name, as `float32` and
-    `torch.float32`.
-    """
+    """Returns whether two defaults are equal, as `0` and `0.0`, or have one name, as `float32` and `torch.float32`."""
     if first == second:
         return True
     try:

@@ -75,9 +75,7 @@ def _read(files: Mapping[str, Path]) -> tuple[dict[str, bytes], dict[str, FileRe
 def _check_files(
     contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int, cache: FileCache
 ) -> dict[str, FileResult]:
-    """Returns the result of each content, from the cache if it is there; otherwise checks the content and caches the
-    result.
-    """
+    """Returns the result of each content: from the cache if it is there, else from a check, which is then cached."""
     keys = {path: digest(content) for path, content in contents.items()}
     kept = {path: cache.get(path, key) for path, key in keys.items()}
     results = {path: decode(entry) for path, entry in kept.items() if entry is not None}

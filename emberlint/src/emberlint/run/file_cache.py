@@ -22,9 +22,7 @@ def digest(content: bytes | str) -> str:
 
 
 def circumstances(settings: Settings, words: Iterable[str]) -> str:
-    """Returns a hash of everything besides the files that findings depend on: Python, the linter, the settings, the
-    rules.
-    """
+    """Returns a hash of what else findings depend on: Python, the linter, the settings, the rules."""
     return digest("\n".join([sys.version, *_sources(str(Path(__file__).parent.parent)), repr(settings), *words]))
 
 

@@ -16,9 +16,7 @@ TICK, COARSE_TICK = 50_000_000, 2_000_000_000
 
 
 class RunCache:
-    """The findings of an earlier run with the same options and settings, over the same files with equal sizes and
-    times.
-    """
+    """The findings of an earlier run with equal options and settings, and with files of equal sizes and times."""
 
     def __init__(self, settings: Settings, words: Iterable[str], files: Mapping[str, Path]) -> None:
         now = time.time_ns()

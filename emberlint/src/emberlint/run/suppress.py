@@ -70,9 +70,7 @@ def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
 
 
 def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
-    """Returns, for each line, the first and last line of its statements; only the header of a compound statement
-    counts.
-    """
+    """Returns the first and last line of the statements on each line; a compound one ends with its header."""
     lines = text.split("\n")
     around: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):

@@ -13,8 +13,10 @@ class MethodCall(ast.Call):
 
 
 def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[MethodCall, str]]:
-    """Yields the calls `value.method(...)`, unless `value` is a module, an instance of a class of this file that
-    defines the method, or known not to be a tensor.
+    """Yields the calls `value.method(...)` whose `value` may be a tensor.
+
+    It cannot be one if it is a module, an instance of a class of this file that defines the method, or known as another
+    value.
     """
     for call in file.index.nodes(ast.Call):
         function = call.func

@@ -125,9 +125,7 @@ class SourceFile:
         return found
 
     def native(self, node: ast.expr) -> str | None:
-        """Returns the origin of an expression (`numpy.linalg.norm`) if it is in a library foreign to this file, or
-        None.
-        """
+        """Returns the origin of an expression, as `numpy.linalg.norm`, if it is in a library foreign to this file."""
         for origin in self.names.origins(node):
             if origin.partition(".")[0] in self.foreign:
                 return origin
