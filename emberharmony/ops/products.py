@@ -14,7 +14,7 @@ from typing import SupportsIndex
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 from emberharmony.core.promotion import promote
 from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.complexes import conj
@@ -68,7 +68,10 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     """
     n1, n2 = len(x1.shape), len(x2.shape)
     if isinstance(axes, SupportsIndex):
-        axes = (range(-index(axes), 0), range(index(axes)))
+        count = index(axes)
+        if not 0 <= count <= n1 or count > n2:
+            raise AxisError(f"tensors of {n1} and {n2} axes have no {count} pairs of axes to sum over")
+        axes = (range(n1 - count, n1), range(count))
     first, second = (
         normalized(list(pair) if isinstance(pair, Sequence) else pair, n)
         for pair, n in zip(axes, (n1, n2), strict=True)

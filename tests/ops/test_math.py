@@ -216,3 +216,20 @@ def test_what_is_not_chosen_has_no_gradient_however_steep_the_rest(guarded: Any,
     found = ops.to_numpy(ops.grad(lambda x: ops.sum(guarded(x)))([-1.0, 0.25]))
     assert found[0] == 0
     assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf])
+def test_a_real_infinity_leaves_the_imaginary_part_alone(infinite: float, backend: str) -> None:
+    z = np.array([1 + 2j, -3 - 1j], np.complex64)
+    for other in (np.array([infinite, infinite], np.float32), np.float32(infinite), infinite):
+        sums = [ops.add(z, other), ops.add(other, z), ops.subtract(z, other), ops.subtract(other, z)]
+        imaginary = [ops.imag(total).tolist() for total in sums]
+        assert imaginary == [[2, -1], [2, -1], [2, -1], [-2, 1]]
+        assert all(bool(ops.all(ops.isinf(ops.real(total)))) for total in sums)
+
+
+def test_sums_of_mixed_kinds_are_derived(backend: str) -> None:
+    z, x = np.array([1 + 2j, 3j], np.complex64), np.array([2.0, -1.0], np.float32)
+    size = lambda z, x: ops.sum(ops.square(ops.absolute(ops.subtract(z, x))))
+    assert ops.to_numpy(ops.grad(size, 1)(z, x)).tolist() == [2.0, -2.0]
+    assert ops.to_numpy(ops.vmap(ops.add)(z, x)).tolist() == [3 + 2j, -1 + 3j]

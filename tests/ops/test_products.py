@@ -33,6 +33,10 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     (lambda: ops.tensordot(ones(2, 3), ones(3, 2), [[0, 1], [1]]), errors.ShapeError),
     (lambda: ops.tensordot(ones(2, 3), ones(3, 2), [[4], [0]]), errors.AxisError),
     (lambda: ops.tensordot(ones(2, 3), ones(3, 2), 3), errors.AxisError),
+    (lambda: ops.tensordot(ones(2, 3), ones(3, 2), -1), errors.AxisError),
+    (lambda: ops.tensordot(ones(3, 3), ones(3), 2), errors.AxisError),
+    (lambda: ops.tensordot(ones(3), ones(3), 2**40), errors.AxisError),
+    (lambda: ops.tensordot(ones(3), ones(3), 10**400), errors.AxisError),
     (lambda: ops.trace(ones(3)), errors.ShapeError),
     (lambda: ops.trace(ones(3, 3), 0, 1, 1), errors.AxisError),
     (lambda: ops.cross(ones(2), ones(2)), errors.ShapeError),
@@ -98,6 +102,15 @@ def test_mixed_dtypes_are_promoted(backend: str) -> None:
     for op in (ops.matmul, ops.dot, ops.inner, ops.outer, ops.kron, ops.vdot):
         assert ops.dtype(op(integers, floats)) == "float32"
     assert ops.dtype(ops.einsum("ij,jk", np.ones((2, 2), np.int8), integers)) == "int64"
+
+
+@pytest.mark.parametrize("op", ["matmul", "dot", "inner"])
+def test_empty_tensors_of_mixed_dtypes_are_promoted(op: str, backend: str) -> None:
+    for a, b in (("float64", "int32"), ("int32", "float32"), ("complex64", "float32"), ("uint8", "int64")):
+        x, y = ops.zeros((0, 3), dtype=a), ops.ones((2, 3, 3), dtype=b)
+        result = getattr(ops, op)(x, y)
+        assert ops.dtype(result) == ops.result_type(x, y), (a, b)
+        assert 0 in result.shape
 
 
 def test_the_first_operand_is_conjugated(backend: str) -> None:

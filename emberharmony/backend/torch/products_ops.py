@@ -15,7 +15,7 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
     return torch.int64 if dtype in _NO_KERNEL else dtype
 
 
-@fast(torch.matmul, "")
+@fast(torch.matmul, promotion.same)  # PyTorch refuses mixed dtypes, but not where a tensor is empty
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     a, b = promotion.common(x1, x2)
     wide = _computed(a.dtype)
