@@ -23,8 +23,8 @@ print(ops.ctc_decode([[[0.1, 0.9]]], [1])[0].tolist())
 
 
 def test_the_entry_point_leads_to_the_hook() -> None:
-    point = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pyinstaller40"]["hook-dirs"]
-    module, _, name = point.partition(":")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, name = project["entry-points"]["pyinstaller40"]["hook-dirs"].partition(":")
     folders = getattr(import_module(module), name)()
     assert [(Path(folder) / "hook-emberharmony.py").is_file() for folder in folders] == [True]
 
