@@ -136,7 +136,7 @@ class Promotion:
             if kind in ("signed", "unsigned"):
                 check_fits(operand, self.dtypes.neutral[native])
             elif kind != "bool":
-                # Of an integer that 64 bits do not hold the libraries make no floating number.
+                # The libraries cannot convert integers beyond 64 bits to float, so do it here.
                 operand = float(operand)
         return self.scalar(operand, native)
 

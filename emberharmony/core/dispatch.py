@@ -242,7 +242,7 @@ def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callb
     tensors = [i for i, (role, _, _, starred) in enumerate(shape) if role in ("TensorLike", "Operand") and not starred]
     when = when.format(*names) or "True"
     if weak:
-        # The likeliest first; a number is never asked for its subclass, which is slow on torch.
+        # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
         *firsts, last = tensors
         likely = f"{is_exactly(last)} and {when} or {weak.format(*names)}"
         rest = "" if exact else f" or isinstance(p{last}, native_type) and {when}"
@@ -316,7 +316,7 @@ def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
 def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
     if const == _OP_NAME:
         return spec.name
-    # The keyword names of a call stand in the constants, after a starred argument one by one.
+    # Keyword names are in co_consts: as one tuple, or as single strings after *args.
     if isinstance(const, str):
         return local.get(const, const)
     if isinstance(const, tuple):

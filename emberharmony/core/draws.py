@@ -1,4 +1,4 @@
-"""Random numbers in functions that a transform runs more than once, or once for several results."""
+"""Recording and replaying random draws when a transform re-runs a function."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

@@ -224,7 +224,7 @@ class _Neutral(dict[Any, DType]):
     def __missing__(self, native: Any) -> DType:
         name = native_name(native)
         if name in self._dtypes.natives:
-            # Looked up the other way round, for whoever waits for its first use.
+            # Trigger on_first_use for this dtype.
             self._dtypes[name]
         for neutral, known in self._dtypes.natives.items():
             if known is not None and known == native:

@@ -65,7 +65,7 @@ def check_fits(number: object, dtype: DType) -> None:
 
 def promote(*dtypes: DType) -> DType:
     """Returns the dtype that tensors of these dtypes have in common, whatever their order."""
-    # Integers that only a float could hold together make none where there are floats.
+    # Ignore integers if any operand is floating: int64 with uint64 would give float64 and widen a float32.
     dtypes = tuple(dtype for dtype in dtypes if _RANK[dtype.kind] >= 2) or dtypes
     result = dtypes[0]
     for dtype in dtypes[1:]:

@@ -65,7 +65,7 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
     if kind == "list":
         return list, tree
     if kind == "dataclass":
-        # Whoever made it has imported the module, which costs 2 ms.
+        # A dataclass instance implies `dataclasses` is already imported; importing it here costs 2 ms.
         names = tuple(field.name for field in sys.modules["dataclasses"].fields(tree) if field.init)
         return (cls, names), [getattr(tree, name) for name in names]
     return cls, tree

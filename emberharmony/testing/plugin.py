@@ -81,7 +81,7 @@ def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str
 
 @pytest.fixture
 def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Makes each backend the process's in turn, gives its name, and puts the former one back."""
+    """Parametrised over the installed backends: activates one, yields its name, restores the old one."""
     from emberharmony import ops
 
     before = ops.get_backend()

@@ -48,7 +48,7 @@ class MLXAttentionOps:
         masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
         if mask is not None and masked is not None:
-            # A query without any key has no say: by its products, however low, it would have a gradient.
+            # Zero fully masked queries: their logits, though tiny, would still receive a gradient.
             queries = mx.where(mx.any(masked, -1, keepdims=True), queries, mx.array(0, query.dtype))
         result = mx.fast.scaled_dot_product_attention(
             queries,

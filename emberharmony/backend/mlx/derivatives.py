@@ -82,7 +82,7 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         return [_summed_to(x, part) for x, part in zip(primals, parts, strict=True)]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
-        # One that is None may have a factor that is NaN.
+        # Skip missing tangents: their partial derivative may be NaN.
         pairs = zip(tangents, factors(primals, custom(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
 

@@ -92,7 +92,7 @@ def integers(indices: mx.array) -> mx.array:
     """
     if not mx.issubdtype(indices.dtype, mx.integer):
         raise ArgumentTypeError(f"indices are integers, not {DTYPES.neutral[indices.dtype]}")
-    # Of what is gathered by indices that depend on a differentiated tensor MLX refuses the derivative.
+    # MLX cannot differentiate a gather whose indices depend on a differentiated tensor.
     return mx.stop_gradient(indices)
 
 

@@ -44,7 +44,7 @@ def hosted(function: Function, differential: Differential, pull: Pull | None = N
 
 
 def smooth(function: Function, differential: Differential, pull: Pull | None = None, read: bool = False) -> Function:
-    """Returns a function with derivatives; of no elements there is none, and MLX may not return from reducing them."""
+    """Adds derivatives to `function`, except for empty inputs: MLX can hang when it reduces an empty array."""
     derived = differentiated(function, differential, pull, read)
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
 

@@ -175,8 +175,8 @@ def _abs_pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
     return (_phase(primals[0]) * cotangents[0],)
 
 
-# MLX takes the sign of complex numbers for constant. Each of the two is in the other's rule, and what MLX would
-# transpose it would differentiate without end; the sign's rule is its own transpose.
+# MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
+# recurse forever; sign's JVP is self-adjoint and serves as its VJP.
 _phase: Any = differentiated(mx.sign, _sign_moved, _sign_moved)
 _abs: Any = differentiated(mx.abs, _abs_moved, _abs_pulled)
 

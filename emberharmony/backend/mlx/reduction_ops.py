@@ -190,7 +190,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
     count = math.prod(x.shape[a] for a in axes)
     divisor = mx.array(count - correction if count > correction else math.nan, wide.dtype)
     if not axes:
-        # One number each: it lies on its mean, NaN and infinity nowhere.
+        # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
     off = wide - reduced(mx.sum, wide, axes, True, 0) / mx.array(count, wide.dtype)
     total = reduced(mx.sum, off * off, axes, keepdims, 0)

@@ -166,7 +166,7 @@ def in_proportion(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]
 def bell(size: int, sigma: float) -> list[float]:
     """Returns the weights of a Gaussian window, which add up to 1."""
     exponents = -0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2
-    # Of a narrow bell between two pixels all weights would vanish.
+    # Subtract the maximum: all weights of a narrow Gaussian centred between pixels would underflow.
     weights = np.exp(exponents - exponents.max())
     return list(map(float, weights / weights.sum()))
 

@@ -1,4 +1,4 @@
-"""What conversion between libraries and between dtypes may do: whom DLPack takes from, when memory is shared."""
+"""Argument checks of DLPack import, copies and views."""
 
 from collections.abc import Sequence
 from typing import Any

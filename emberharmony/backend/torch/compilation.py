@@ -55,7 +55,7 @@ class Compiled:
             try:
                 result = self._run(way, *args, **kwargs)
             except (torch._dynamo.exc.TorchDynamoException, AssertionError):
-                # The function may be to blame: run as it is, it says in plain words how.
+                # The bug may be in `fn` itself; running it eagerly gives the readable error.
                 continue
             self._way = way
             return result

@@ -73,7 +73,7 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         where = indices_like(indices, x.shape[axis], x)
     flat = where if where.ndim == 1 else where.reshape(-1)
     try:
-        # What is traced is not there to be tried again.
+        # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         found = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
     except (IndexError, RuntimeError):
         # It takes no negative ones.

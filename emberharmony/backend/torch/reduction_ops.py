@@ -104,7 +104,7 @@ def _var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch
     x = x.to(torch.float32) if x.dtype in _HALVES else x
     axes = normalized(axis, x.ndim)
     if not axes:
-        # One number each: it lies on its mean, NaN and infinity nowhere.
+        # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
     count = math.prod([x.shape[a] for a in axes])  # torch.compile traces no generator here
     if not x.numel():
