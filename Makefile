@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types tests doctest conformance conformance-quick deep bench docs lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check lint types tests doctest conformance conformance-quick deep bench docs lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ check: $(STAMP)  ## Formatting, types, layers, generated files
 
 tests: $(STAMP)  ## The tests alone, with coverage
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
+
+test-all: $(STAMP)  ## The tests on each Python, with NumPy alone, with the lowest versions; the wheel; a frozen program
+	JOBS=$(JOBS) $(BIN)/nox
 
 conformance: $(STAMP)  ## Every check of every op on every backend
 	$(BIN)/emberharmony conformance --backend all
@@ -66,4 +69,4 @@ changelog: $(STAMP)  ## Print what the next release says; with VERSION=1.2.3 wri
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* docs/_build build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* docs/_build build dist .nox

@@ -104,7 +104,9 @@ def test_a_failed_persist_keeps_the_old_backend(backend: str, tmp_path: Path, mo
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(blocked / "config.toml"))
-    other = next(name for name in ("numpy", *INSTALLED) if name != backend)
+    other = next((name for name in ("numpy", *INSTALLED) if name != backend), None)
+    if other is None:
+        pytest.skip("needs two backends")
     with pytest.raises(OSError, match="file"):
         ops.set_backend(other, persist=True)
     assert ops.get_backend() == backend

@@ -427,7 +427,9 @@ def test_refusals(call: Callable[[], Any], kind: type[Exception], message: str, 
 
 
 def test_tensors_of_another_backend_are_refused(backend: str) -> None:
-    other = next(name for name in ops.available_backends() if name not in (backend, "numpy"))
+    other = next((name for name in ops.available_backends() if name not in (backend, "numpy")), None)
+    if other is None:
+        pytest.skip("needs two backends")
     with ops.use_backend(other):
         foreign = ops.ones(())
     with pytest.raises(errors.BackendMismatchError):

@@ -67,6 +67,7 @@ def test_tolerances_can_be_given() -> None:
         assert_agree(fn, X, backends=["numpy"])
 
 
+@pytest.mark.skipif(INSTALLED[-1] == "numpy", reason="needs a backend beside the reference")
 def test_shape_dtype_structure_and_integers_must_agree() -> None:
     name = INSTALLED[-1]
     assert "shape (12,), in float64 NumPy (3, 4)" in parting(lambda x: on(name, ops.ravel(x), x), X)
@@ -79,6 +80,7 @@ def test_shape_dtype_structure_and_integers_must_agree() -> None:
     )
 
 
+@pytest.mark.skipif(INSTALLED[-1] == "numpy", reason="needs a backend beside the reference")
 def test_nan_agrees_with_nan_alone() -> None:
     name = INSTALLED[-1]
     assert_agree(lambda x: x, np.array([np.nan, np.inf, -np.inf]))

@@ -1,0 +1,81 @@
+"""The worlds the tests are run in beside the one of `make test`: all of them, or `nox -s lowest -- tests/core`."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LINT = tomllib.loads((ROOT / "emberlint" / "pyproject.toml").read_text())["project"]
+PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+PINNED = ("--constraint", "constraints.txt", "--editable", "emberlint", "--editable")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = False
+
+
+def run_tests(session: nox.Session, *ignored: str) -> None:
+    """Runs the tests named after `--`, or all but the ignored ones."""
+    jobs = os.environ.get("JOBS", "2")
+    chosen = session.posargs or ["tests", *(f"--ignore={path}" for path in ignored)]
+    session.run("python", "-m", "pytest", "-q", "-n", jobs, *chosen, env={"OMP_NUM_THREADS": "1"})
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Runs the tests on each Python, with PyTorch where there is a wheel for it."""
+    session.install(*PINNED, ".[mlx,test]")
+    session.install("--constraint", "constraints.txt", "--only-binary", ":all:", "torch", success_codes=[0, 1])
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS[0])
+def numpy_only(session: nox.Session) -> None:
+    """Runs the tests without PyTorch and MLX."""
+    session.install(*PINNED, ".[test]")
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS[0])
+def lowest(session: nox.Session) -> None:
+    """Runs the tests with the lowest versions that pyproject.toml admits, of MLX too."""
+    floors = Path(session.create_tmp()) / "floors.txt"
+    extras = PROJECT["optional-dependencies"]
+    needed = (*PROJECT["dependencies"], *LINT["dependencies"], *(line for lines in extras.values() for line in lines))
+    found = {m[1]: m[2] for m in (re.match(r"([\w.-]+)(?:\[\w+\])?>=([\d.]+)", line) for line in needed) if m}
+    floors.write_text("".join(f"{name}=={version}\n" for name, version in found.items() if name != "emberlint"))
+    session.install("--constraint", str(floors), "--editable", "emberlint", "--editable", ".[mlx,test]")
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS[0])
+def wheel(session: nox.Session) -> None:
+    """Runs the README's example in an empty folder, with the wheel alone installed."""
+    folder = Path(session.create_tmp())
+    wheels, empty = folder / "wheels", folder / "empty"
+    empty.mkdir(exist_ok=True)
+    for old in wheels.glob("*.whl"):
+        old.unlink()
+    session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(wheels), ".", "./emberlint")
+    built = next(wheels.glob("emberharmony-*.whl"))
+    linter = next(wheels.glob("emberlint-*.whl"))
+    session.install("--constraint", "constraints.txt", str(linter), f"{built}[mlx,cli,lint]")
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    (empty / "example.py").write_text(example[1], encoding="utf-8")
+    session.chdir(empty)
+    session.run("python", "example.py")
+    session.run("emberharmony", "info")
+    session.run("emberharmony", "demo", env={"OMP_NUM_THREADS": "1"})
+    session.run("emberlint", "example.py")
+
+
+@nox.session(python=PYTHONS[0])
+def frozen(session: nox.Session) -> None:
+    """Freezes a program with PyInstaller and runs it."""
+    session.install(*PINNED, ".[test]", "pyinstaller")
+    session.run("python", "-m", "pytest", "-q", "-m", "slow or not slow", "tests/test_frozen.py")
