@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
 from emberharmony.core.registry import OPS
 
 X = np.sin(np.arange(24.0)).reshape(1, 4, 2, 3).astype(np.float32)
@@ -225,3 +225,13 @@ def test_glu_needs_an_axis(backend: str) -> None:
 
 def test_activations_stay_in_range(backend: str) -> None:
     assert ops.hard_silu([1e38, -1e38]).tolist() == ops.relu([1e38, -1e38]).tolist()
+
+
+def test_squareplus_does_not_overflow(backend: str) -> None:
+    for dtype, large in (("float16", 6e4), ("bfloat16", 1e38), ("float32", 3e38), ("float64", 1e308)):
+        x = ops.cast(np.array([large, -large]), dtype)
+        assert ops.cast(ops.squareplus(x), "float64").tolist() == ops.cast(ops.relu(x), "float64").tolist()
+        assert ops.cast(ops.grad(lambda x: ops.sum(ops.squareplus(x)))(x), "float64").tolist() == [1.0, 0.0]
+    assert ops.squareplus(3.0, 16).tolist() == 4.0
+    with pytest.raises(ArgumentError, match="b is not negative"):
+        ops.squareplus(3.0, -1.0)
