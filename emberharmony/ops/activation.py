@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.errors import ArgumentError
 from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, less, less_equal
@@ -20,6 +21,7 @@ from emberharmony.ops.math import (
     add,
     clip,
     divide,
+    hypot,
     maximum,
     minimum,
     multiply,
@@ -248,14 +250,21 @@ def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
 
 @op
 def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """Returns `(x + sqrt(x**2 + b)) / 2`.
+    """Returns `(x + sqrt(x**2 + b)) / 2`, without overflow.
+
+    Raises: ArgumentError for a negative `b`.
 
     Example:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
+    if b < 0:
+        raise ArgumentError(f"b is not negative, as {b!r} is: the root would have no value near 0")
     x = _inexact(x)
-    return multiply(add(x, sqrt(add(square(x), float(b)))), 0.5)
+    half = multiply(x, 0.5)
+    if dtype(half).is_complex:
+        return add(half, sqrt(add(square(half), float(b) / 4)))
+    return add(half, hypot(half, float(b) ** 0.5 / 2))
 
 
 @op

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import AxisError
+from emberharmony.core.errors import ArgumentError, AxisError
 
 
 def test_sparsemax_gives_probabilities(backend: str) -> None:
@@ -120,3 +120,13 @@ def test_an_offset_of_all_logits_costs_no_digits(offset: float, dtype: str, leng
     ):
         np.testing.assert_allclose(float(ops.cast(lost, "float64")), np.log(length), rtol=eps)
     np.testing.assert_allclose(float(ops.cast(ops.softmax(x)[0], "float64")), share, rtol=eps)
+
+
+def test_squareplus_does_not_overflow(backend: str) -> None:
+    for dtype, large in (("float16", 6e4), ("bfloat16", 1e38), ("float32", 3e38), ("float64", 1e308)):
+        x = ops.cast(np.array([large, -large]), dtype)
+        assert ops.cast(ops.squareplus(x), "float64").tolist() == ops.cast(ops.relu(x), "float64").tolist()
+        assert ops.cast(ops.grad(lambda x: ops.sum(ops.squareplus(x)))(x), "float64").tolist() == [1.0, 0.0]
+    assert ops.squareplus(3.0, 16).tolist() == 4.0
+    with pytest.raises(ArgumentError, match="b is not negative"):
+        ops.squareplus(3.0, -1.0)
