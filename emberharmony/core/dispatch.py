@@ -351,7 +351,8 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)
-    if not isinstance(error, EmberError) and hasattr(backend.implementation(OPS[name]), "__fast__"):
+    fuller = hasattr(backend.implementation(OPS[name]), "__fast__")
+    if not isinstance(error, EmberError) and (fuller or any(backend.option(x) is not x for x in arguments)):
         return slow(backend, name, arguments)
     typed = backend.translate(name, error, arguments)
     raise typed from (None if typed is error else error)
@@ -365,7 +366,10 @@ def _converted(
     keywords: dict[str, Any] = {}
     operands: list[int] = []
     taken = 0
-    dtype = next((x for p, x in zip(parameters, arguments, strict=False) if p.name == "dtype"), None)
+    named = {p.name: x for p, x in zip(parameters, arguments, strict=False)}
+    dtype = named.get("dtype")
+    if named.get("copy") is False and any(p.name == "copy" and p.optional for p in parameters):
+        backend.shared(arguments[0])  # None would let it copy, so False refuses
     for parameter in parameters:
         width = rest if parameter.variadic else 1
         for value in arguments[taken : taken + width]:
@@ -395,7 +399,7 @@ def _convert(backend: Any, parameter: Parameter, value: Any, dtype: Any) -> Any:
         return backend.as_tensors(value)
     if role == "DTypeLike":
         return backend.dtypes[value]
-    return value
+    return backend.option(value)
 
 
 natives.__dict__.update(slow=slow, rescue=rescue)
