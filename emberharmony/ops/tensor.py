@@ -115,8 +115,8 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
     Args:
         copy: True gives memory of its own; None copies where it must; False refuses that.
 
-    Raises: ArgumentTypeError for what does not speak DLPack, and a masked array; DTypeError for a dtype that the backend or the protocol's
-    implementation lacks; ArgumentError if a copy was refused and is needed.
+    Raises: ArgumentTypeError for what does not speak DLPack, and a masked array; DTypeError for a dtype that the
+    backend or the protocol's implementation lacks; ArgumentError if a copy was refused and is needed.
 
     Example:
         >>> ops.from_dlpack(ops.zeros(2)).tolist()
