@@ -83,6 +83,11 @@ class Backend:
     """Whether all ops are compiled at the switch and not each at its first call, which `torch.compile` cannot trace."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """(native exception, pattern searched in its message, typed error), tried in order."""
+    prefix: str
+    """What the globals of its compiled ops begin with."""
+    bound: Bound
+    """The ops compiled for it."""
+    _kinds: Kinds
 
     def __init__(self) -> None:
         complete()
@@ -120,6 +125,13 @@ class Backend:
         Raises: DTypeError where the backend or the device has no such dtype; nothing is narrowed.
         """
         raise NotImplementedError
+
+    def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
+        """Returns what `with ops.device(...)` enters.
+
+        Raises: DeviceError for a device that there is not; UnsupportedOpError if the backend has no choice of devices.
+        """
+        raise UnsupportedOpError(f"device() is unsupported by {type(self).__name__}, which has one device")
 
     def wrap(self, result: Any) -> Any:
         """Returns an op's result with every native scalar made a tensor."""

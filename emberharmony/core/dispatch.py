@@ -34,7 +34,7 @@ from emberharmony.core.tracing import Traced, TracedMet
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
-_GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
+GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 
 
 class Fast:
@@ -94,6 +94,9 @@ class Bound:
     While `direct` is set (it is the whole process's, and nothing overrides it) an op compiled here becomes direct.
     """
 
+    backend: Any
+    direct: bool
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self.direct = False
@@ -149,7 +152,7 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     space[f"{prefix}_tensors"] = backend.as_tensors
     space[f"{prefix}_float32"], space[f"{prefix}_float64"] = backend.dtypes["float32"], backend.dtypes.get("float64")
     names = {"native": f"{prefix}_{spec.name}"}
-    names |= {f"native_{part}": f"{prefix}_{part}" for part in _GLOBALS}
+    names |= {f"native_{part}": f"{prefix}_{part}" for part in GLOBALS}
     shape = _shape(spec)
     template = _template(shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
     return _dress(template, spec, names)
