@@ -1,5 +1,6 @@
 """What every backend is: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
 
+import contextlib
 import functools
 import itertools
 import re
@@ -15,12 +16,14 @@ from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype
 from emberharmony.core.errors import (
+    ArgumentError,
     BackendMismatchError,
     BackendProtocolError,
     DTypeError,
     EmberError,
     TracedTensorError,
     UnsupportedOpError,
+    brief,
     suggest,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
@@ -80,6 +83,11 @@ class Backend:
     """Whether all ops are compiled at the switch and not each at its first call, which `torch.compile` cannot trace."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """(native exception, pattern searched in its message, typed error), tried in order."""
+    prefix: str
+    """What the globals of its compiled ops begin with."""
+    bound: Bound
+    """The ops compiled for it."""
+    _kinds: Kinds
 
     def __init__(self) -> None:
         complete()
@@ -118,6 +126,13 @@ class Backend:
         """
         raise NotImplementedError
 
+    def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
+        """Returns what `with ops.device(...)` enters.
+
+        Raises: DeviceError for a device that there is not; UnsupportedOpError if the backend has no choice of devices.
+        """
+        raise UnsupportedOpError(f"device() is unsupported by {type(self).__name__}, which has one device")
+
     def wrap(self, result: Any) -> Any:
         """Returns an op's result with every native scalar made a tensor."""
         return result
@@ -142,6 +157,28 @@ class Backend:
         if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Traced)):
             return self.wrap(self.stack([self.convert(v) for v in value]))
         return self._import(to_host(value, None if dtype is None else as_dtype(dtype)))
+
+    def shared(self, value: Any) -> Any:
+        """Returns what is `TensorLike` as a native tensor in the same memory.
+
+        Raises: ArgumentError where that takes a copy, and what `convert` raises.
+        """
+        tensor = self.convert(value)
+        if isinstance(value, (self.tensor_type, Traced)) and tensor is value:
+            return tensor
+        with contextlib.suppress(ValueError):  # NumPy's, for what it would have to copy
+            host = np.asarray(value, copy=False)
+            if not host.size or np.may_share_memory(self.bound.to_numpy(tensor), host):
+                return tensor
+        raise ArgumentError(
+            f"{brief(value)} becomes a tensor of backend {self.name!r} by a copy, which copy=False refuses; leave out "
+            f"copy, which then copies where it must"
+        )
+
+    @staticmethod
+    def option(value: Any) -> Any:
+        """Returns an argument that is no tensor as the libraries take it: NumPy's booleans as Python's."""
+        return bool(value) if value.__class__ is np.bool_ else value
 
     def as_tensors(self, values: Any) -> list[Any]:
         """Returns a sequence of `TensorLike` as a list of native tensors."""

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core import errors
-from emberharmony.core.errors import EmberError
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.errors import says as says
 from emberharmony.core.registry import OPS, OpSpec
 
@@ -55,13 +56,15 @@ def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
 
 def _brief(backend: Any, value: Any) -> str:
     if backend.is_tensor(value):
-        shape = tuple(value.shape)
-        return f"{backend.dtype_of(value)}{shape}"
+        try:
+            dtype = backend.dtype_of(value)
+        except DTypeError:  # on NumPy an array of strings, which is what the error tells
+            dtype = value.dtype
+        return f"{dtype}{tuple(value.shape)}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
         shown = ", ".join(_brief(backend, item) for item in value[:4])
         return f"[{shown}{', …' if len(value) > 4 else ''}]"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return brief(value)
 
 
 def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
@@ -72,7 +75,7 @@ def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str
         if parameter.role == "Operand" and backend.is_tensor(value)
     ]
     try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
+        broadcast(shapes)
+    except ShapeError:
         return " and ".join(str(shape) for shape in shapes)
     return ""

@@ -158,7 +158,8 @@ class Promotion:
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
         """Returns all operands as tensors of the dtype they have in common (the default float instead of integers)."""
         native = self.native_result(*operands)
-        if inexact and self.kinds[native] not in ("float", "complex"):
+        # Asked of every dtype, so that an array of strings or objects is refused.
+        if self.kinds[native] not in ("float", "complex") and inexact:
             native = self.dtypes[default_float()]
         return [self._to(operand, native) for operand in operands]
 

@@ -34,7 +34,7 @@ from emberharmony.core.tracing import Traced, TracedMet
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
-_GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
+GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
 
 
 class Fast:
@@ -94,6 +94,9 @@ class Bound:
     While `direct` is set (it is the whole process's, and nothing overrides it) an op compiled here becomes direct.
     """
 
+    backend: Any
+    direct: bool
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self.direct = False
@@ -149,7 +152,7 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     space[f"{prefix}_tensors"] = backend.as_tensors
     space[f"{prefix}_float32"], space[f"{prefix}_float64"] = backend.dtypes["float32"], backend.dtypes.get("float64")
     names = {"native": f"{prefix}_{spec.name}"}
-    names |= {f"native_{part}": f"{prefix}_{part}" for part in _GLOBALS}
+    names |= {f"native_{part}": f"{prefix}_{part}" for part in GLOBALS}
     shape = _shape(spec)
     template = _template(shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
     return _dress(template, spec, names)
@@ -351,7 +354,8 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)
-    if not isinstance(error, EmberError) and hasattr(backend.implementation(OPS[name]), "__fast__"):
+    fuller = hasattr(backend.implementation(OPS[name]), "__fast__")
+    if not isinstance(error, EmberError) and (fuller or any(backend.option(x) is not x for x in arguments)):
         return slow(backend, name, arguments)
     typed = backend.translate(name, error, arguments)
     raise typed from (None if typed is error else error)
@@ -365,7 +369,10 @@ def _converted(
     keywords: dict[str, Any] = {}
     operands: list[int] = []
     taken = 0
-    dtype = next((x for p, x in zip(parameters, arguments, strict=False) if p.name == "dtype"), None)
+    named = {p.name: x for p, x in zip(parameters, arguments, strict=False)}
+    dtype = named.get("dtype")
+    if named.get("copy") is False and any(p.name == "copy" and p.optional for p in parameters):
+        backend.shared(arguments[0])  # None would let it copy, so False refuses
     for parameter in parameters:
         width = rest if parameter.variadic else 1
         for value in arguments[taken : taken + width]:
@@ -395,7 +402,7 @@ def _convert(backend: Any, parameter: Parameter, value: Any, dtype: Any) -> Any:
         return backend.as_tensors(value)
     if role == "DTypeLike":
         return backend.dtypes[value]
-    return value
+    return backend.option(value)
 
 
 natives.__dict__.update(slow=slow, rescue=rescue)

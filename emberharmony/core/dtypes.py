@@ -133,7 +133,10 @@ def native_name(dtype: object) -> str | None:
         name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes") else ""
     else:
         # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
-        module, _, name = str(dtype).rpartition(".")
+        printed = str(dtype)
+        if printed[:1] in ("<", ">"):  # an np.dtype in the other byte order, which prints as '>f4'
+            printed = getattr(dtype, "name", "")
+        module, _, name = printed.rpartition(".")
         name = name if module in ("", "torch", "mlx.core") and "dtype" in type(dtype).__name__.lower() else ""
     name = _ALIASES.get(name, name) if name.endswith("_") else name
     return name if name in _BY_NAME else _PLUGGED.get(id(dtype), (None, None))[1]
@@ -230,6 +233,8 @@ class _Neutral(dict[Any, DType]):
             if known is not None and known == native:
                 self[native] = neutral
                 return neutral
+            if neutral == name and type(known) is type(native):
+                return neutral  # in the other byte order; not remembered, for it is no dtype of the backend's own
         raise NoSuchDTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
 
 

@@ -93,6 +93,15 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {lowered[near[0]]!r}?" if near else ""
 
 
+def brief(value: object) -> str:
+    """Returns what a message shows of a value: its repr in one line, cut to 60 characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except RecursionError:
+        text = f"<a {type(value).__name__} nested too deeply to be shown>"
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
 def says(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
     """Returns whether an error, or one that it comes from, is of these kinds and has the pattern in its message."""
     while error is not None:

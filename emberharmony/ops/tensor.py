@@ -19,10 +19,12 @@ def convert_to_tensor(
 
     Args:
         device: where the tensor is wanted; by default tensors stay where they are.
-        copy: True gives memory of its own; False refuses to copy a tensor for the sake of dtype or device.
+        copy: True gives memory of its own; None copies where it must; False refuses that, and so takes no list or
+            number, nor on MLX a NumPy array.
 
     Raises: DTypeError if the backend lacks the dtype; BackendMismatchError for a tensor of another backend;
-    RangeError for Python integers that do not fit; ArgumentError if a copy was refused and is needed.
+    RangeError for Python integers that do not fit; ArgumentError (a ValueError) if a copy was refused and is needed;
+    ArgumentTypeError for a masked array.
 
     Example:
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
@@ -108,10 +110,13 @@ def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor of another library, given by the DLPack protocol; the way from one backend to another.
 
-    Memory is shared where both sides can: never on MLX, which copies. Dtype: kept.
+    Memory is shared where both sides can; MLX copies what comes to it. Dtype: kept.
 
-    Raises: ArgumentTypeError for what does not speak DLPack; DTypeError for a dtype that the backend or the protocol's
-    implementation lacks; ArgumentError if a copy was refused and is needed.
+    Args:
+        copy: True gives memory of its own; None copies where it must; False refuses that.
+
+    Raises: ArgumentTypeError for what does not speak DLPack, and a masked array; DTypeError for a dtype that the
+    backend or the protocol's implementation lacks; ArgumentError if a copy was refused and is needed.
 
     Example:
         >>> ops.from_dlpack(ops.zeros(2)).tolist()

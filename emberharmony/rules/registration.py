@@ -5,13 +5,23 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
-from emberharmony.core.dispatch import op
+from emberharmony.backend.base import Backend
+from emberharmony.core.dispatch import GLOBALS, Bound, op
+from emberharmony.core.dtypes import ALL
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.ops.transforms import custom_gradient
 from emberharmony.rules import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _reserved() -> set[str]:
+    """Returns the names that an op would hide from the dispatch, or that would hide the op."""
+    taken = {*GLOBALS, *(dtype.name for dtype in ALL)}
+    for owner in (Backend, Bound):
+        taken |= {*dir(owner), *owner.__annotations__}
+    return taken - set(OPS)
 
 
 def register_op(function: F) -> F:
@@ -21,7 +31,8 @@ def register_op(function: F) -> F:
     `DTypeLike` of `emberharmony.core.types`). The decorator stands alone on the line above `def`. The gradient is that
     of the body unless `register_vjp` gives another.
 
-    Raises: ArgumentTypeError for what is no plain function; ArgumentError for a name that is taken.
+    Raises: ArgumentTypeError for what is no plain function; ArgumentError for a name that is taken, by an op or by what
+    every backend has besides its ops.
 
     Example:
         >>> import emberharmony
@@ -35,6 +46,11 @@ def register_op(function: F) -> F:
     if not isinstance(function, FunctionType):
         raise ArgumentTypeError(f"register_op takes a plain function, not {type(function).__name__}")
     name = function.__name__
+    if name.startswith("_") or name in _reserved():
+        raise ArgumentError(
+            f"register_op: {name!r} is a name that backends use themselves, as all are that begin with an underscore; "
+            f"choose another name"
+        )
     known = OPS.get(name)
     if name in ALIASES or (known is not None and known.declared.__module__ != function.__module__):
         raise ArgumentError(f"register_op: an op is already named {name!r}; choose another name")

@@ -128,6 +128,11 @@ def _of_hermitian(op: str, **options: Any) -> GradientRow:
     return GradientRow(lambda x, *args, **kwargs: OPS[op].function(_hermitian(x), *args, **kwargs), **options)
 
 
+def _in_double(op: str) -> GradientRow:
+    """Returns the row of an op whose result has the dtype that is asked for, not that of its arguments."""
+    return GradientRow(lambda *args, **kwargs: OPS[op].function(*args, **kwargs, dtype="float64"))
+
+
 _PLAIN = GradientRow()
 _SQUARE, _TALL = (np.sin(np.arange(n * m) ** 2.0).reshape(n, m) for n, m in ((4, 4), (5, 3)))
 _MATRICES = (case(_SQUARE), case(_SQUARE + 1j * _SQUARE.T**2), case(np.stack([_SQUARE, _SQUARE.T + 1.0])))
@@ -159,6 +164,10 @@ ROWS = {
     "nanquantile": GradientRow(host=(1,)),
     "percentile": GradientRow(host=(1,)),
     "quantile": GradientRow(host=(1,)),
+    **{
+        f"random_{law}": _in_double(f"random_{law}")
+        for law in ("normal", "uniform", "truncated_normal", "gumbel", "laplace", "exponential")
+    },
     "slogdet": GradientRow(skipped={3: "a singular matrix, whose logarithm is infinite"}),
     "sort": GradientRow(skipped=dict.fromkeys((0, 2, 3), _TIES)),
     "std": GradientRow(skipped={9: _NAN}),

@@ -12,6 +12,7 @@ from emberharmony.core.errors import (
     EmberError,
     ShapeError,
     UnsupportedOpError,
+    brief,
     says,
 )
 from emberharmony.core.tracing import Traced
@@ -206,7 +207,7 @@ class Flat(Outcome):
         try:
             places = [operator.index(place) for place in argnums]
         except TypeError as error:
-            raise ArgumentTypeError(f"{self.head}argnums is an integer or several, not {argnums!r:.60}") from error
+            raise ArgumentTypeError(f"{self.head}argnums is an integer or several, not {brief(argnums)}") from error
         for place in places:
             if not -count <= place < count:
                 raise ArgumentError(

@@ -1,7 +1,10 @@
 """Random numbers: the same bits on every backend from a generator, right moments, repeatable streams."""
 
 import pickle
+import re
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from scipy import stats
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.backend.shared.random import below
-from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, DTypeError, RangeError, ShapeError
 from emberharmony.core.registry import OPS
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
@@ -213,11 +216,127 @@ def test_permutation_and_choice_take_tensors(backend: str) -> None:
     assert chosen.tolist() == [7.0] * 50
 
 
-def test_parameters_may_be_tensors(backend: str) -> None:
-    rate = ops.convert_to_tensor([1.0, 100.0])
-    assert (np.diff(ops.to_numpy(ops.random.poisson((50, 2), rate, seed=0))) > 0).all()
-    chance = ops.convert_to_tensor([0.0, 1.0])
-    assert (ops.to_numpy(ops.random.bernoulli((50, 2), chance)) == [0.0, 1.0]).all()
+VARIED: dict[str, Callable[..., Any]] = {
+    "mean": lambda v, **o: ops.random.normal((50, 2), mean=v, stddev=0.0, **o),
+    "stddev": lambda v, **o: ops.random.normal((50, 2), stddev=v, **o),
+    "minval": lambda v, **o: ops.random.uniform((50, 2), v, ops.add(v, 1.0), **o),
+    "maxval": lambda v, **o: ops.random.uniform((50, 2), 0.0, v, **o),
+    "lam": lambda v, **o: ops.random.poisson((50, 2), v, **o),
+    "counts": lambda v, **o: ops.random.binomial((50, 2), v, 1.0, **o),
+    "alpha": lambda v, **o: ops.random.gamma((50, 2), v, **o),
+    "beta": lambda v, **o: ops.random.beta((50, 2), 1.0, v, **o),
+    "loc": lambda v, **o: ops.random.gumbel((50, 2), v, **o),
+    "scale": lambda v, **o: ops.random.laplace((50, 2), scale=v, **o),
+    "scale of exponential": lambda v, **o: ops.random.exponential((50, 2), v, **o),
+    "scale of gamma": lambda v, **o: ops.random.gamma((50, 2), 2.0, scale=v, **o),
+    "mean of truncated_normal": lambda v, **o: ops.random.truncated_normal((50, 2), v, **o),
+}
+
+
+@pytest.mark.parametrize("name", sorted(VARIED))
+def test_parameters_may_vary(name: str, backend: str) -> None:
+    draw, values = VARIED[name], [1.0, 200.0]
+    ops.random.seed(1)
+    for varied in (values, np.array(values), np.array(values, "f4")[None], ops.convert_to_tensor(values)):
+        for options in ({}, {"seed": 5}):
+            drawn = draw(varied, **options)
+            assert ops.dtype(drawn) == "float32"
+            first, second = (np.abs(column).mean() for column in ops.to_numpy(drawn).T)
+            assert not 0.2 < first / second < 5.0
+        assert ops.to_numpy(draw(varied, dtype="float16")).dtype == np.float16
+    with pytest.raises(ShapeError, match=rf"{name.split()[0]} of shape \(3,\) does not broadcast to shape \(50, 2\)"):
+        draw([1.0, 2.0, 3.0])
+    with pytest.raises(ShapeError, match=r"of shape \(2, 50, 2\) does not broadcast"):
+        draw(np.ones((2, 50, 2)))
+    if name != "counts":
+        with pytest.raises(DTypeError, match=rf"{name.split()[0]} is real, not complex64"):
+            draw(np.ones(2, np.complex64))
+
+
+def test_chances_and_bounds_may_vary(backend: str) -> None:
+    for chance in ([0.0, 1.0], ops.convert_to_tensor([-1.0, 2.0])):
+        assert (ops.to_numpy(ops.random.bernoulli((50, 2), chance)) == [0.0, 1.0]).all()
+    dropped = ops.to_numpy(ops.dropout(ops.ones((50, 2), "float16"), [0.0, 0.75], seed=0))
+    assert set(np.unique(dropped[:, 0]).tolist()) == {1.0}
+    assert set(np.unique(dropped[:, 1]).tolist()) == {0.0, 4.0}
+    assert dropped.dtype == np.float16
+    drawn = ops.to_numpy(ops.random.randint((200, 2), [0, 100], ops.convert_to_tensor([[3, 102]]), "uint8"))
+    assert [set(column.tolist()) for column in drawn.T] == [{0, 1, 2}, {100, 101}]
+
+
+def test_gradients_flow_through_what_shifts_and_scales(backend: str) -> None:
+    def loss(mean: Any, stddev: Any) -> Any:
+        return ops.sum(ops.random.normal((1000, 2), mean, stddev, seed=3))
+
+    noise = ops.to_numpy(ops.random.normal((1000, 2), seed=3))
+    for_mean, for_stddev = ops.grad(loss, argnums=(0, 1))([1.0, 2.0], 3.0)
+    assert ops.to_numpy(for_mean).tolist() == [1000.0, 1000.0]
+    assert float(for_stddev) == pytest.approx(noise.sum(), rel=1e-4)
+    share = ops.to_numpy(ops.random.uniform((4,), seed=3))
+    slope = ops.grad(lambda high: ops.sum(ops.random.uniform((4,), 0.0, high, seed=3)))(2.0)
+    assert float(slope) == pytest.approx(share.sum(), rel=1e-5)
+
+
+def test_parameters_that_are_numbers_are_read_in_double_precision(backend: str) -> None:
+    one, tenth = (ops.to_numpy(ops.random.exponential((9,), s, "float64", seed=0)) for s in (1.0, 0.1))
+    assert np.allclose(tenth, 0.1 * one, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_uniform_numbers_fill_the_widest_range(dtype: str, backend: str) -> None:
+    largest = ops.finfo(dtype).max
+    for options in ({}, {"seed": 3}):
+        for high in (largest, [largest]):
+            drawn = ops.random.uniform((2000,), -largest, high, dtype, **options)
+            shares = np.asarray(ops.to_numpy(ops.cast(drawn, "float64"))) / largest
+            assert np.isfinite(shares).all()
+            assert stats.kstest(shares / 2 + 0.5, "uniform").pvalue > 1e-3
+
+
+def test_a_range_that_is_none(backend: str) -> None:
+    inf = float("inf")
+    for low, high in ((-inf, 0.0), (0.0, inf), (0.0, float("nan")), (-inf, inf)):
+        with pytest.raises(ArgumentError, match=r"(minval|maxval) is a finite number, not -?(inf|nan)"):
+            ops.random.uniform(3, low, high)
+    with pytest.raises(RangeError, match=r"maxval 1e\+39 does not fit float32, which holds -3\.40282e\+38 to"):
+        ops.random.uniform(3, 0.0, 1e39)
+    with pytest.raises(RangeError, match="minval -70000 does not fit float16"):
+        ops.random.uniform(3, -70000.0, 0.0, "float16")
+    with np.errstate(all="ignore"):
+        drawn = ops.to_numpy(ops.random.uniform((2, 4), [2.0, 0.0, -inf, 5.0], [1.0, inf, inf, 5.0]))
+    assert np.isnan(drawn[:, :3]).all()
+    assert (drawn[:, 3] == 5.0).all()
+
+
+def test_integers_fit_their_dtype(backend: str) -> None:
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        limits = ops.iinfo(dtype)
+        drawn = ops.random.randint((200,), limits.min, limits.max + 1, dtype, seed=0)
+        assert ops.dtype(drawn) == dtype
+        spread = ops.to_numpy(drawn).astype(float)
+        assert spread.max() - spread.min() > 0.9 * (float(limits.max) - float(limits.min))
+        for low, high in ((limits.min, limits.max + 2), (limits.min - 1, limits.max)):
+            with pytest.raises(RangeError, match=rf"the integer -?\d+ does not fit {dtype}"):
+                ops.random.randint((2,), low, high, dtype)
+    for high in (300, [10, 300]):
+        with pytest.raises(RangeError, match="the integer 299 does not fit int8"):
+            ops.random.randint((1000, 2), 0, high, dtype="int8", generator=ops.random.Generator(0))
+    for dtype in ("float32", "bool", "complex64"):
+        with pytest.raises(DTypeError, match=f"are of an integer dtype, not {dtype}"):
+            ops.random.randint((2,), 0, 2, dtype)
+    for low in (0.5, [0.5], True + 0.0):
+        with pytest.raises(ArgumentTypeError, match="minval is an integer, or a tensor of them, not float32"):
+            ops.random.randint((2,), low, 3)
+    with pytest.raises(ArgumentError, match="no integer from"):
+        ops.random.randint((2,), [0, 5], 5)
+
+
+def test_gumbel_numbers_of_half_precision_are_finite(backend: str) -> None:
+    ops.random.seed(0)
+    for dtype in ("float16", "bfloat16"):
+        drawn = ops.random.gumbel((200000,), dtype=dtype)
+        assert ops.dtype(drawn) == dtype
+        assert bool(ops.all(ops.isfinite(drawn)))
 
 
 def test_numbers_of_float_laws_are_floats(backend: str) -> None:
@@ -253,19 +372,62 @@ def test_bad_seeds_are_refused(seed: object, backend: str) -> None:
         ops.random.Generator(seed)  # type: ignore[arg-type]
 
 
-def test_bad_parameters_are_refused(backend: str) -> None:
-    with pytest.raises(ArgumentError):
-        ops.random.poisson(3, -1.0)
-    with pytest.raises(ArgumentError, match="no integer from 5"):
-        ops.random.randint(3, 5, 5)
-    with pytest.raises(ArgumentError):
-        ops.random.choice(3, 5, False)
-    with pytest.raises(ArgumentError, match=r"no numbers from 2\.0 up to 1\.0"):
-        ops.random.uniform(3, 2.0, 1.0)
-    with pytest.raises(ArgumentError, match=r"a probability is from 0 to 1, not 1\.5"):
-        ops.random.bernoulli(3, 1.5)
-    with pytest.raises(ArgumentError, match="rate is from 0"):
-        ops.dropout([1.0], 1.0)
+BAD: dict[str, Callable[[], Any]] = {
+    "lam is a finite number from 0 on, not -1.0": lambda: ops.random.poisson(3, -1.0),
+    "lam is a finite number from 0 on, not inf": lambda: ops.random.poisson(3, float("inf")),
+    "lam is a finite number from 0 on, not array": lambda: ops.random.poisson(2, [1.0, -1.0]),
+    "lam value too large": lambda: ops.random.poisson(3, 1e30),
+    "no integer from 5 up to and without 5": lambda: ops.random.randint(3, 5, 5),
+    "no numbers from 2.0 up to 1.0": lambda: ops.random.uniform(3, 2.0, 1.0),
+    "p is a number from 0 to 1, not 1.5": lambda: ops.random.bernoulli(3, 1.5),
+    "p is a number from 0 to 1, not nan": lambda: ops.random.bernoulli(3, np.float32("nan")),
+    "p is a number from 0 to 1, not array": lambda: ops.random.choice(2, p=[1.5, -0.5]),
+    "stddev is a finite number from 0 on, not -1.0": lambda: ops.random.normal(3, 0.0, -1.0),
+    "mean is a finite number, not nan": lambda: ops.random.normal(3, float("nan")),
+    "stddev is a finite number from 0 on, not -2.0": lambda: ops.random.truncated_normal(3, 0.0, -2.0),
+    "scale is a finite number from 0 on, not -1.0": lambda: ops.random.gumbel(3, 0.0, -1.0),
+    "scale is a finite number from 0 on, not -3.0": lambda: ops.random.laplace(3, 0.0, -3.0),
+    "scale is a finite number from 0 on, not inf": lambda: ops.random.exponential(3, float("inf")),
+    "alpha is a finite number from 0 on, not -1.0": lambda: ops.random.gamma(3, -1.0),
+    "beta is a finite number above 0, not 0.0": lambda: ops.random.beta(3, 1.0, 0),
+    "probabilities is a number from 0 to 1, not 2.0": lambda: ops.random.binomial(3, 4, 2.0),
+    "counts is a finite number from 0 on, not -4": lambda: ops.random.binomial(3, -4, 0.5),
+    "counts are whole numbers, not array(2.5": lambda: ops.random.binomial(3, 2.5, 0.5),
+    "Cannot take a larger sample": lambda: ops.random.choice(3, 5, False),
+    "a number of elements is from 0 on, not -1": lambda: ops.random.permutation(-1),
+    "a number of elements is from 0 on, not -2": lambda: ops.random.choice(-2),
+    "a number of elements is from 0 on, not -3": lambda: ops.random.Generator(0).split(-3),
+    "rate is from 0 up to and without 1, not 1.0": lambda: ops.dropout([1.0], 1.0),
+    "rate is a finite number, not nan": lambda: ops.dropout([1.0], float("nan")),
+}
+
+
+@pytest.mark.parametrize("message", sorted(BAD))
+def test_bad_parameters_are_refused(message: str, backend: str) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        BAD[message]()
+
+
+def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
+    with pytest.raises(ShapeError, match=r"noise_shape of shape \(3, 2, 2\) does not broadcast to shape \(2, 2\)"):
+        ops.dropout(ops.ones((2, 2)), 0.5, (3, 2, 2))
+    with pytest.raises(ShapeError, match=r"rate of shape \(3,\) does not broadcast to shape \(2, 2\)"):
+        ops.dropout(ops.ones((2, 2)), [0.1, 0.2, 0.3])
+    with pytest.raises(ShapeError, match=r"p of shape \(3,\) does not broadcast to shape \(2,\)"):
+        ops.random.choice(2, p=[0.5, 0.25, 0.25])
+    for draw in (ops.random.shuffle, ops.random.permutation, ops.random.choice):
+        with pytest.raises(AxisError, match="axis 0 is out of range for a tensor of 0 axes"):
+            draw(ops.convert_to_tensor(3.0))
+    with pytest.raises(AxisError, match="axis 5 is out of range for a tensor of 2 axes"):
+        ops.random.shuffle(ops.ones((2, 2)), 5)
+    with pytest.raises(ArgumentTypeError, match=r"n is a number of generators, not 1\.5"):
+        ops.random.Generator(0).split(1.5)  # type: ignore[arg-type]
+
+
+def test_numpys_integers_count(backend: str) -> None:
+    assert ops.shape(ops.random.permutation(np.int64(3))) == (3,)
+    assert ops.shape(ops.random.choice(np.int32(3), (4,))) == (4,)
+    assert ops.random.randint((2,), np.int8(5), np.int16(6)).tolist() == [5, 5]
 
 
 def test_every_random_op_is_tested() -> None:

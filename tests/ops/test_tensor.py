@@ -41,6 +41,42 @@ def test_a_refused_copy_is_an_error(backend: str) -> None:
         ops.asarray(x, dtype="float64", copy=False)
 
 
+@pytest.mark.parametrize("value", [[1.0, 2.0], 1.0, True, [], np.float32(1), [X, X], X.astype(">f4")])
+def test_what_is_copied_on_the_way_in_is_refused_too(value: object, backend: str) -> None:
+    refused = rf"\(\) on backend '{backend}': .* copy=False refuses"
+    with pytest.raises(errors.ArgumentError, match=rf"convert_to_tensor{refused}"):
+        ops.asarray(value, copy=False)
+    if not isinstance(value, np.ndarray) or backend != "numpy":
+        with pytest.raises(errors.ArgumentError, match=rf"reshape{refused}"):
+            ops.reshape(value, (-1,), copy=False)
+    assert ops.asarray(value) is not None
+    assert ops.astype(value, "float32", copy=False) is not None
+
+
+def test_host_arrays_are_taken_without_a_copy_or_not_at_all(backend: str) -> None:
+    source = X.copy()
+    constant = X.copy()
+    constant.flags.writeable = False
+    for array, shared in ((source, ("numpy", "torch")), (source[::-1], ("numpy",)), (constant, ("numpy",))):
+        for take in (ops.asarray, ops.from_dlpack, lambda x, copy: ops.reshape(x, x.shape, copy=copy)):
+            if backend in shared:
+                assert np.shares_memory(ops.to_numpy(take(array, copy=False)), array)
+            else:
+                with pytest.raises(errors.ArgumentError, match="copy=False refuses"):
+                    take(array, copy=False)
+            assert not np.shares_memory(ops.to_numpy(take(array, copy=True)), array)
+    assert ops.shape(ops.asarray(X[:0], copy=False)) == (0, 3)
+
+
+def test_a_shape_that_needs_a_copy_is_refused(backend: str) -> None:
+    x = ops.transpose(ops.convert_to_tensor(X))
+    if backend == "mlx":  # has immutable arrays, so that a copy is nobody's concern
+        assert ops.shape(ops.reshape(x, (6,), copy=False)) == (6,)
+    else:
+        with pytest.raises(errors.ArgumentError, match="this shape needs a copy, which copy=False refuses"):
+            ops.reshape(x, (6,), copy=False)
+
+
 def test_astype_without_copy_returns_the_tensor(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     assert ops.astype(x, "float32", copy=False) is x
@@ -82,6 +118,83 @@ def test_from_dlpack_of_reversed_arrays(backend: str) -> None:
 def test_from_dlpack_refuses_what_does_not_speak_it(backend: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match="does not speak DLPack"):
         ops.from_dlpack([1.0])
+    with pytest.raises(errors.ArgumentTypeError, match="would lose its mask"):
+        ops.from_dlpack(np.ma.masked_array([1.0], [True]))
+    for array in (np.array(["a"]), np.array([object()])):
+        with pytest.raises(errors.DTypeError, match="which no backend has"):
+            ops.from_dlpack(array)
+
+
+def test_what_a_library_cannot_export_is_an_error_of_one_class(backend: str) -> None:
+    torch = pytest.importorskip("torch")
+    tracked = torch.ones(2, requires_grad=True)
+    if backend == "torch":
+        assert ops.from_dlpack(tracked) is tracked
+    else:
+        with pytest.raises(errors.ArgumentError, match="require gradient"):
+            ops.from_dlpack(tracked)
+
+
+def test_from_dlpack_of_the_other_byte_order(backend: str) -> None:
+    for copy in (None, True):
+        x = ops.from_dlpack(X.astype(">f4"), copy=copy)
+        assert ops.dtype(x) == "float32"
+        assert ops.to_numpy(x).dtype.isnative
+        assert x.tolist() == X.tolist()
+    with pytest.raises(errors.ArgumentError, match="copy=False refuses"):
+        ops.from_dlpack(X.astype(">f4"), copy=False)
+
+
+def test_bits_are_those_of_the_machine(backend: str) -> None:
+    swapped = np.array([1, -2], ">i4")
+    assert ops.view(swapped, "uint8").tolist() == np.array([1, -2], "i4").view("u1").tolist()
+    assert ops.view(-swapped, "uint16").tolist() == np.array([-1, 2], "i4").view("u2").tolist()
+    assert ops.dtype(swapped) == "int32"
+    assert ops.dtype(ops.zeros(2, swapped.dtype)) == "int32"
+    assert ops.result_type(swapped, np.ones(1, ">f4")) == "float32"
+
+
+@pytest.mark.parametrize("masked", [np.ma.masked_array(X, X > 2), [np.ma.masked_array(X)], [1.0, np.ma.masked]])
+def test_masked_arrays_are_no_tensors(masked: object, backend: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: ops.asarray(masked),
+        lambda: ops.add(1.0, masked),
+        lambda: ops.where(True, masked, 0.0),
+        lambda: ops.take([1.0, 2.0], masked),
+        lambda: ops.get_item(ops.ones(3), masked),
+    ]
+    for call in calls:
+        with pytest.raises(errors.EmberError, match=rf"^\w+\(\) on backend '{backend}'") as caught:
+            call()
+        assert isinstance(caught.value, TypeError)
+    for indices in (np.ma.masked_array([0, 1], [False, True]), np.ma.masked_array([True, False], True)):
+        for key in (indices, (slice(None), indices), (0, [indices])):
+            with pytest.raises(errors.ArgumentTypeError, match="would lose its mask"):
+                ops.get_item(ops.ones((2, 2, 2)), key)
+    with pytest.raises(errors.ArgumentTypeError, match=r"pass x\.filled\(value\), or x\.data and the mask x\.mask"):
+        ops.sum(masked)
+
+
+def test_a_matrix_is_its_elements(backend: str) -> None:
+    matrix = X[:, :2].view(np.matrix)
+    assert ops.to_numpy(ops.multiply(matrix, matrix)).tolist() == (X[:, :2] ** 2).tolist()
+    assert ops.shape(ops.sum(matrix, axis=0)) == (2,)
+    assert type(ops.to_numpy(ops.asarray(matrix))) is np.ndarray
+    assert ops.shape(ops.stack([matrix, matrix])) == (2, 2, 2)
+
+
+def test_strings_are_compared_on_no_backend(backend: str) -> None:
+    words = np.array(["a", "b"])
+    for op in (ops.equal, ops.not_equal, ops.isin, ops.less, ops.maximum, ops.isclose, ops.array_equal):
+        for first, second in (
+            (words, words),
+            (words, words[:1]),
+            (["a"], ["a"]),
+            ("a", "a"),
+            (words.astype(object),) * 2,
+        ):
+            with pytest.raises(errors.DTypeError, match=rf"\(\) on backend '{backend}': .*no backend has"):
+                op(first, second)
 
 
 @pytest.mark.parametrize(("shape", "dtype", "wanted"), [((3,), "int16", "int32"), ((), "float32", "int16")])

@@ -8,8 +8,10 @@ import pytest
 
 import emberharmony
 from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import natives
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
-from emberharmony.core.registry import OPS
+from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.core.types import Operand, TensorLike
 from emberharmony.rules import RULES
 
@@ -81,6 +83,29 @@ def test_names_that_are_taken() -> None:
 
     with pytest.raises(ArgumentError, match="already named 'concat'"):
         emberharmony.register_op(concat)
+
+
+def own_names() -> list[str]:
+    """Returns the names of what the installed backends and their dispatch have besides ops."""
+    found: set[str] = set()
+    for name in (name for name in BUILTIN if is_installed(name)):
+        backend = emberharmony.create_backend(name)
+        found |= {*dir(backend), *dir(backend.bound)}
+        found |= {part.removeprefix(f"{backend.prefix}_") for part in vars(natives) if part.startswith(backend.prefix)}
+    return sorted(found - set(OPS) - set(ALIASES))
+
+
+@pytest.mark.parametrize("name", own_names())
+def test_names_that_backends_use_themselves(name: str) -> None:
+    def named(x: TensorLike) -> Any:
+        """Returns twice x."""
+        return ops.multiply(x, 2)
+
+    named.__name__ = name
+    with pytest.raises(ArgumentError, match=rf"register_op: '{name}' is a name that backends use themselves"):
+        emberharmony.register_op(named)
+    assert name not in OPS
+    assert ops.add([1, 2], 3).tolist() == [4, 5]
 
 
 def test_what_cannot_be_registered() -> None:

@@ -71,6 +71,7 @@ class MLXBackend(
     tensor_type = mx.array
     dtypes = DTYPES
     errors = (
+        (BufferError, "", errors.ArgumentError),
         (ValueError, "non-empty take from|If the input is empty", errors.IndexOutOfBoundsError),
         (ValueError, "Slice indices must be", errors.ArgumentTypeError),
         (ValueError, r"[Rr]epeat axes|Received \d+ axes|duplicate axes", errors.AxisError),

@@ -45,9 +45,10 @@ class MLXTensorOps:
         if isinstance(x, mx.array):
             return self.convert_to_tensor(x, None, device, copy)
         place(device)
+        x = exporter(x, copy)
         refuse_copy(copy)
         try:
-            host = np.from_dlpack(exporter(x))
+            host = np.from_dlpack(x)
         except RuntimeError:
             # NumPy knows no bfloat16. MLX does, but would narrow float64.
             return mx.from_dlpack(x)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
@@ -111,9 +112,12 @@ class NumpyBackend(
         return array
 
     def convert(self, value: Any, dtype: Any = None) -> np.ndarray:
-        """Returns what is `TensorLike` as an array in native byte order."""
+        """Returns what is `TensorLike` as an array of NumPy's base class, of a known dtype and in native byte order."""
+        if isinstance(value, np.ndarray):
+            known = value.__class__ is np.ndarray and value.dtype in self.dtypes.neutral
+            return value if known else self.from_numpy(to_host(value))
         array: np.ndarray = super().convert(value, dtype)
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        return array
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import ORDERED, promotion
+from emberharmony.backend.numpy.dtypes import EQUATED, ORDERED, promotion
 
 _COMPLEX = ("complex",)
 
@@ -19,8 +19,8 @@ def _close(
 class NumpyComparisonOps:
     """Holds the ops of `ops/comparison.py`."""
 
-    equal = staticmethod(promotion.binary(np.equal))
-    not_equal = staticmethod(promotion.binary(np.not_equal))
+    equal = staticmethod(promotion.binary(np.equal, guard=EQUATED))
+    not_equal = staticmethod(promotion.binary(np.not_equal, guard=EQUATED))
     less = staticmethod(promotion.binary(np.less, kinds=_COMPLEX, guard=ORDERED))
     less_equal = staticmethod(promotion.binary(np.less_equal, kinds=_COMPLEX, guard=ORDERED))
     greater = staticmethod(promotion.binary(np.greater, kinds=_COMPLEX, guard=ORDERED))

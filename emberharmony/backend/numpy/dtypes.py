@@ -38,8 +38,11 @@ promotion = Promotion(
     weak_inexact=f"({_NUMBER}) and ({_FLOAT})",
 )
 
-ORDERED = f"({_FLOAT} or {{0}}.dtype.kind != 'c')"
+ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"
 """When the native ops that compare may be called: complex numbers, which NumPy orders, have no order."""
+
+EQUATED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufcV')"
+"""When the native ops of equality may be called: strings and objects, which NumPy compares, are no tensors."""
 
 NUMBERS = f"({_FLOAT} or {{0}}.dtype.kind in 'fiu')"
 """When the native ops that divide with remainder may be called: they have no complex numbers, and we no booleans."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import host_indices
+from emberharmony.backend.host import host_indices, refuse_masked
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.indexing import block, checked, class_count, reduction_of, unraveled, vectors
@@ -73,6 +73,8 @@ class NumpyIndexingOps:
 
     @staticmethod
     def get_item(x: np.ndarray, key: Any) -> np.ndarray:
+        if key.__class__ is not int and key.__class__ is not slice:
+            refuse_masked(key)
         return x[key]
 
     @staticmethod

@@ -20,7 +20,7 @@ from emberharmony.backend.shared.shape import (
     pad_indices,
     pad_pairs,
 )
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
@@ -43,7 +43,12 @@ class NumpyShapeOps:
             if n.__class__ is int and n < -1:
                 # NumPy takes any negative length for -1.
                 raise ShapeError(f"shape {shape} has a negative length")
-        return x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
+        try:
+            return x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
+        except ValueError as error:
+            if "Unable to avoid" not in str(error):
+                raise
+            raise ArgumentError("this shape needs a copy, which copy=False refuses") from error
 
     @staticmethod
     def matrix_transpose(x: np.ndarray) -> np.ndarray:

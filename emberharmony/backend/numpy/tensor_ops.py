@@ -4,24 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
-from emberharmony.core.errors import DTypeError
 from emberharmony.core.tracing import Traced
-
-
-def _imported(x: np.ndarray) -> np.ndarray:
-    """Returns an array of the user's making in native byte order.
-
-    Raises: DTypeError for a dtype that is none of the backend's, such as strings and objects.
-    """
-    native = x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
-    try:
-        DTYPES.neutral[native.dtype]
-    except KeyError as error:
-        raise DTypeError(f"an array of dtype {x.dtype} is no tensor; give numbers or booleans") from error
-    return native
 
 
 class NumpyTensorOps:
@@ -38,7 +25,11 @@ class NumpyTensorOps:
         if device is not None:
             place(device)
         if x.dtype not in DTYPES.neutral:
-            x = _imported(x)
+            host = to_host(x)
+            DTYPES.neutral[host.dtype]
+            if host is not x:
+                refuse_copy(copy)
+            x = host
         result = x if dtype is None else cast(x, dtype)
         if copy is None or (copy is False and result is x):
             return result
@@ -49,12 +40,13 @@ class NumpyTensorOps:
     @staticmethod
     def view(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         check_view(x.shape, x.itemsize, dtype.itemsize)
-        return (x if x.itemsize == dtype.itemsize else np.ascontiguousarray(x)).view(dtype)
+        native = to_host(x)
+        return (native if x.itemsize == dtype.itemsize else np.ascontiguousarray(native)).view(dtype)
 
     @staticmethod
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
         place(device)
-        array = np.from_dlpack(exporter(x), copy=copy)
+        array = np.from_dlpack(exporter(x, copy), copy=copy)
         DTYPES.neutral[array.dtype]
         return array
 

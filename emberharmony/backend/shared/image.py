@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.host import plain
 from emberharmony.backend.shared.convolution import channels_last
 from emberharmony.core.dtypes import DType, default_float, float32
 from emberharmony.core.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
@@ -145,7 +146,7 @@ def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float
 
     Raises: ArgumentError for another count, and for what is not finite or, if it is to be, not positive.
     """
-    numbers = np.asarray(value, np.float64)
+    numbers = plain(value).astype(np.float64)
     if numbers.ndim > 1 or numbers.size not in (1, n) or not np.isfinite(numbers).all():
         raise ArgumentError(f"{name} is one finite number or {n}, not {value!r}")
     if positive and not (numbers > 0).all():
@@ -176,7 +177,7 @@ def homography(start_points: Any, end_points: Any) -> Array:
 
     Raises: ShapeError unless both are (4, 2) or (batch, 4, 2); LinAlgError where three points lie on a line.
     """
-    start, end = np.asarray(start_points, np.float64), np.asarray(end_points, np.float64)
+    start, end = plain(start_points).astype(np.float64), plain(end_points).astype(np.float64)
     if start.shape != end.shape or start.ndim not in (2, 3) or start.shape[-2:] != (4, 2):
         raise ShapeError(
             f"start and end points are (4, 2) or (batch, 4, 2) both, not of shapes {start.shape} and {end.shape}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import host_indices
+from emberharmony.backend.host import host_indices, plain
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.errors import (
     ArgumentError,
@@ -16,6 +16,7 @@ from emberharmony.core.errors import (
     IndexOutOfBoundsError,
     RangeError,
     ShapeError,
+    brief,
 )
 
 _FAR, _LONG = 2**31, 2**30
@@ -101,15 +102,15 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
             raise ArgumentError("the step of a slice must not be 0")
         for end in (part.start, part.stop, part.step):
             if end is not None and not hasattr(end, "__index__"):
-                raise ArgumentTypeError(f"a slice is of integers or None, not {end!r:.60}")
+                raise ArgumentTypeError(f"a slice is of integers or None, not {brief(end)}")
         return part
     if isinstance(part, (list, tuple, range, np.ndarray, np.generic)):
-        array = np.asarray(part)
+        array = plain(part)
         return array if array.dtype == bool else host_indices(part)
     try:
         return operator.index(part)
     except TypeError as error:
-        raise ArgumentTypeError(f"{part!r:.60} is no index: indices are integers, slices, masks or None") from error
+        raise ArgumentTypeError(f"{brief(part)} is no index: indices are integers, slices, masks or None") from error
 
 
 def _is_mask(part: Any, mask_axes: MaskAxes) -> bool:

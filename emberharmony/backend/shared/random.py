@@ -12,10 +12,12 @@ import numpy as np
 
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core import natives
+from emberharmony.core.axes import broadcast
 from emberharmony.core.draws import watched
-from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64
-from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64, int64, uint64
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief
 from emberharmony.core.limits import FloatInfo
+from emberharmony.core.promotion import check_fits
 
 Array = np.ndarray[Any, Any]
 S = TypeVar("S")
@@ -59,9 +61,15 @@ class Generator:
         self._lock = allocate_lock()
 
     def split(self, n: int = 2) -> list[Generator]:
-        """Returns n generators whose streams are independent of each other and of this one."""
+        """Returns n generators whose streams are independent of each other and of this one.
+
+        Raises: ArgumentError if n is negative; ArgumentTypeError if it is no integer.
+        """
+        count = size_of(n)
+        if count is None:
+            raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         with self._lock:
-            sequences = self._sequence.spawn(n)
+            sequences = self._sequence.spawn(count)
         children = []
         for sequence in sequences:
             child = Generator.__new__(Generator)
@@ -86,11 +94,15 @@ class Generator:
             outside = np.abs(values) > 2
         return values
 
-    def integers(self, shape: Any, low: int, high: int) -> Array:
-        """Returns int64 numbers from low up to and without high."""
-        if low >= high:
-            raise ArgumentError(f"there is no integer from {low} up to and without {high}")
-        return np.asarray(self._rng.integers(low, high, as_shape(shape)))
+    def integers(self, shape: Any, low: Any, high: Any, dtype: DType = int64) -> Array:
+        """Returns numbers from low up to and without high, as uint64 if the dtype wanted is that, else as int64.
+
+        Raises: ArgumentError where there are none.
+        """
+        if not np.all(np.less(low, high)):
+            raise ArgumentError(f"there is no integer from {brief(low)} up to and without {brief(high)}")
+        wide = np.uint64 if dtype is uint64 else np.int64
+        return np.asarray(self._rng.integers(low, high, as_shape(shape), wide))
 
     def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
         """Returns numbers of a distribution of `numpy.random.Generator`; parameters broadcast to the shape."""
@@ -116,6 +128,143 @@ def clone(source: np.random.Generator) -> np.random.Generator:
     bits = type(source.bit_generator)(0)
     bits.state = source.bit_generator.state
     return np.random.Generator(bits)
+
+
+def size_of(n: Any) -> int | None:
+    """Returns how many elements a number names; None for what is no integer.
+
+    Raises: ArgumentError if it is negative.
+    """
+    if not isinstance(n, (int, np.integer)):
+        return None
+    if n < 0:
+        raise ArgumentError(f"a number of elements is from 0 on, not {n}")
+    return int(n)
+
+
+class Domain:
+    """The finite numbers that a parameter may be: those from `low`, which is none of them if `above`, to `high`."""
+
+    def __init__(self, low: float = -math.inf, high: float = math.inf, above: bool = False) -> None:
+        self.low, self.high, self.above = low, high, above
+
+    def check(self, name: str, value: float) -> None:
+        """Checks a number.
+
+        Raises: ArgumentError naming the parameter and what it may be.
+        """
+        if not (self.low <= value <= self.high and math.isfinite(value)) or (self.above and value == self.low):
+            raise ArgumentError(f"{name} is {self}, not {brief(value)}")
+
+    def check_all(self, name: str, values: Array) -> None:
+        """Checks the numbers of an array.
+
+        Raises: ArgumentError naming the parameter and what it may be.
+        """
+        inside = values > self.low if self.above else values >= self.low
+        if not np.all(inside & (values <= self.high) & np.isfinite(values)):
+            raise ArgumentError(f"{name} is {self}, not {brief(values)}")
+
+    def __str__(self) -> str:
+        if self.high < math.inf:
+            return f"a number from {self.low:g} to {self.high:g}"
+        if self.low == -math.inf:
+            return "a finite number"
+        return f"a finite number above {self.low:g}" if self.above else f"a finite number from {self.low:g} on"
+
+
+ANY, POSITIVE, FROM_ZERO, CHANCE = Domain(), Domain(0.0, above=True), Domain(0.0), Domain(0.0, 1.0)
+
+
+def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
+    """Returns a parameter of a distribution that is one number; None for one that varies: a tensor, array or list.
+
+    Raises: ArgumentError for a number outside the domain.
+    """
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        return None
+    domain.check(name, float(value))
+    return float(value)
+
+
+def check_fits_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
+    """Checks that a parameter broadcasts to the shape that is drawn.
+
+    Raises: ShapeError naming the parameter.
+    """
+    try:
+        fits = broadcast([own, shape]) == tuple(shape)
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{name} of shape {tuple(own)} does not broadcast to shape {tuple(shape)}")
+
+
+def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
+    """Returns a parameter whose values are read, given as a host array, in float64.
+
+    Raises: DTypeError for complex numbers; ShapeError if it does not broadcast to the shape; ArgumentError for values
+    outside the domain.
+    """
+    if value.dtype.kind == "c":
+        raise DTypeError(f"{name} is real, not {value.dtype}")
+    check_fits_shape(name, value.shape, as_shape(shape))
+    wide = value.astype(np.float64)
+    domain.check_all(name, wide)
+    return wide
+
+
+def integral(name: str, value: Any, shape: Any) -> Any:
+    """Returns a parameter of integers, a number or host array.
+
+    Raises: ArgumentTypeError for others; ShapeError if it does not broadcast to the shape.
+    """
+    if isinstance(value, int):
+        return value
+    if value.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{name} is an integer, or a tensor of them, not {value.dtype}")
+    check_fits_shape(name, value.shape, as_shape(shape))
+    return value
+
+
+def trials(counts: Any, shape: Any) -> Any:
+    """Returns how often something is tried, given as a number or host array.
+
+    Raises: ArgumentError for negative numbers and fractions; ShapeError if they do not broadcast to the shape.
+    """
+    if isinstance(counts, int):
+        FROM_ZERO.check("counts", counts)
+        return counts
+    whole = counts.astype(np.int64)
+    check_fits_shape("counts", whole.shape, as_shape(shape))
+    if not np.array_equal(counts, whole):
+        raise ArgumentError(f"counts are whole numbers, not {brief(counts)}")
+    FROM_ZERO.check_all("counts", whole)
+    return whole
+
+
+def check_bounds(low: float, high: float, dtype: DType) -> None:
+    """Checks that a floating dtype holds numbers evenly spread between two.
+
+    Raises: ArgumentError if the second is less than the first; RangeError if the dtype does not hold both.
+    """
+    if low > high:
+        raise ArgumentError(f"there are no numbers from {low} up to {high}")
+    largest = FloatInfo.of(dtype).max
+    for name, bound in (("minval", low), ("maxval", high)):
+        if abs(bound) > largest:
+            raise RangeError(f"{name} {bound:g} does not fit {dtype.name}, which holds {-largest:g} to {largest:g}")
+
+
+def check_between(low: Any, high: Any, dtype: DType) -> None:
+    """Checks that a dtype holds the integers from low up to and without high.
+
+    Raises: DTypeError if it is no integer dtype; RangeError.
+    """
+    if not dtype.is_integer:
+        raise DTypeError(f"random integers are of an integer dtype, not {dtype.name}; cast them (ops.cast)")
+    for end in (int(np.min(low)), int(np.max(high)) - 1):
+        check_fits(end, dtype)
 
 
 def _native(dtype: DType) -> Any:

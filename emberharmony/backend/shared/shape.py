@@ -9,11 +9,13 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import Promotion, normalized
+from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
     AxisError,
     ShapeError,
+    brief,
 )
 
 FURTHEST = 2**31 - 1
@@ -40,7 +42,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         try:
             lengths = tuple(operator.index(n) for n in shape)
         except TypeError as error:
-            raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {shape!r:.60}") from error
+            raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {brief(shape)}") from error
     if any(n < 0 for n in lengths):
         raise ShapeError(f"shape {lengths} has a negative length")
     return lengths
@@ -142,10 +144,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
     Raises: ShapeError.
     """
-    try:
-        return np.broadcast_shapes(*(as_shape(shape) for shape in shapes))
-    except ValueError as error:
-        raise ShapeError(f"shapes {' and '.join(str(as_shape(s)) for s in shapes)} do not broadcast") from error
+    return broadcast([as_shape(shape) for shape in shapes])
 
 
 def check_pad(mode: str, constant_values: float | None) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.host import plain
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -36,7 +37,7 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
 
 def digits(q: Any) -> np.ndarray:
     """Returns numbers in float64."""
-    return np.asarray(q, np.float64)
+    return plain(q).astype(np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:

@@ -3,17 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from emberharmony.backend.host import to_host
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
-def exporter(x: Any) -> Any:
-    """Returns what speaks the DLPack protocol.
+def exporter(x: Any, copy: bool | None = None) -> Any:
+    """Returns what speaks the DLPack protocol: `x`, or of a NumPy array in the other byte order a copy in this one.
 
-    Raises: ArgumentTypeError for all else.
+    Raises: ArgumentTypeError for all else, and masked arrays; DTypeError for a NumPy array of strings or objects;
+    ArgumentError if that copy is refused.
     """
     if not hasattr(x, "__dlpack__"):
         raise ArgumentTypeError(f"{type(x).__qualname__} does not speak DLPack; use ops.convert_to_tensor")
-    return x
+    if not isinstance(x, np.ndarray):
+        return x
+    if not x.dtype.isnative:
+        refuse_copy(copy)
+    return to_host(x)
 
 
 def refuse_copy(copy: bool | None) -> None:

@@ -15,7 +15,7 @@ from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
 from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
-from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.backend.torch.dtypes import DTYPES, shareable
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
@@ -87,6 +87,7 @@ class TorchBackend(
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (RuntimeError, "should not contain infs or NaNs", errors.LinAlgError),
+        (BufferError, "", errors.ArgumentError),
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
         (
             RuntimeError,
@@ -134,7 +135,7 @@ class TorchBackend(
     def from_numpy(self, array: np.ndarray) -> torch.Tensor:
         """Returns a NumPy array as a tensor on the default device; shares memory where that is safe."""
         self.dtypes[array.dtype.name]
-        if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        if not shareable(array):
             array = array.copy()
         if array.dtype.char in "qQ":
             # NumPy has two names for 64 bits, PyTorch knows one.

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from emberharmony.backend.host import dtype_or_number
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
 from emberharmony.core.promotion import result_type
@@ -18,4 +19,6 @@ class TorchDTypeOps:
 
     @staticmethod
     def result_type(*operands: Any) -> DType:
-        return result_type(*(DTYPES.neutral[x.dtype] if isinstance(x, torch.Tensor) else x for x in operands))
+        return result_type(
+            *(DTYPES.neutral[x.dtype] if isinstance(x, torch.Tensor) else dtype_or_number(x) for x in operands)
+        )

@@ -40,6 +40,14 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     return array if bits is x else array.view(bfloat16_of_numpy())
 
 
+def shareable(array: np.ndarray) -> bool:
+    """Returns whether a tensor may use an array's memory: PyTorch ends the process over negative strides, and writes.
+
+    What is read-only, others rely on.
+    """
+    return array.flags.writeable and all(stride >= 0 for stride in array.strides)
+
+
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 _LOWEST = -(2**63)
 

@@ -8,7 +8,7 @@ from torch.utils.dlpack import from_dlpack
 
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import cast, on_host
+from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, shareable
 
 
 class TorchTensorOps:
@@ -48,11 +48,12 @@ class TorchTensorOps:
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> torch.Tensor:
         if isinstance(x, torch.Tensor):
             return TorchTensorOps.convert_to_tensor(x, None, device, copy)
-        if isinstance(x, np.ndarray) and any(stride < 0 for stride in x.strides):
-            # PyTorch ends the process over them.
+        x = exporter(x, copy)
+        if isinstance(x, np.ndarray) and not shareable(x):
             refuse_copy(copy)
             x = x.copy()
-        tensor = from_dlpack(exporter(x))
+        tensor = from_dlpack(x)
+        DTYPES.neutral[tensor.dtype]
         return TorchTensorOps.convert_to_tensor(tensor, None, device, copy)
 
     @staticmethod
