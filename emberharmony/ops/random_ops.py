@@ -201,7 +201,8 @@ def random_bernoulli(
 
     Raises: ArgumentError for a number outside; ShapeError for a tensor that does not broadcast to the shape.
     """
-    chance, uniform = number("p", p, CHANCE), random_uniform(shape, seed=seed, generator=generator)
+    chance: Any = number("p", p, CHANCE)
+    uniform = random_uniform(shape, seed=seed, generator=generator)
     if chance is None:
         chance = _parameter("p", p, uniform.shape)
         uniform = to_device(uniform, get_device(chance))
@@ -509,7 +510,7 @@ def _parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) ->
 
 def _scaled(values: Tensor, **parameters: Any) -> Tensor:
     """Returns numbers multiplied by the last parameter and, if there are two, moved by the first."""
-    found = []
+    found: list[Any] = []
     for name, value in parameters.items():
         known = number(name, value)
         if known is None:
