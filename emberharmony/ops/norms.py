@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from emberharmony.backend.shared.norms import order_of
 from emberharmony.core.constants import inf
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
@@ -19,20 +20,21 @@ from emberharmony.ops.reduction import count_nonzero, max, min, sum
 from emberharmony.ops.shape import expand_dims, moveaxis, reshape
 from emberharmony.ops.solver import computed, svdvals
 from emberharmony.ops.tensor import cast
+from emberharmony.ops.transforms import stop_gradient
 
 
 @op
 def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero.
 
-    The gradient at a vector of zeros is 0. Raises: AxisError.
+    The gradient at a vector of zeros is 0. Raises: AxisError; ArgumentError for an `ord` that is no number.
 
     Example:
         >>> ops.vector_norm([3.0, 4.0]).tolist()
         5.0
     """
     sizes = absolute(computed(x))
-    result = _vector_norm(sizes, axis, keepdims, ord)
+    result = _vector_norm(sizes, axis, keepdims, order_of(ord))
     kind = dtype(x)
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
 
@@ -93,27 +95,29 @@ def norm(
 def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-7) -> Tensor:
     """Returns `x` divided by its norms over an axis, each at least `epsilon`.
 
-    Raises: AxisError.
+    Raises: AxisError; ArgumentError for an `order` that is no number.
 
     Example:
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
-    return divide(x, maximum(vector_norm(x, axis, True, order), epsilon))
+    return divide(x, maximum(vector_norm(x, axis, True, order_of(order, "order")), epsilon))
 
 
 @op
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`.
 
-    Shape: (..., m, d), (..., n, d) to (..., m, n). Raises: ShapeError.
+    Shape: (..., m, d), (..., n, d) to (..., m, n). Raises: ShapeError; ArgumentError for a `p` that is no number.
 
     Example:
         >>> ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
         [[5.0, 1.0]]
     """
     # As floats, since the differences of unsigned integers would wrap.
-    return vector_norm(subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)), -1, False, p)
+    return vector_norm(
+        subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)), -1, False, order_of(p, "p")
+    )
 
 
 def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tensor:
@@ -125,8 +129,8 @@ def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tenso
         return cast(count_nonzero(sizes, axis, keepdims), dtype(sizes))
     if ord == 1:
         return sum(sizes, axis, keepdims)
-    # Scaled by the largest element, no square overflows.
-    top = max(sizes, axis, True, 0.0)
+    # Scaled by the largest element, no square overflows. The norm does not depend on the scale, and has no slope by it.
+    top = stop_gradient(max(sizes, axis, True, 0.0))
     scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
     scaled = divide(sizes, scale)
     total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)

@@ -80,3 +80,41 @@ def test_norms_of_nothing(backend: str) -> None:
         with np.errstate(divide="ignore"):
             assert ops.vector_norm(nothing, 1, ord=ord).tolist() == [wanted] * 3
             assert ops.vector_norm(nothing, 0, ord=ord).tolist() == []
+
+
+@pytest.mark.parametrize("order", [2, 3, 0.5, -2, 12])
+@pytest.mark.parametrize(
+    "dtype, size", [("float64", 1e200), ("float64", 1e-200), ("float32", 1e30), ("float32", 1e-30)]
+)
+def test_no_power_of_an_element_leaves_the_range(dtype: str, size: float, order: float, backend: str) -> None:
+    x = np.array([3 * size, 4 * size], dtype)
+    unit = np.array([3.0, 4.0])
+    wanted = (unit**order).sum() ** (1 / order)
+    np.testing.assert_allclose(ops.to_numpy(ops.vector_norm(x, ord=order)), wanted * x[0] / 3, rtol=1e-5)
+    np.testing.assert_allclose(ops.to_numpy(ops.normalize(x, order=order, epsilon=0.0)), unit / wanted, rtol=1e-5)
+    slope = (unit / wanted) ** (order - 1)
+    found = ops.to_numpy(ops.grad(lambda x: ops.vector_norm(x, ord=order))(x))
+    np.testing.assert_allclose(found, slope, rtol=1e-5)
+    pushed = ops.jvp(lambda x: ops.vector_norm(x, ord=order), (x,), (np.ones(2, dtype),))[1]
+    np.testing.assert_allclose(ops.to_numpy(pushed), slope.sum(), rtol=1e-5)
+
+
+def test_an_order_is_a_number(backend: str) -> None:
+    for call, name in (
+        (lambda order: ops.vector_norm([1.0, 2.0], ord=order), "ord"),
+        (lambda order: ops.linalg.vector_norm([1.0, 2.0], ord=order), "ord"),
+        (lambda order: ops.normalize([1.0, 2.0], order=order), "order"),
+        (lambda order: ops.cdist([[1.0]], [[2.0]], order), "p"),
+    ):
+        for wrong in ("a", "2", 1j):
+            with pytest.raises(errors.ArgumentError, match=rf"\b{name} is a number, not {wrong!r}"):
+                call(wrong)
+    assert float(ops.vector_norm([3.0, 4.0], ord=np.float32(2))) == 5.0
+
+
+def test_norms_of_nothing_and_of_what_is_not_finite(backend: str) -> None:
+    for dtype in ("float32", "float64"):
+        for values, wanted in (([], 0.0), ([0.0, 0.0], 0.0), ([np.inf, 1.0], np.inf), ([np.nan, 1.0], np.nan)):
+            for order in (2, 12):
+                found = ops.vector_norm(np.array(values, dtype), ord=order)
+                np.testing.assert_equal(float(found), wanted)

@@ -1,27 +1,40 @@
 """Norms, on NumPy: computed in float64, where no square of a float32 overflows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonempty, normalized
+from emberharmony.backend.shared.norms import leaves_float64, order_of, range_of
+
+
+def _norm(x: np.ndarray, axes: tuple[int, ...], keepdims: bool, ord: float) -> np.ndarray:
+    sizes = np.abs(x).astype(np.float64, copy=False) if x.dtype.kind != "c" else np.abs(x.astype(np.complex128))
+    if ord == 2:
+        return np.sqrt((sizes * sizes).sum(axes, keepdims=keepdims))
+    if ord == np.inf:
+        return sizes.max(axes, keepdims=keepdims, initial=0.0)
+    return np.linalg.vector_norm(sizes, axis=axes, keepdims=keepdims, ord=ord)
 
 
 class NumpyNormsOps:
     """Holds the ops of `ops/norms.py`."""
 
-    @staticmethod
-    def vector_norm(x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
-        x = promotion.floats(x)
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
+    def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
+        x, ord = promotion.floats(x), order_of(ord)
         axes = normalized(axis, x.ndim)
         if ord == -np.inf:
             nonempty(x.shape, axis)
-        sizes = np.abs(x).astype(np.float64, copy=False) if x.dtype.kind != "c" else np.abs(x.astype(np.complex128))
-        if ord == 2:
-            result = np.sqrt((sizes * sizes).sum(axes, keepdims=keepdims))
-        elif ord == np.inf:
-            result = sizes.max(axes, keepdims=keepdims, initial=0.0)
-        else:
-            result = np.linalg.vector_norm(sizes, axis=axes, keepdims=keepdims, ord=ord)
-        return result.astype(x.real.dtype)
+        if not leaves_float64(ord, x.real.itemsize * 8):
+            return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
+        with np.errstate(all="ignore"):
+            result = np.asarray(_norm(x, axes, keepdims, ord))
+        low, high = range_of(ord)
+        if not x.size or not result.size or (result.min() > low and result.max() < high):
+            return result.astype(x.real.dtype)
+        # The composite divides by the largest element, so that no power overflows.
+        return self.composed("vector_norm")(x, axis, keepdims, ord)

@@ -99,8 +99,11 @@ def _running(native: Any) -> Any:
     return running
 
 
-def _var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
-    """Returns the variance, of half precision in float32; PyTorch's own keeps its digits."""
+def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
+    """Returns the variance or standard deviation that `native` is, of half precision in float32.
+
+    PyTorch's own keep their digits, and the standard deviation does not overflow where its square would.
+    """
     x = x.to(torch.float32) if x.dtype in _HALVES else x
     axes = normalized(axis, x.ndim)
     if not axes:
@@ -110,9 +113,9 @@ def _var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
     if count > correction:
-        return torch.var(x, axes, correction=correction, keepdim=keepdims)
+        return native(x, axes, correction=correction, keepdim=keepdims)
     # PyTorch warns of a divisor that is not positive.
-    return torch.var(x, axes, correction=0, keepdim=keepdims) * math.nan
+    return native(x, axes, correction=0, keepdim=keepdims) * math.nan
 
 
 def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
@@ -159,16 +162,13 @@ class TorchReductionOps:
     @fast(_plain_var, _SPREAD)
     def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        return _var(x, axis, keepdims, correction).to(x.real.dtype)
+        return _deviations(torch.var, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
     @fast(_plain_std, _SPREAD)
     def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        variance = _var(x, axis, keepdims, correction)
-        # The root of zero has an infinite slope, which would make the gradient NaN.
-        none = variance == 0
-        return torch.sqrt(variance.masked_fill(none, 1)).masked_fill(none, 0).to(x.real.dtype)
+        return _deviations(torch.std, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
     def any(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
