@@ -229,7 +229,7 @@ def ssim(
     if tuple(image1.shape) != tuple(image2.shape):
         raise ShapeError(f"expected images of the same shape, got {tuple(image1.shape)} and {tuple(image2.shape)}")
     if min(image1.shape[a] for a in axes) < filter_size:
-        raise ShapeError(f"expected images of at least filter_size={filter_size} pixels a side, got shape {tuple(image1.shape)}")
+        raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
     kind = result_type(image1, image2)
     x, y = cast(image1, computed_in(kind)), cast(image2, computed_in(kind))
     (length, _), (width, _) = each(filter_size, 2, "filter_size"), per_axis(filter_sigma, 2, "filter_sigma")

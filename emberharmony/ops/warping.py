@@ -62,7 +62,7 @@ def map_coordinates(
         raise ArgumentError(f"expected order 0 or 1, got {order!r}")
     if coordinates.ndim < 1 or inputs.ndim < 1 or coordinates.shape[0] != inputs.ndim:
         raise ShapeError(
-            f"expected coordinates with {inputs.ndim} rows, one for each axis of inputs, got shape {tuple(coordinates.shape)}"
+            f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
         )
     places = unstack(to_device(coordinates, get_device(inputs)))
     sampled = _sampled(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
@@ -98,7 +98,7 @@ def affine_transform(
     x = _batch(images, data_format)
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
-        raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8) for {count} images, got {tuple(transform.shape)}")
+        raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
     kind = result_type(computed_in(dtype(transform)), computed_in(dtype(images)))
     numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
