@@ -193,10 +193,10 @@ def multi_dot(arrays: Tensors) -> Tensor:
     Source: Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
     """
     if len(arrays) < 2:
-        raise ArgumentError(f"multi_dot expects at least two matrices, got {len(arrays)}")
+        raise ArgumentError(f"expected at least two matrices, got {len(arrays)}")
     shapes = [tuple(x.shape) for x in arrays]
     if any(len(shape) != 2 for shape in shapes[1:-1]) or not {len(shapes[0]), len(shapes[-1])} <= {1, 2}:
-        raise ShapeError(f"multi_dot expects matrices, with vectors only first and last, got shapes {shapes}")
+        raise ShapeError(f"expected matrices, with vectors only first and last, got shapes {shapes}")
     lengths = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
     cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
     for width in range(1, len(arrays)):
