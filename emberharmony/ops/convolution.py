@@ -188,9 +188,7 @@ def fold(
     places = list(plan.offsets())
     if x.ndim != 3 or x.shape[1] % len(places) or x.shape[2] != math.prod(plan.counts):
         wanted = f"(batch, channels * {len(places)}, {math.prod(plan.counts)})"
-        raise ShapeError(
-            f"fold: expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}"
-        )
+        raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
     columns = reshape(x, (x.shape[0], -1, len(places), *plan.counts))
     total = None
     for i, (_, slices) in enumerate(places):

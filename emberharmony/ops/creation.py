@@ -335,6 +335,8 @@ def hanning(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = 
 
 @op
 def kaiser(M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Kaiser window of `M` points; a larger `beta` gives lower side lobes and a wider main lobe.
+    """Returns the symmetric Kaiser window of `M` points.
+
+    A larger `beta` lowers the side lobes but widens the main lobe.
     """
     ...

@@ -19,13 +19,15 @@ def convert_to_tensor(
 
     Args:
         device: the device of the result; by default tensors stay on their device.
-        copy: True always copies; False forbids copying a tensor to change its dtype or device.
+        copy: True always copies; None copies where it is necessary; False never copies, so it does not accept lists and
+            numbers, nor NumPy arrays on MLX.
 
     Raises:
         DTypeError: if the backend does not have the dtype.
         BackendMismatchError: if `x` is a tensor of another backend.
         RangeError: if a Python integer is outside the range of the dtype.
-        ArgumentError: if `copy` is False and a copy is necessary.
+        ArgumentError: (a ValueError) if `copy` is False and a copy is necessary.
+        ArgumentTypeError: if `x` is a masked array.
 
     Example:
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
@@ -117,11 +119,14 @@ def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor of another library as one of the active backend, by the DLPack protocol.
 
-    This is how to move a tensor from one backend to another. Memory is shared if both libraries can; MLX always copies.
-    Dtype: unchanged.
+    This is how to move a tensor from one backend to another. Memory is shared if both libraries can share it; MLX
+    copies every tensor it imports. Dtype: unchanged.
+
+    Args:
+        copy: True always copies; None copies where it is necessary; False never copies.
 
     Raises:
-        ArgumentTypeError: if `x` does not support DLPack.
+        ArgumentTypeError: if `x` does not support DLPack, or is a masked array.
         DTypeError: if the backend, or its implementation of the protocol, does not have the dtype.
         ArgumentError: if `copy` is False and a copy is necessary.
 
