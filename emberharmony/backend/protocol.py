@@ -31,11 +31,11 @@ class TensorBackend(Protocol):
         return issubclass(other, Backend) and not other.missing_ops()
 
     def absolute(self, x: TensorLike) -> Tensor:
-        """Returns the absolute value, of a complex number the modulus as a real one."""
+        """Returns the absolute value; for complex numbers the modulus, in a real dtype."""
         ...
 
     def adaptive_average_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
-        """Returns the means of windows so wide that there are `output_size` of them along each spatial axis."""
+        """Returns the means of `output_size` windows along each spatial axis; their width follows from the length."""
         ...
 
     def adaptive_max_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
@@ -43,27 +43,27 @@ class TensorBackend(Protocol):
         ...
 
     def add(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 + x2`; booleans are added as `or`."""
+        """Returns `x1 + x2`; for booleans this is `or`."""
         ...
 
     def affine_transform(self, images: TensorLike, transform: TensorLike, interpolation: str = 'bilinear', fill_mode: str = 'constant', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
-        """Returns images in which (x, y) shows what lay at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`."""
+        """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`."""
         ...
 
     def all(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns whether no element is zero; of none True."""
+        """Returns whether all elements over axes are non-zero; True if there are no elements."""
         ...
 
     def allclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """Returns a 0-d boolean: whether `isclose` holds everywhere."""
+        """Returns whether all elements are close, as a 0-d boolean; see `isclose`."""
         ...
 
     def angle(self, x: TensorLike) -> Tensor:
-        """Returns the angle of each number in the complex plane in radians, from -pi to pi."""
+        """Returns the angle of each number in the complex plane, in radians from -pi to pi."""
         ...
 
     def any(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns whether any element is not zero; of none False."""
+        """Returns whether any element over axes is non-zero; False if there are no elements."""
         ...
 
     def append(self, x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
@@ -71,7 +71,7 @@ class TensorBackend(Protocol):
         ...
 
     def arange(self, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns `start, start + step, …` up to and without `stop`; with one argument from 0 up to it."""
+        """Returns `start, start + step, …` up to but excluding `stop`; with one argument, from 0 up to it."""
         ...
 
     def arccos(self, x: TensorLike) -> Tensor:
@@ -95,67 +95,67 @@ class TensorBackend(Protocol):
         ...
 
     def arctan2(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the angle of the point (x2, x1) from the first axis, in radians from -pi to pi."""
+        """Returns the angle between the first axis and the point (x2, x1), from -pi to pi."""
         ...
 
     def arctanh(self, x: TensorLike) -> Tensor:
-        """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1."""
+        """Returns the inverse hyperbolic tangent; infinite at -1 and 1, NaN outside [-1, 1]."""
         ...
 
     def argmax(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Returns the index of the first largest element along an axis, by default of the flattened `x`; NaN counts as it."""
+        """Returns the index of the first largest element along an axis, by default of the flattened `x`."""
         ...
 
     def argmin(self, x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Returns the index of the first smallest element along an axis, by default of the flattened `x`; NaN counts as it."""
+        """Returns the index of the first smallest element along an axis, by default of the flattened `x`."""
         ...
 
     def argpartition(self, x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
-        """Returns indices that put the kth smallest element in its place, no larger ones before it, no smaller ones after."""
+        """Returns indices that put the kth smallest element in its sorted position."""
         ...
 
     def argsort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-        """Returns the indices that would sort along an axis; equal elements keep their order in both directions."""
+        """Returns the indices that sort along an axis; equal elements keep their order in both directions."""
         ...
 
     def array(self, x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns a new tensor of the values of `x`, which shares no memory with it."""
+        """Returns a new tensor of the values of `x` that does not share memory with it."""
         ...
 
     def array_equal(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns a 0-d boolean: whether both have the same shape and the same elements."""
+        """Returns whether both operands have the same shape and the same elements, as a 0-d boolean."""
         ...
 
     def array_split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-        """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one."""
+        """Returns the parts of `x` like `split`; if equal parts are impossible, the first ones are longer by one."""
         ...
 
     def associative_scan(self, f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-        """Returns the results of combining elements along an axis one by one, by a function that is associative."""
+        """Returns the cumulative results of combining elements along an axis by an associative function."""
         ...
 
     def astype(self, x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
-        """Returns `x` in another dtype, in memory of its own unless `copy` is False; else like `cast`."""
+        """Returns `x` in another dtype; otherwise like `cast`."""
         ...
 
     def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
-        """Returns the mean over axes, each element weighted; NaN or infinite where the weights add up to 0."""
+        """Returns the weighted mean over axes; NaN or infinite where the weights sum to 0."""
         ...
 
     def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
-        """Returns the mean of each window; windows lie side by side unless `strides` says otherwise."""
+        """Returns the mean of each window; windows are adjacent unless `strides` is given."""
         ...
 
     def backward(self, loss_fn: Callable[[], Any], params: Any) -> Tensor:
-        """Returns the scalar `loss_fn()`, and adds its gradient by each trainable `Parameter` in `params` to its `grad`."""
+        """Returns the scalar `loss_fn()`, and adds its gradients to the `grad` of each trainable `Parameter` in `params`."""
         ...
 
     def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the triangular window of `M` points, zero at both ends; symmetric."""
+        """Returns the symmetric triangular window of `M` points, which is zero at both ends."""
         ...
 
     def batch_normalization(self, x: TensorLike, mean: TensorLike, variance: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: float = 0.001) -> Tensor:
-        """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each place of an axis."""
+        """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis."""
         ...
 
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
@@ -163,35 +163,35 @@ class TensorBackend(Protocol):
         ...
 
     def bincount(self, x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-        """Returns how often each integer from 0 occurs in a vector, or the sums of its weights."""
+        """Returns how often each integer from 0 occurs in a vector, or the sum of its weights."""
         ...
 
     def bitwise_and(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the bits set in both."""
+        """Returns the bits that are set in both operands."""
         ...
 
     def bitwise_left_shift(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1` shifted left by `x2` bits; 0 from the width of the dtype on."""
+        """Returns `x1` shifted left by `x2` bits."""
         ...
 
     def bitwise_not(self, x: TensorLike) -> Tensor:
-        """Returns all bits inverted."""
+        """Returns each element with all bits inverted."""
         ...
 
     def bitwise_or(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the bits set in either."""
+        """Returns the bits that are set in at least one operand."""
         ...
 
     def bitwise_right_shift(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1` shifted right by `x2` bits, keeping the sign; 0 or -1 from the width of the dtype on."""
+        """Returns `x1` shifted right by `x2` bits; the sign is kept."""
         ...
 
     def bitwise_xor(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the bits set in exactly one."""
+        """Returns the bits that are set in exactly one operand."""
         ...
 
     def blackman(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
+        """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
         ...
 
     def broadcast_arrays(self, *arrays: TensorLike) -> tuple[Tensor, ...]:
@@ -199,19 +199,19 @@ class TensorBackend(Protocol):
         ...
 
     def broadcast_shapes(self, *shapes: Shape) -> tuple[int, ...]:
-        """Returns the shape that shapes broadcast to."""
+        """Returns the shape that several shapes broadcast to."""
         ...
 
     def broadcast_to(self, x: TensorLike, shape: Shape) -> Tensor:
-        """Returns `x` repeated along axes of length 1 to fill a shape; do not write into it."""
+        """Returns `x` repeated along its axes of length 1 to fill a shape."""
         ...
 
     def can_cast(self, from_: Tensor | DType, to: DType) -> bool:
-        """Returns whether promotion would ever turn one dtype into the other."""
+        """Returns whether promotion can turn one dtype into the other."""
         ...
 
     def cast(self, x: CastTensorLike, dtype: DTypeLike) -> Tensor:
-        """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part."""
+        """Returns `x` in another dtype, or `x` itself if it has that dtype already."""
         ...
 
     def categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
@@ -219,15 +219,15 @@ class TensorBackend(Protocol):
         ...
 
     def cbrt(self, x: TensorLike) -> Tensor:
-        """Returns the real cube root, of negative numbers too."""
+        """Returns the real cube root, also for negative numbers."""
         ...
 
     def cdist(self, x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-        """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`."""
+        """Returns the distance, by the p-norm, between each row of `x1` and each row of `x2`."""
         ...
 
     def ceil(self, x: TensorLike) -> Tensor:
-        """Returns the smallest integer not below each element; integers stay what they are."""
+        """Returns the smallest integer not below each element; integer tensors are unchanged."""
         ...
 
     def celu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
@@ -235,31 +235,31 @@ class TensorBackend(Protocol):
         ...
 
     def checkpoint(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` as a function that keeps nothing but its arguments for the gradient, and runs again to compute it."""
+        """Returns `fn` as a function that stores only its arguments for the gradient, and runs again to compute it."""
         ...
 
     def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
-        """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only."""
+        """Returns the lower triangular L with `x = L @ L^H`; only the lower half of `x` is read."""
         ...
 
     def cholesky_inverse(self, x: TensorLike, upper: bool = False) -> Tensor:
-        """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`."""
+        """Returns the inverse of a matrix, given its Cholesky factor `x`."""
         ...
 
     def clip(self, x: TensorLike, x_min: Tensor | float | None = None, x_max: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-        """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open."""
+        """Returns `x` limited to `[x_min, x_max]`."""
         ...
 
     def compile(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, and on NumPy `fn` as it is."""
+        """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, and on NumPy `fn` itself."""
         ...
 
     def concatenate(self, xs: Tensors, axis: int | None = 0) -> Tensor:
-        """Returns tensors joined along an axis; with None all are flattened first."""
+        """Returns tensors joined along an axis; with `axis=None` all are flattened first."""
         ...
 
     def cond(self, pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-        """Returns `true_fn(*operands)` if the scalar `pred` holds, else `false_fn(*operands)`."""
+        """Returns `true_fn(*operands)` if the scalar `pred` is true, else `false_fn(*operands)`."""
         ...
 
     def conj(self, x: TensorLike) -> Tensor:
@@ -275,11 +275,11 @@ class TensorBackend(Protocol):
         ...
 
     def convert_to_tensor(self, x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-        """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are."""
+        """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself."""
         ...
 
     def copy(self, x: TensorLike) -> Tensor:
-        """Returns a tensor of the same values that shares no memory with `x`."""
+        """Returns a tensor of the same values that does not share memory with `x`."""
         ...
 
     def copysign(self, x1: Operand, x2: Operand) -> Tensor:
@@ -287,7 +287,7 @@ class TensorBackend(Protocol):
         ...
 
     def corrcoef(self, x: TensorLike, rowvar: bool = True) -> Tensor:
-        """Returns the correlation coefficients of real variables, each a row of `x`, or with `rowvar` False a column."""
+        """Returns the correlation coefficients of real variables: the rows of `x`, or the columns if `rowvar` is False."""
         ...
 
     def correlate(self, x1: TensorLike, x2: TensorLike, mode: Literal['valid', 'same', 'full'] = 'valid') -> Tensor:
@@ -295,7 +295,7 @@ class TensorBackend(Protocol):
         ...
 
     def cos(self, x: TensorLike) -> Tensor:
-        """Returns the cosine."""
+        """Returns the cosine of each element."""
         ...
 
     def cosh(self, x: TensorLike) -> Tensor:
@@ -303,71 +303,71 @@ class TensorBackend(Protocol):
         ...
 
     def count_nonzero(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns how many elements are not zero (int64)."""
+        """Returns the number of non-zero elements over axes (int64)."""
         ...
 
     def cov(self, x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
-        """Returns the covariance matrix of variables, each a row of `x`, or with `rowvar` False a column."""
+        """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False."""
         ...
 
     def crop_images(self, images: TensorLike, top_cropping: int | None = None, left_cropping: int | None = None, bottom_cropping: int | None = None, right_cropping: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: str | None = None) -> Tensor:
-        """Returns images without their margins; two of each side's three sizes are given."""
+        """Returns images without their margins."""
         ...
 
     def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the vector product of vectors of three components along an axis; the other axes broadcast."""
+        """Returns the cross product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
     def ctc_decode(self, inputs: TensorLike, sequence_lengths: TensorLike, strategy: str = 'greedy', beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True, mask_index: int | None = 0) -> tuple[Tensor, Tensor]:
-        """Returns the labels that explain logits, -1 after the last one, and a score of each sequence."""
+        """Returns the most likely labels for logits, with -1 after the last label, and the score of each sequence."""
         ...
 
     def ctc_loss(self, target: Tensor | Sequence[Sequence[int]], output: TensorLike, target_length: Tensor | Sequence[int], output_length: Tensor | Sequence[int], mask_index: int = 0) -> Tensor:
-        """Returns `-log p` of each target, summed over all alignments of its labels with the steps of the output."""
+        """Returns `-log p` of each target, where p sums over all alignments of its labels with the steps of the output."""
         ...
 
     def cummax(self, x: TensorLike, axis: int | None = None) -> Tensor:
-        """Returns the largest element up to each place along an axis, by default of the flattened `x`; NaN stays."""
+        """Returns the cumulative maximum along an axis, by default of the flattened `x`; NaN propagates."""
         ...
 
     def cummin(self, x: TensorLike, axis: int | None = None) -> Tensor:
-        """Returns the smallest element up to each place along an axis, by default of the flattened `x`; NaN stays."""
+        """Returns the cumulative minimum along an axis, by default of the flattened `x`; NaN propagates."""
         ...
 
     def cumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the products of the elements up to each place along an axis, by default of the flattened `x`."""
+        """Returns the cumulative product along an axis, by default of the flattened `x`."""
         ...
 
     def cumsum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the sums of the elements up to each place along an axis, by default of the flattened `x`."""
+        """Returns the cumulative sum along an axis, by default of the flattened `x`."""
         ...
 
     def cumulative_prod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Tensor:
-        """Returns `cumprod`, as the array API standard has it."""
+        """Returns the cumulative product along an axis, with the signature of the array API standard; see `cumprod`."""
         ...
 
     def cumulative_sum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Tensor:
-        """Returns `cumsum`, as the array API standard has it."""
+        """Returns the cumulative sum along an axis, with the signature of the array API standard; see `cumsum`."""
         ...
 
     def custom_gradient(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the function whose gradient is the user's own: `fn` returns (result, gradient function)."""
+        """Returns the function whose gradient the user defines: `fn` returns (result, gradient function)."""
         ...
 
     def custom_vjp(self, forward: Callable[..., Sequence[Tensor]], backward: Callable[..., Sequence[Tensor]], primals: Sequence[Any]) -> list[Tensor]:
-        """Returns the tensors that `forward(*primals)` lists, which have the gradients `backward(primals, cotangents)`."""
+        """Returns the tensors that `forward(*primals)` lists, with the gradients `backward(primals, cotangents)`."""
         ...
 
     def deg2rad(self, x: TensorLike) -> Tensor:
-        """Returns degrees as radians."""
+        """Returns angles in degrees converted to radians."""
         ...
 
     def depth_to_space(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
-        """Returns images with channels moved out into blocks of pixels; undoes `space_to_depth`."""
+        """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`."""
         ...
 
     def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
-        """Returns the convolution of each channel with kernels of its own."""
+        """Returns the convolution of each channel with its own kernels."""
         ...
 
     def det(self, x: TensorLike) -> Tensor:
@@ -387,23 +387,23 @@ class TensorBackend(Protocol):
         ...
 
     def diff(self, x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None) -> Tensor:
-        """Returns the n-th differences between neighbours along an axis."""
+        """Returns the n-th differences between neighbouring elements along an axis."""
         ...
 
     def digitize(self, x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
-        """Returns in which bin each element lies (int64): 0 below the first edge, len(bins) from the last one on."""
+        """Returns the index of the bin of each element (int64): 0 below the first edge, len(bins) above the last one."""
         ...
 
     def divide(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 / x2`, always floating: integers take the default float."""
+        """Returns `x1 / x2`, always floating: integers become the default float."""
         ...
 
     def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there."""
+        """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too."""
         ...
 
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one)."""
+        """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`."""
         ...
 
     def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: float | None = None, is_causal: bool = False) -> Tensor:
@@ -411,43 +411,43 @@ class TensorBackend(Protocol):
         ...
 
     def dropout(self, x: TensorLike, rate: float | Tensor, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
+        """Returns `x` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`."""
         ...
 
     def dsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` cut along its third axis; see `split`."""
+        """Returns `x` split along its third axis; see `split`."""
         ...
 
     def dstack(self, xs: Tensors) -> Tensor:
-        """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1)."""
+        """Returns tensors joined along the third axis."""
         ...
 
     def dtype(self, x: TensorLike) -> DType:
-        """Returns the neutral dtype of a tensor, or the one a number or list would take."""
+        """Returns the neutral dtype of a tensor, or the dtype that a number or list would get."""
         ...
 
     def eig(self, x: TensorLike) -> EigResult:
-        """Returns the eigenvalues and eigenvectors of square matrices, always complex, in no order."""
+        """Returns the eigenvalues and eigenvectors of square matrices, in no particular order."""
         ...
 
     def eigh(self, x: TensorLike) -> EigResult:
-        """Returns the eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which the lower half is read."""
+        """Returns the eigenvalues, ascending, and the eigenvectors of Hermitian matrices; only the lower half is read."""
         ...
 
     def eigvals(self, x: TensorLike) -> Tensor:
-        """Returns the eigenvalues of square matrices, always complex, in no order."""
+        """Returns the eigenvalues of square matrices, in no particular order."""
         ...
 
     def eigvalsh(self, x: TensorLike) -> Tensor:
-        """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half."""
+        """Returns the eigenvalues of Hermitian matrices in ascending order; only the lower half is read."""
         ...
 
     def einsum(self, subscripts: str, *operands: TensorLike) -> Tensor:
-        """Returns the sum of products that an index expression in Einstein's notation names."""
+        """Returns the sum of products that an index expression in Einstein notation describes."""
         ...
 
     def elastic_transform(self, images: TensorLike, alpha: float = 20.0, sigma: float = 5.0, interpolation: str = 'bilinear', fill_mode: str = 'reflect', fill_value: float = 0.0, seed: Any = None, data_format: str | None = None, generator: Generator | None = None) -> Tensor:
-        """Returns images whose pixels are moved by smooth random fields, one for each image."""
+        """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image."""
         ...
 
     def elu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
@@ -455,15 +455,15 @@ class TensorBackend(Protocol):
         ...
 
     def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor whose values mean nothing yet; on MLX they are zeros."""
+        """Returns an uninitialised tensor; on MLX it is filled with zeros."""
         ...
 
     def empty_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor whose values mean nothing yet, in the shape and (unless `dtype` is given) dtype of `x`."""
+        """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
         ...
 
     def equal(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 == x2`; NaN equals nothing."""
+        """Returns `x1 == x2`; NaN is not equal to anything."""
         ...
 
     def erf(self, x: TensorLike) -> Tensor:
@@ -471,15 +471,15 @@ class TensorBackend(Protocol):
         ...
 
     def erfc(self, x: TensorLike) -> Tensor:
-        """Returns `1 - erf(x)`, exact where that is small."""
+        """Returns `1 - erf(x)`, accurate where the result is small."""
         ...
 
     def erfinv(self, x: TensorLike) -> Tensor:
-        """Returns the inverse of `erf`; infinite at -1 and 1, NaN beyond."""
+        """Returns the inverse of `erf`; infinite at -1 and 1, NaN outside [-1, 1]."""
         ...
 
     def eval(self, *trees: Any) -> None:
-        """Computes all tensors in trees now: forces MLX, which is lazy, and is free elsewhere."""
+        """Evaluates all tensors in trees now; needed only for MLX, which is lazy."""
         ...
 
     def exp(self, x: TensorLike) -> Tensor:
@@ -491,15 +491,15 @@ class TensorBackend(Protocol):
         ...
 
     def expand_dims(self, x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
-        """Returns `x` with axes of length 1 put in at these places of the result."""
+        """Returns `x` with axes of length 1 inserted."""
         ...
 
     def expm1(self, x: TensorLike) -> Tensor:
-        """Returns `exp(x) - 1`, exact near zero."""
+        """Returns `exp(x) - 1`, accurate near zero."""
         ...
 
     def extract_patches(self, images: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None) -> Tensor:
-        """Returns the patches of images (or, where `size` has three numbers, of volumes) as channels."""
+        """Returns the patches of images as channels; for a `size` of three numbers, the patches of volumes."""
         ...
 
     def extract_patches_3d(self, volumes: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None) -> Tensor:
@@ -515,7 +515,7 @@ class TensorBackend(Protocol):
         ...
 
     def fabs(self, x: TensorLike) -> Tensor:
-        """Returns the absolute value, always floating: integers take the default float."""
+        """Returns the absolute value, always floating: integers become the default float."""
         ...
 
     def fft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
@@ -527,23 +527,23 @@ class TensorBackend(Protocol):
         ...
 
     def fftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the frequencies of `fft`, in cycles per unit of the sample spacing d."""
+        """Returns the frequencies of the terms of `fft`, in cycles per unit of the sample spacing `d`."""
         ...
 
     def fftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
-        """Returns the discrete Fourier transform along several axes, by default all."""
+        """Returns the discrete Fourier transform along several axes, by default along all."""
         ...
 
     def fftshift(self, x: TensorLike, axes: Axis = None) -> Tensor:
-        """Returns `x` with the zero frequency moved to the middle of axes, by default all."""
+        """Returns `x` with the zero frequency moved to the middle of axes, by default of all."""
         ...
 
     def finfo(self, type: Any) -> FloatInfo:
-        """Returns the limits of a floating dtype, or a tensor's; of a complex one those of its parts."""
+        """Returns the limits of a floating dtype, or of a tensor's; for a complex dtype those of its parts."""
         ...
 
     def flip(self, x: TensorLike, axis: Axis = None) -> Tensor:
-        """Returns `x` in reverse order along axes, by default all."""
+        """Returns `x` in reverse order along axes, by default along all."""
         ...
 
     def fliplr(self, x: TensorLike) -> Tensor:
@@ -555,7 +555,7 @@ class TensorBackend(Protocol):
         ...
 
     def floor(self, x: TensorLike) -> Tensor:
-        """Returns the largest integer not above each element; integers stay what they are."""
+        """Returns the largest integer not above each element; integer tensors are unchanged."""
         ...
 
     def floor_divide(self, x1: Operand, x2: Operand) -> Tensor:
@@ -563,71 +563,71 @@ class TensorBackend(Protocol):
         ...
 
     def fmax(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the larger of the two, of a NaN and a number the number."""
+        """Returns the larger of the two elements; if one of them is NaN, returns the other."""
         ...
 
     def fmin(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the smaller of the two, of a NaN and a number the number."""
+        """Returns the smaller of the two elements; if one of them is NaN, returns the other."""
         ...
 
     def fmod(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the remainder of the division truncated to zero, with the sign of the dividend."""
+        """Returns the remainder of the division truncated towards zero, with the sign of the dividend."""
         ...
 
     def fold(self, x: TensorLike, output_size: Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
-        """Returns the tensor in which columns of windows are summed where they lie: the adjoint of `unfold`."""
+        """Returns the tensor whose elements are the sums of overlapping windows: the adjoint of `unfold`."""
         ...
 
     def fori_loop(self, lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
-        """Returns the value after `value = body_fun(i, value)` for each integer `i` from `lower` up to and without `upper`."""
+        """Returns the value after `value = body_fun(i, value)` for each integer `i` in [lower, upper)."""
         ...
 
     def from_dlpack(self, x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-        """Returns a tensor of another library, given by the DLPack protocol; the way from one backend to another."""
+        """Returns a tensor of another library as one of the active backend, by the DLPack protocol."""
         ...
 
     def full(self, shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise."""
+        """Returns a tensor filled with a value; its dtype is that of the value unless `dtype` is given."""
         ...
 
     def full_like(self, x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
         ...
 
     def gaussian_blur(self, images: TensorLike, kernel_size: int | Sequence[int] = (3, 3), sigma: Tensor | Sequence[float] | float = (1.0, 1.0), data_format: str | None = None) -> Tensor:
-        """Returns images smoothed by a Gaussian window; there are zeros around them."""
+        """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros."""
         ...
 
     def gcd(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the greatest common divisor of two integers, never negative; of 0 and n that is n."""
+        """Returns the greatest common divisor of two integers, which is never negative; for 0 and n it is `abs(n)`."""
         ...
 
     def gelu(self, x: TensorLike, approximate: bool = True) -> Tensor:
-        """Returns `x` times the normal distribution function of `x`; by default through `tanh`."""
+        """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`."""
         ...
 
     def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before."""
+        """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours."""
         ...
 
     def get_available_devices(self) -> list[str]:
-        """Returns the names of the devices there are, the CPU first."""
+        """Returns the names of all available devices, the CPU first."""
         ...
 
     def get_default_device(self) -> str:
-        """Returns the name of the device new tensors are made on."""
+        """Returns the name of the device on which new tensors are created."""
         ...
 
     def get_device(self, x: TensorLike) -> str:
-        """Returns the name of the device a tensor is on; MLX's unified memory belongs to the default device."""
+        """Returns the name of a tensor's device; on MLX, whose memory is unified, that is the default device."""
         ...
 
     def get_item(self, x: TensorLike, key: object) -> Tensor:
-        """Returns `x[key]`: integers, slices (negative steps too), None, Ellipsis, integer and boolean tensors or lists."""
+        """Returns `x[key]` for integers, slices, None, Ellipsis, and integer or boolean tensors or lists."""
         ...
 
     def glu(self, x: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the first half of an axis times the sigmoid of the second."""
+        """Returns the first half of an axis times the sigmoid of the second half."""
         ...
 
     def grad(self, fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -643,15 +643,15 @@ class TensorBackend(Protocol):
         ...
 
     def hamming(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
+        """Returns the symmetric Hamming window of `M` points, a raised cosine that is 0.08 at both ends."""
         ...
 
     def hanning(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
+        """Returns the symmetric Hann window of `M` points, a raised cosine that is 0 at both ends."""
         ...
 
     def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
-        """Returns `x`, but 0 where its magnitude is at most the threshold."""
+        """Returns `x`, but 0 where `abs(x)` is at most the threshold."""
         ...
 
     def hard_sigmoid(self, x: TensorLike) -> Tensor:
@@ -675,27 +675,27 @@ class TensorBackend(Protocol):
         ...
 
     def hfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
-        """Returns the real transform, of length n, of the non-negative half of a signal that is Hermitian about zero."""
+        """Returns the real transform of a Hermitian signal, given by its non-negative half."""
         ...
 
     def histogram(self, x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
-        """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
+        """Returns the counts (int64) of elements in bins of equal width, and the edges of the bins."""
         ...
 
     def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` cut along its second axis, a vector along its first; see `split`."""
+        """Returns `x` split along its second axis, or a vector along its first; see `split`."""
         ...
 
     def hstack(self, xs: Tensors) -> Tensor:
-        """Returns tensors joined along the second axis, vectors along the first."""
+        """Returns tensors joined along the second axis; vectors are joined along the first."""
         ...
 
     def hsv_to_rgb(self, images: TensorLike, data_format: str | None = None) -> Tensor:
-        """Returns red, green and blue of hue, saturation and value; a hue counts modulo 1."""
+        """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1."""
         ...
 
     def hypot(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `sqrt(x1**2 + x2**2)` without overflow on the way."""
+        """Returns `sqrt(x1**2 + x2**2)`; the intermediate squares do not overflow."""
         ...
 
     def i0(self, x: TensorLike) -> Tensor:
@@ -703,7 +703,7 @@ class TensorBackend(Protocol):
         ...
 
     def identity(self, n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the (n, n) unit matrix."""
+        """Returns the (n, n) identity matrix."""
         ...
 
     def ifft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
@@ -727,15 +727,15 @@ class TensorBackend(Protocol):
         ...
 
     def iinfo(self, type: Any) -> IntegerInfo:
-        """Returns the limits of an integer dtype, or a tensor's."""
+        """Returns the limits of an integer dtype, or of a tensor's."""
         ...
 
     def imag(self, x: TensorLike) -> Tensor:
-        """Returns the imaginary part, of real tensors zeros."""
+        """Returns the imaginary part; zeros for real tensors."""
         ...
 
     def in_top_k(self, targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
-        """Returns whether each target's prediction is among the k largest of its row; ties at the border count."""
+        """Returns whether the prediction for each target is among the k largest of its row."""
         ...
 
     def inner(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -743,11 +743,11 @@ class TensorBackend(Protocol):
         ...
 
     def inv(self, x: TensorLike) -> Tensor:
-        """Returns the inverse."""
+        """Returns the inverse of square matrices."""
         ...
 
     def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
-        """Returns the real inverse of `rfft`, of length n, by default even."""
+        """Returns the real inverse of `rfft`."""
         ...
 
     def irfft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
@@ -755,87 +755,87 @@ class TensorBackend(Protocol):
         ...
 
     def irfftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
-        """Returns the real inverse of `rfftn`; without `s` the last axis' length is even."""
+        """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
         ...
 
     def is_tensor(self, x: Any) -> bool:
-        """Returns whether `x` is a tensor of the active backend; never converts it."""
+        """Returns whether `x` is a tensor of the active backend; `x` is never converted."""
         ...
 
     def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-        """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves."""
+        """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close."""
         ...
 
     def iscomplex(self, x: TensorLike) -> Tensor:
-        """Returns where the imaginary part is not 0."""
+        """Returns whether the imaginary part of each element is not 0."""
         ...
 
     def isdtype(self, dtype: DType, kind: object) -> bool:
-        """Returns whether a dtype is of a kind: a dtype, a kind's name, or any of a tuple of them."""
+        """Returns whether a dtype is of a kind."""
         ...
 
     def isfinite(self, x: TensorLike) -> Tensor:
-        """Returns where elements are neither NaN nor infinite."""
+        """Returns whether each element is neither NaN nor infinite."""
         ...
 
     def isin(self, x1: TensorLike, x2: TensorLike, invert: bool = False) -> Tensor:
-        """Returns whether each element of `x1` is one of `x2`."""
+        """Returns whether each element of `x1` occurs in `x2`."""
         ...
 
     def isinf(self, x: TensorLike) -> Tensor:
-        """Returns where elements are infinite."""
+        """Returns whether each element is infinite."""
         ...
 
     def isnan(self, x: TensorLike) -> Tensor:
-        """Returns where elements are NaN."""
+        """Returns whether each element is NaN."""
         ...
 
     def isneginf(self, x: TensorLike) -> Tensor:
-        """Returns where elements are negative infinity."""
+        """Returns whether each element is negative infinity."""
         ...
 
     def isposinf(self, x: TensorLike) -> Tensor:
-        """Returns where elements are positive infinity."""
+        """Returns whether each element is positive infinity."""
         ...
 
     def isreal(self, x: TensorLike) -> Tensor:
-        """Returns where the imaginary part is 0, which for a real tensor is everywhere."""
+        """Returns whether the imaginary part of each element is 0, which is always true for real tensors."""
         ...
 
     def istft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, length: int | None = None, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
-        """Returns the signal of which `x` is the `stft`, the best one by least squares where no signal is."""
+        """Returns the signal whose `stft` is `x`; if there is none, the best approximation by least squares."""
         ...
 
     def jacfwd(self, fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-        """Returns what `jacobian` does, found one element of the argument at a time: cheaper where the result is larger."""
+        """Returns the same function as `jacobian`, but in forward mode: one pass for each element of the argument."""
         ...
 
     def jacobian(self, fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-        """Returns the function that computes all first derivatives of `fn`, one element of its result at a time (`jacrev`)."""
+        """Returns the function that computes all first derivatives of `fn` in reverse mode (`jacrev`)."""
         ...
 
     def jvp(self, fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-        """Returns `fn(*primals)` and the derivative of it along `tangents`, which are like `primals`."""
+        """Returns `fn(*primals)` and its directional derivative along `tangents`, which are like `primals`."""
         ...
 
     def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
+        """Returns the symmetric Kaiser window of `M` points."""
         ...
 
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the Kronecker product; the one of fewer axes gets axes of length 1 in front."""
+        """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1."""
         ...
 
     def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
-        """Returns `x` with mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
+        """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
         ...
 
     def lcm(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow."""
+        """Returns the least common multiple of two integers; 0 if one of them is 0."""
         ...
 
     def ldexp(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns `x1 * 2**x2` without overflow on the way."""
+        """Returns `x1 * 2**x2`; the power itself does not overflow."""
         ...
 
     def leaky_relu(self, x: TensorLike, negative_slope: float = 0.2) -> Tensor:
@@ -851,11 +851,11 @@ class TensorBackend(Protocol):
         ...
 
     def lexsort(self, keys: Tensors, axis: int = -1) -> Tensor:
-        """Returns the indices that sort along an axis by several keys of one shape, the last of them first."""
+        """Returns the indices that sort along an axis by several keys of the same shape; the last key is the primary one."""
         ...
 
     def linalg_cond(self, x: TensorLike, p: float | Literal['fro', 'nuc'] | None = None) -> Tensor:
-        """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix."""
+        """Returns the condition number `norm(x) * norm(inv(x))`; by the 2-norm, infinity for a singular matrix."""
         ...
 
     def linalg_diagonal(self, x: TensorLike, offset: int = 0) -> Tensor:
@@ -863,15 +863,15 @@ class TensorBackend(Protocol):
         ...
 
     def linalg_trace(self, x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the sum of a diagonal of the last two axes."""
+        """Returns the sum along a diagonal of the last two axes."""
         ...
 
     def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
-        """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
+        """Returns `num` evenly spaced numbers from `start` to `stop`."""
         ...
 
     def log(self, x: TensorLike) -> Tensor:
-        """Returns the natural logarithm; -inf of 0, NaN below."""
+        """Returns the natural logarithm; -inf for 0, NaN for negative numbers."""
         ...
 
     def log10(self, x: TensorLike) -> Tensor:
@@ -879,7 +879,7 @@ class TensorBackend(Protocol):
         ...
 
     def log1p(self, x: TensorLike) -> Tensor:
-        """Returns `log(1 + x)`, exact near zero."""
+        """Returns `log(1 + x)`, accurate near zero."""
         ...
 
     def log2(self, x: TensorLike) -> Tensor:
@@ -887,27 +887,27 @@ class TensorBackend(Protocol):
         ...
 
     def log_sigmoid(self, x: TensorLike) -> Tensor:
-        """Returns `log(sigmoid(x))`, exact where that is small."""
+        """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
         ...
 
     def log_softmax(self, x: TensorLike, axis: Axis = -1) -> Tensor:
-        """Returns `log(softmax(x))` over axes, exact where that is small."""
+        """Returns `log(softmax(x))` over axes, accurate where the softmax is close to 0."""
         ...
 
     def logaddexp(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `log(exp(x1) + exp(x2))` without overflow; where the result is near 0 its error is absolute."""
+        """Returns `log(exp(x1) + exp(x2))` without overflow."""
         ...
 
     def logaddexp2(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `log2(2**x1 + 2**x2)` without overflow; where the result is near 0 its error is absolute."""
+        """Returns `log2(2**x1 + 2**x2)` without overflow."""
         ...
 
     def logdet(self, x: TensorLike) -> Tensor:
-        """Returns the logarithm of the determinant of positive-definite matrices; it is real."""
+        """Returns the logarithm of the determinant of positive-definite matrices; the result is real."""
         ...
 
     def logical_and(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns whether both are non-zero."""
+        """Returns whether both elements are non-zero."""
         ...
 
     def logical_not(self, x: TensorLike) -> Tensor:
@@ -915,39 +915,39 @@ class TensorBackend(Protocol):
         ...
 
     def logical_or(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns whether at least one is non-zero."""
+        """Returns whether at least one of the two elements is non-zero."""
         ...
 
     def logical_xor(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns whether exactly one is non-zero."""
+        """Returns whether exactly one of the two elements is non-zero."""
         ...
 
     def logspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, base: float | Tensor = 10, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
-        """Returns `base` to the powers `linspace(start, stop, num)`."""
+        """Returns `base` raised to the powers `linspace(start, stop, num)`."""
         ...
 
     def logsumexp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf."""
+        """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements."""
         ...
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-        """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side."""
+        """Returns the x of least norm that minimises `norm(a @ x - b)`."""
         ...
 
     def lu_factor(self, x: TensorLike) -> LUResult:
-        """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U."""
+        """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U."""
         ...
 
     def map(self, f: Callable[[Any], Any], xs: Any) -> Any:
-        """Returns the results of `f` for each slice of `xs`, a tree, along the first axis, stacked; one after the other."""
+        """Returns the stacked results of `f` for each slice of the tree `xs` along the first axis."""
         ...
 
     def map_coordinates(self, inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: str = 'constant', fill_value: float = 0.0) -> Tensor:
-        """Returns the values of a tensor at places between its elements."""
+        """Returns the values of a tensor at positions between its elements."""
         ...
 
     def matmul(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the matrix product; a vector on the left is a row, on the right a column."""
+        """Returns the matrix product; a vector counts as a row on the left and as a column on the right."""
         ...
 
     def matrix_norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] = 'fro', keepdims: bool = False) -> Tensor:
@@ -955,15 +955,15 @@ class TensorBackend(Protocol):
         ...
 
     def matrix_power(self, x: TensorLike, n: int) -> Tensor:
-        """Returns the n-th power of square matrices; negative ones of the inverse."""
+        """Returns the n-th power of square matrices; a negative n gives powers of the inverse."""
         ...
 
     def matrix_rank(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
-        """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`."""
+        """Returns the rank of matrices: the number of singular values above `rtol` times the largest one (int64)."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
-        """Returns `x` with its last two axes exchanged."""
+        """Returns `x` with its last two axes swapped."""
         ...
 
     def max(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
@@ -971,27 +971,27 @@ class TensorBackend(Protocol):
         ...
 
     def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
-        """Returns the largest element of each window; windows lie side by side unless `strides` says otherwise."""
+        """Returns the largest element of each window; windows are adjacent unless `strides` is given."""
         ...
 
     def maximum(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the larger of the two; NaN if either is NaN."""
+        """Returns the larger of the two elements; NaN if either is NaN."""
         ...
 
     def mean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the arithmetic mean over axes; of no elements NaN."""
+        """Returns the arithmetic mean over axes; NaN if there are no elements."""
         ...
 
     def median(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the median over axes, of an even number the mean of the two in the middle; NaN if one is NaN."""
+        """Returns the median over axes; NaN if an element is NaN."""
         ...
 
     def memory_info(self, device: DeviceLike | None = None) -> dict[str, int]:
-        """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for what is not known."""
+        """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for an unknown number."""
         ...
 
     def meshgrid(self, *xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> tuple[Tensor, ...]:
-        """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped."""
+        """Returns coordinate grids of vectors."""
         ...
 
     def min(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
@@ -999,7 +999,7 @@ class TensorBackend(Protocol):
         ...
 
     def minimum(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the smaller of the two; NaN if either is NaN."""
+        """Returns the smaller of the two elements; NaN if either is NaN."""
         ...
 
     def mod(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1011,19 +1011,19 @@ class TensorBackend(Protocol):
         ...
 
     def moveaxis(self, x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-        """Returns `x` with axes moved to new places, the others keeping their order."""
+        """Returns `x` with axes moved to new positions; the other axes keep their order."""
         ...
 
     def multi_dot(self, arrays: Tensors) -> Tensor:
-        """Returns the product of several matrices, multiplied in the cheapest order; the first and last may be vectors."""
+        """Returns the product of several matrices, multiplied in the cheapest order."""
         ...
 
     def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns 1 at each class that a sample has and 0 elsewhere; a class outside is passed over."""
+        """Returns 1 at the index of each class of a sample and 0 elsewhere; classes out of range are ignored."""
         ...
 
     def multiply(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 * x2`; booleans are multiplied as `and`."""
+        """Returns `x1 * x2`; for booleans this is `and`."""
         ...
 
     def nan_to_num(self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
@@ -1039,51 +1039,51 @@ class TensorBackend(Protocol):
         ...
 
     def nancumprod(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns `cumprod` with NaN counted as 1."""
+        """Returns the cumulative product along an axis, where NaN counts as 1; otherwise like `cumprod`."""
         ...
 
     def nancumsum(self, x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns `cumsum` with NaN counted as 0."""
+        """Returns the cumulative sum along an axis, where NaN counts as 0; otherwise like `cumsum`."""
         ...
 
     def nanmax(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the largest element over axes that is not NaN."""
+        """Returns the largest element over axes that is not NaN; NaN where all are NaN."""
         ...
 
     def nanmean(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the mean over axes of what is not NaN."""
+        """Returns the mean over axes of the elements that are not NaN."""
         ...
 
     def nanmedian(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the median over axes of what is not NaN; forces evaluation on MLX."""
+        """Returns the median over axes of the elements that are not NaN; forces evaluation on MLX."""
         ...
 
     def nanmin(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the smallest element over axes that is not NaN."""
+        """Returns the smallest element over axes that is not NaN; NaN where all are NaN."""
         ...
 
     def nanpercentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
-        """Returns the q-th percentiles over axes of what is not NaN, q from 0 to 100; else as `nanquantile`."""
+        """Returns the q-th percentiles over axes of the elements that are not NaN, with `q` from 0 to 100."""
         ...
 
     def nanprod(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the product over axes of what is not NaN."""
+        """Returns the product over axes of the elements that are not NaN."""
         ...
 
     def nanquantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
-        """Returns the q-th quantiles over axes of what is not NaN; forces evaluation on MLX."""
+        """Returns the q-th quantiles over axes of the elements that are not NaN; forces evaluation on MLX."""
         ...
 
     def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the standard deviation over axes of what is not NaN, of real tensors."""
+        """Returns the standard deviation over axes of the elements that are not NaN; for real tensors."""
         ...
 
     def nansum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the sum over axes of what is not NaN."""
+        """Returns the sum over axes of the elements that are not NaN."""
         ...
 
     def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the variance over axes of what is not NaN, of real tensors."""
+        """Returns the variance over axes of the elements that are not NaN; for real tensors."""
         ...
 
     def ndim(self, x: TensorLike) -> int:
@@ -1095,27 +1095,27 @@ class TensorBackend(Protocol):
         ...
 
     def nextafter(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns the next number after `x1` towards `x2` that the dtype holds, `x2` itself if they are equal."""
+        """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal."""
         ...
 
     def nonzero(self, x: TensorLike) -> tuple[Tensor, ...]:
-        """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX."""
+        """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX."""
         ...
 
     def norm(self, x: TensorLike, ord: float | Literal['fro', 'nuc'] | None = None, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements."""
+        """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements."""
         ...
 
     def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-07) -> Tensor:
-        """Returns `x` divided by its norms over an axis, each at least `epsilon`."""
+        """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`."""
         ...
 
     def not_equal(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1 != x2`; NaN differs from everything."""
+        """Returns `x1 != x2`; NaN is unequal to everything."""
         ...
 
     def one_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns 1 at each class and 0 elsewhere, along a new axis; a class outside gives zeros."""
+        """Returns 1 at the index of each class and 0 elsewhere, along a new axis; a class out of range gives zeros."""
         ...
 
     def ones(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -1123,39 +1123,39 @@ class TensorBackend(Protocol):
         ...
 
     def ones_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor of ones in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
         ...
 
     def outer(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns all products of an element of `x1` with one of `x2`, both flattened."""
+        """Returns the products of each element of `x1` with each element of `x2`, both flattened."""
         ...
 
     def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: float | None = None) -> Tensor:
-        """Returns `x` with so many elements put before and after each axis."""
+        """Returns `x` with elements added before and after each axis."""
         ...
 
     def pad_images(self, images: TensorLike, top_padding: int | None = None, left_padding: int | None = None, bottom_padding: int | None = None, right_padding: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: str | None = None) -> Tensor:
-        """Returns images with zeros around them; two of each side's three sizes are given."""
+        """Returns images with zeros added around them."""
         ...
 
     def percentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
-        """Returns the q-th percentiles over axes, q from 0 to 100; else as `quantile`."""
+        """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`."""
         ...
 
     def perspective_transform(self, images: TensorLike, start_points: Tensor | Sequence[Any], end_points: Tensor | Sequence[Any], interpolation: str = 'bilinear', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
-        """Returns images seen so that four points (x, y) of each come to lie where four others are."""
+        """Returns images warped so that four points of each image move to four other points."""
         ...
 
     def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
-        """Returns the Moore-Penrose inverse."""
+        """Returns the Moore-Penrose pseudo-inverse."""
         ...
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
-        """Returns the complex number of that modulus and angle (in radians), `abs_ * (cos(angle) + i sin(angle))`."""
+        """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`."""
         ...
 
     def positive(self, x: TensorLike) -> Tensor:
-        """Returns `x`."""
+        """Returns `x` unchanged."""
         ...
 
     def power(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1163,27 +1163,27 @@ class TensorBackend(Protocol):
         ...
 
     def prod(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the product over axes; of no elements 1."""
+        """Returns the product over axes; 1 if there are no elements."""
         ...
 
     def psnr(self, x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
-        """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite where they are equal."""
+        """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal."""
         ...
 
     def ptp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Returns the largest minus the smallest element over axes."""
+        """Returns the range over axes: the largest minus the smallest element."""
         ...
 
     def qr(self, x: TensorLike, mode: Literal['reduced', 'complete'] = 'reduced') -> QRResult:
-        """Returns Q and R with `x = Q @ R`; "complete" makes Q square."""
+        """Returns Q and R with `x = Q @ R`."""
         ...
 
     def quantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
-        """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN."""
+        """Returns the q-th quantiles over axes, with `q` from 0 to 1; NaN if an element is NaN."""
         ...
 
     def rad2deg(self, x: TensorLike) -> Tensor:
-        """Returns radians as degrees."""
+        """Returns angles in radians converted to degrees."""
         ...
 
     def random_bernoulli(self, shape: Shape, p: float | Tensor = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -1191,7 +1191,7 @@ class TensorBackend(Protocol):
         ...
 
     def random_beta(self, shape: Shape, alpha: float | Tensor, beta: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
+        """Returns beta random numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
         ...
 
     def random_binomial(self, shape: Shape, counts: int | Tensor, probabilities: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -1199,47 +1199,47 @@ class TensorBackend(Protocol):
         ...
 
     def random_categorical(self, logits: TensorLike, num_samples: int, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns classes, each with the probability that the softmax of its row of logits gives."""
+        """Returns random classes, each with the probability that the softmax of its row of logits gives."""
         ...
 
     def random_choice(self, a: Any, shape: Shape = (), replace: bool = True, p: Sequence[float] | Tensor | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns integers from 0 to a - 1, or, of a tensor, slices of its first axis, each as likely as `p` says."""
+        """Returns random integers from 0 to a - 1, or random slices of a tensor `a` along its first axis."""
         ...
 
     def random_exponential(self, shape: Shape, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns exponential numbers of mean `scale`."""
+        """Returns exponential random numbers of mean `scale`."""
         ...
 
     def random_gamma(self, shape: Shape, alpha: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: float | Tensor = 1.0) -> Tensor:
-        """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
+        """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`."""
         ...
 
     def random_gumbel(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns Gumbel numbers: `loc - scale * log(-log(u))` of uniform `u`."""
+        """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`."""
         ...
 
     def random_laplace(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns Laplace numbers: exponential ones of mean `scale`, of either sign, about `loc`."""
+        """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`."""
         ...
 
     def random_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns normal numbers."""
+        """Returns normal random numbers."""
         ...
 
     def random_permutation(self, x: Any, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns the integers from 0 to x - 1 in random order, or, of a tensor, its slices along an axis."""
+        """Returns the integers from 0 to x - 1 in random order, or the slices of a tensor `x` along an axis."""
         ...
 
     def random_poisson(self, shape: Shape, lam: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns Poisson numbers of mean `lam`, as floats."""
+        """Returns Poisson random numbers of mean `lam`, as floats."""
         ...
 
     def random_randint(self, shape: Shape, minval: int | Tensor, maxval: int | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns integers evenly spread from `minval` up to and without `maxval`."""
+        """Returns uniform random integers in [minval, maxval)."""
         ...
 
     def random_seed(self, seed: int) -> None:
-        """Starts the default streams of all backends anew."""
+        """Restarts the default streams of all backends from a seed."""
         ...
 
     def random_shuffle(self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -1247,15 +1247,15 @@ class TensorBackend(Protocol):
         ...
 
     def random_truncated_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns normal numbers, those beyond two standard deviations drawn again."""
+        """Returns normal random numbers; those more than two standard deviations from the mean are drawn again."""
         ...
 
     def random_uniform(self, shape: Shape, minval: float | Tensor = 0.0, maxval: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns numbers evenly spread from `minval` up to and without `maxval`."""
+        """Returns uniform random numbers in [minval, maxval)."""
         ...
 
     def ravel(self, x: TensorLike) -> Tensor:
-        """Returns all elements on one axis."""
+        """Returns all elements along one axis."""
         ...
 
     def real(self, x: TensorLike) -> Tensor:
@@ -1263,11 +1263,11 @@ class TensorBackend(Protocol):
         ...
 
     def rearrange(self, x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
-        """Returns `x` with axes named, split, permuted and joined by a pattern, as in "b (h w) c -> b c h w"."""
+        """Returns `x` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w"."""
         ...
 
     def reciprocal(self, x: TensorLike) -> Tensor:
-        """Returns `1 / x`; integers take the default float."""
+        """Returns `1 / x`; integers become the default float."""
         ...
 
     def relu(self, x: TensorLike) -> Tensor:
@@ -1279,23 +1279,23 @@ class TensorBackend(Protocol):
         ...
 
     def repeat(self, x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
-        """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`."""
+        """Returns `x` with each slice along an axis repeated; with `axis=None` each element of the flattened `x`."""
         ...
 
     def reshape(self, x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
-        """Returns the same elements in another shape; one length may be -1, which is then inferred."""
+        """Returns the same elements in another shape; one length may be -1, which is inferred."""
         ...
 
     def resize(self, images: TensorLike, size: Sequence[int], interpolation: str = 'bilinear', antialias: bool = False, crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: str = 'constant', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
-        """Returns images stretched to a height and width."""
+        """Returns images resized to a height and width."""
         ...
 
     def result_type(self, *operands: Tensor | DType | complex) -> DType:
-        """Returns the dtype that tensors, dtypes and (weak) Python numbers promote to."""
+        """Returns the dtype that tensors, dtypes and Python numbers promote to; Python numbers are weak."""
         ...
 
     def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
-        """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms."""
+        """Returns the non-negative frequencies of the transform of a real tensor: n // 2 + 1 terms."""
         ...
 
     def rfft2(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = 'backward') -> Tensor:
@@ -1303,19 +1303,19 @@ class TensorBackend(Protocol):
         ...
 
     def rfftfreq(self, n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d."""
+        """Returns the frequencies of the terms of `rfft`, in cycles per unit of the sample spacing `d`."""
         ...
 
     def rfftn(self, x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = 'backward') -> Tensor:
-        """Returns the transform of a real tensor along several axes, of the last one the non-negative half."""
+        """Returns the transform of a real tensor along several axes; the last of them keeps non-negative frequencies only."""
         ...
 
     def rgb_to_grayscale(self, images: TensorLike, data_format: str | None = None) -> Tensor:
-        """Returns the brightness of red, green and blue: 0.2989, 0.5870 and 0.1140 parts of them."""
+        """Returns the brightness of RGB images: 0.2989 red + 0.5870 green + 0.1140 blue."""
         ...
 
     def rgb_to_hsv(self, images: TensorLike, data_format: str | None = None) -> Tensor:
-        """Returns hue, saturation and value, from 0 to 1, of red, green and blue from 0 to 1."""
+        """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1."""
         ...
 
     def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06) -> Tensor:
@@ -1323,27 +1323,27 @@ class TensorBackend(Protocol):
         ...
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
-        """Returns `x` shifted cyclically along axes; with None over the flattened `x`."""
+        """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted."""
         ...
 
     def rot90(self, x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-        """Returns `x` turned by k right angles, from the first axis towards the second."""
+        """Returns `x` rotated k times by 90 degrees, from the first axis towards the second."""
         ...
 
     def round(self, x: TensorLike, decimals: int = 0) -> Tensor:
-        """Returns each element rounded to so many decimals, halves to the even neighbour; integers stay what they are."""
+        """Returns each element rounded to a number of decimals; halves are rounded to the even neighbour."""
         ...
 
     def rsqrt(self, x: TensorLike) -> Tensor:
-        """Returns `1 / sqrt(x)`; integers take the default float."""
+        """Returns `1 / sqrt(x)`; integers become the default float."""
         ...
 
     def saturate_cast(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
-        """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0."""
+        """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype."""
         ...
 
     def scale_and_translate(self, images: TensorLike, output_shape: Sequence[int], scale: Tensor | Sequence[float] | float, translation: Tensor | Sequence[float] | float, spatial_dims: Sequence[int], method: str, antialias: bool = True) -> Tensor:
-        """Returns an image in which what lay at a place lies at `place * scale + translation`, along the axes named."""
+        """Returns images in which the content at position p moves to position `p * scale + translation` along some axes."""
         ...
 
     def scan(self, f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1) -> tuple[Any, Any]:
@@ -1351,63 +1351,63 @@ class TensorBackend(Protocol):
         ...
 
     def scatter(self, indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
-        """Returns zeros of a shape with values added at indices, which repeat where they do."""
+        """Returns a tensor of zeros with values added at indices; values at equal indices are summed."""
         ...
 
     def scatter_update(self, x: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
-        """Returns `x` with values written at indices, or combined with what stands there by a reduction."""
+        """Returns `x` with values written at indices, or combined by a reduction with the elements there."""
         ...
 
     def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left', sorter: TensorLike | None = None) -> Tensor:
-        """Returns where values belong in a sorted vector: before its equal elements, or with "right" after."""
+        """Returns the indices at which values would be inserted in a sorted vector to keep it sorted."""
         ...
 
     def segment_max(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the greatest of the slices of each segment; for one without any the lowest value of the dtype."""
+        """Returns the maximum of the slices of each segment; for a segment without slices the lowest value of the dtype."""
         ...
 
     def segment_min(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the least of the slices of each segment; for one without any the highest value of the dtype."""
+        """Returns the minimum of the slices of each segment; for a segment without slices the highest value of the dtype."""
         ...
 
     def segment_prod(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the product of the slices of each segment, 1 for a segment without any; else like `segment_sum`."""
+        """Returns the product of the slices of each segment; 1 for a segment without slices. See `segment_sum`."""
         ...
 
     def segment_sum(self, data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False) -> Tensor:
-        """Returns the sum of the slices of each segment; 0 for a segment without any."""
+        """Returns the sum of the slices of each segment; 0 for a segment without slices."""
         ...
 
     def select(self, condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
-        """Returns, element by element, the choice of the first condition that holds, or `default`."""
+        """Returns, element by element, the choice of the first condition that is true, or `default` if none is."""
         ...
 
     def selu(self, x: TensorLike) -> Tensor:
-        """Returns the scaled `elu` that keeps mean and variance."""
+        """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer."""
         ...
 
     def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
-        """Returns a depthwise convolution followed by one over the channels alone, whose kernel has size 1."""
+        """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution."""
         ...
 
     def set_default_device(self, device: DeviceLike | None) -> None:
-        """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice."""
+        """Sets the default device of this backend in all threads; None restores the library's own choice."""
         ...
 
     def shape(self, x: TensorLike) -> tuple[int, ...]:
-        """Returns the shape."""
+        """Returns the shape as a tuple of integers."""
         ...
 
     def sigmoid(self, x: TensorLike) -> Tensor:
-        """Returns `1 / (1 + exp(-x))`, without overflow."""
+        """Returns `1 / (1 + exp(-x))` without overflow."""
         ...
 
     def sign(self, x: TensorLike) -> Tensor:
-        """Returns -1, 0 or 1 (NaN for NaN), of a complex number `x / abs(x)`."""
+        """Returns -1, 0 or 1 (NaN for NaN); for complex numbers `x / abs(x)`."""
         ...
 
     def signbit(self, x: TensorLike) -> Tensor:
-        """Returns whether the sign is negative, of -0.0 too."""
+        """Returns whether the sign bit is set, which includes -0.0."""
         ...
 
     def silu(self, x: TensorLike) -> Tensor:
@@ -1415,11 +1415,11 @@ class TensorBackend(Protocol):
         ...
 
     def sin(self, x: TensorLike) -> Tensor:
-        """Returns the sine."""
+        """Returns the sine of each element."""
         ...
 
     def sinc(self, x: TensorLike) -> Tensor:
-        """Returns `sin(pi x) / (pi x)`, and 1 at 0; exactly 0 at all other integers."""
+        """Returns `sin(pi x) / (pi x)`: 1 at 0, and exactly 0 at all other integers."""
         ...
 
     def sinh(self, x: TensorLike) -> Tensor:
@@ -1431,23 +1431,23 @@ class TensorBackend(Protocol):
         ...
 
     def slice(self, x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
-        """Returns the block of a shape that begins at these indices."""
+        """Returns the block of a shape that begins at the given indices."""
         ...
 
     def slice_update(self, x: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
-        """Returns `x` with the block that begins at these indices replaced."""
+        """Returns `x` with the block that begins at the given indices replaced."""
         ...
 
     def slogdet(self, x: TensorLike) -> SlogdetResult:
-        """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix."""
+        """Returns the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix."""
         ...
 
     def sobel_edges(self, images: TensorLike, data_format: str | None = None) -> Tensor:
-        """Returns Sobel's derivatives down and across images, whose edges are taken to go on beyond them."""
+        """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images."""
         ...
 
     def soft_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
-        """Returns `x` moved towards 0 by the threshold, but not beyond."""
+        """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold."""
         ...
 
     def softmax(self, x: TensorLike, axis: Axis = -1) -> Tensor:
@@ -1455,7 +1455,7 @@ class TensorBackend(Protocol):
         ...
 
     def softplus(self, x: TensorLike) -> Tensor:
-        """Returns `log(1 + exp(x))`, without overflow."""
+        """Returns `log(1 + exp(x))` without overflow."""
         ...
 
     def softsign(self, x: TensorLike) -> Tensor:
@@ -1463,15 +1463,15 @@ class TensorBackend(Protocol):
         ...
 
     def solve(self, a: TensorLike, b: TensorLike) -> Tensor:
-        """Returns x with `a @ x = b`; a vector `b` is one right-hand side, else its columns are."""
+        """Returns the x that satisfies `a @ x = b`."""
         ...
 
     def solve_triangular(self, a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
-        """Returns x with `a @ x = b`, `a` being triangular; its other half is not read."""
+        """Returns the x that satisfies `a @ x = b` for a triangular `a`; the other half of `a` is not read."""
         ...
 
     def sort(self, x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-        """Returns the elements in order along an axis; with None of the flattened `x`."""
+        """Returns the elements in order along an axis; with `axis=None` those of the flattened `x`."""
         ...
 
     def space_to_depth(self, x: TensorLike, block_size: int, data_format: Literal['channels_last', 'channels_first'] = 'channels_last') -> Tensor:
@@ -1479,11 +1479,11 @@ class TensorBackend(Protocol):
         ...
 
     def sparse_categorical_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1) -> Tensor:
-        """Returns `-log p` of the class that each integer in `target` names; 0 where that is no class."""
+        """Returns `-log p` of the class that each integer in `target` names; 0 if it is not a class."""
         ...
 
     def sparse_plus(self, x: TensorLike) -> Tensor:
-        """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between."""
+        """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between them."""
         ...
 
     def sparse_sigmoid(self, x: TensorLike) -> Tensor:
@@ -1491,15 +1491,15 @@ class TensorBackend(Protocol):
         ...
 
     def sparsemax(self, x: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the nearest probabilities to `x` along an axis, many of which are 0."""
+        """Returns the probabilities along an axis that are nearest to `x`; many of them are 0."""
         ...
 
     def split(self, x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-        """Returns `x` cut along an axis into equal parts, or before each of these indices."""
+        """Returns the parts of `x` along an axis: equal parts, or parts cut at indices."""
         ...
 
     def sqrt(self, x: TensorLike) -> Tensor:
-        """Returns the square root; NaN below zero. Integers take the default float."""
+        """Returns the square root; NaN for negative numbers. Integers become the default float."""
         ...
 
     def square(self, x: TensorLike) -> Tensor:
@@ -1511,27 +1511,27 @@ class TensorBackend(Protocol):
         ...
 
     def squeeze(self, x: TensorLike, axis: Axis = None) -> Tensor:
-        """Returns `x` without these axes of length 1, by default without all such."""
+        """Returns `x` without axes of length 1; by default all of them are removed."""
         ...
 
     def ssim(self, image1: TensorLike, image2: TensorLike, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03, data_format: str | None = None) -> Tensor:
-        """Returns how alike two images are, from -1 to 1, the mean over all windows and channels."""
+        """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels."""
         ...
 
     def stack(self, xs: Tensors, axis: int = 0) -> Tensor:
-        """Returns tensors of one shape joined along a new axis."""
+        """Returns tensors of the same shape joined along a new axis."""
         ...
 
     def standard_normal(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns numbers of mean 0 and variance 1 of the backend's own default stream."""
+        """Returns normal random numbers of mean 0 and variance 1 from the default stream of the backend."""
         ...
 
     def standard_uniform(self, shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns numbers from 0 up to and without 1 of the backend's own default stream."""
+        """Returns uniform random numbers in [0, 1) from the default stream of the backend."""
         ...
 
     def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the standard deviation over axes, the root of `var`."""
+        """Returns the standard deviation over axes, the square root of `var`."""
         ...
 
     def step(self, x: TensorLike) -> Tensor:
@@ -1539,11 +1539,11 @@ class TensorBackend(Protocol):
         ...
 
     def stft(self, x: TensorLike, sequence_length: int, sequence_stride: int, fft_length: int, window: str | Tensor | Sequence[float] | None = 'hann', center: bool = True) -> Tensor:
-        """Returns the transforms of overlapping parts of a real signal, along its last axis."""
+        """Returns the short-time Fourier transform of a real signal: transforms of overlapping frames of its last axis."""
         ...
 
     def stop_gradient(self, x: TensorLike) -> Tensor:
-        """Returns `x` as a constant: nothing is differentiated through it."""
+        """Returns `x` as a constant: derivatives do not flow through it."""
         ...
 
     def subtract(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1551,7 +1551,7 @@ class TensorBackend(Protocol):
         ...
 
     def sum(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the sum over axes; of no elements 0."""
+        """Returns the sum over axes; 0 if there are no elements."""
         ...
 
     def svd(self, x: TensorLike, full_matrices: bool = True) -> SVDResult:
@@ -1563,27 +1563,27 @@ class TensorBackend(Protocol):
         ...
 
     def swapaxes(self, x: TensorLike, axis1: int, axis2: int) -> Tensor:
-        """Returns `x` with two axes exchanged."""
+        """Returns `x` with two axes swapped."""
         ...
 
     def switch(self, index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-        """Returns `branches[index](*operands)`; an index below 0 takes the first branch, one too large the last."""
+        """Returns `branches[index](*operands)`."""
         ...
 
     def synchronize(self, device: DeviceLike | None = None) -> None:
-        """Returns when all work queued on a device (the default one) is done."""
+        """Waits until all work queued on a device, by default the default device, is done."""
         ...
 
     def take(self, x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None = None) -> Tensor:
-        """Returns the slices of `x` at indices along an axis; with None of the flattened `x`."""
+        """Returns the slices of `x` at indices along an axis; with `axis=None` the elements of the flattened `x`."""
         ...
 
     def take_along_axis(self, x: TensorLike, indices: Tensor | Sequence[int], axis: int | None = -1) -> Tensor:
-        """Returns elements of `x` by indices that vary along with the other axes, as `argsort` gives them."""
+        """Returns elements of `x` along an axis, by indices that differ for each position on the other axes."""
         ...
 
     def tan(self, x: TensorLike) -> Tensor:
-        """Returns the tangent."""
+        """Returns the tangent of each element."""
         ...
 
     def tanh(self, x: TensorLike) -> Tensor:
@@ -1595,7 +1595,7 @@ class TensorBackend(Protocol):
         ...
 
     def tensordot(self, x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
-        """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed."""
+        """Returns the sum of products over pairs of axes."""
         ...
 
     def threshold(self, x: TensorLike, threshold: float, default_value: float) -> Tensor:
@@ -1603,15 +1603,15 @@ class TensorBackend(Protocol):
         ...
 
     def tile(self, x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
-        """Returns `x` repeated as a whole, so often along each axis."""
+        """Returns copies of the whole `x` side by side, a number of times along each axis."""
         ...
 
     def to_device(self, x: TensorLike, device: DeviceLike) -> Tensor:
-        """Returns `x` on a device; `x` itself if it is there."""
+        """Returns `x` on a device, or `x` itself if it is there already."""
         ...
 
     def to_numpy(self, x: TensorLike) -> HostArray:
-        """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need."""
+        """Returns the values as a NumPy array, detached from gradients, evaluated, and copied from the device if necessary."""
         ...
 
     def top_k(self, x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
@@ -1619,11 +1619,11 @@ class TensorBackend(Protocol):
         ...
 
     def trace(self, x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Returns the sum of a diagonal of two axes."""
+        """Returns the sum along a diagonal of two axes."""
         ...
 
     def transpose(self, x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
-        """Returns `x` with its axes in another order, by default reversed."""
+        """Returns `x` with its axes in another order; by default they are reversed."""
         ...
 
     def trapezoid(self, y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
@@ -1635,7 +1635,7 @@ class TensorBackend(Protocol):
         ...
 
     def tril(self, x: TensorLike, k: int = 0) -> Tensor:
-        """Returns matrices with what is above the k-th diagonal set to zero."""
+        """Returns matrices with the elements above the k-th diagonal set to zero."""
         ...
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
@@ -1643,7 +1643,7 @@ class TensorBackend(Protocol):
         ...
 
     def triu(self, x: TensorLike, k: int = 0) -> Tensor:
-        """Returns matrices with what is below the k-th diagonal set to zero."""
+        """Returns matrices with the elements below the k-th diagonal set to zero."""
         ...
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
@@ -1651,7 +1651,7 @@ class TensorBackend(Protocol):
         ...
 
     def trunc(self, x: TensorLike) -> Tensor:
-        """Returns each element rounded towards zero; integers stay what they are."""
+        """Returns each element rounded towards zero; integer tensors are unchanged."""
         ...
 
     def unfold(self, x: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
@@ -1659,11 +1659,11 @@ class TensorBackend(Protocol):
         ...
 
     def unique(self, x: TensorLike) -> Tensor:
-        """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX."""
+        """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX."""
         ...
 
     def unique_all(self, x: TensorLike) -> UniqueAllResult:
-        """Returns the sorted unique elements, where each occurs first, which of them each element is, and how often."""
+        """Returns the sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts."""
         ...
 
     def unique_counts(self, x: TensorLike) -> UniqueCountsResult:
@@ -1671,7 +1671,7 @@ class TensorBackend(Protocol):
         ...
 
     def unique_inverse(self, x: TensorLike) -> UniqueInverseResult:
-        """Returns the sorted unique elements and which of them each element is; every NaN is unique."""
+        """Returns the sorted unique elements and the indices that rebuild `x` from them; every NaN is unique."""
         ...
 
     def unique_values(self, x: TensorLike) -> Tensor:
@@ -1679,11 +1679,11 @@ class TensorBackend(Protocol):
         ...
 
     def unravel_index(self, indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
-        """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis."""
+        """Returns positions in a flattened tensor as one tensor of indices (int64) for each axis of its shape."""
         ...
 
     def unstack(self, x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tensor, ...]:
-        """Returns the slices of `x` along an axis; `num`, if given, must be its length."""
+        """Returns the slices of `x` along an axis."""
         ...
 
     def value_and_grad(self, fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -1691,47 +1691,47 @@ class TensorBackend(Protocol):
         ...
 
     def vander(self, x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-        """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up."""
+        """Returns the Vandermonde matrix of a vector, whose columns are its powers."""
         ...
 
     def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-        """Returns the variance over axes, the mean squared distance from the mean, computed in two passes."""
+        """Returns the variance over axes: the mean squared distance from the mean, computed in two passes."""
         ...
 
     def vdot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        """Returns the sum of products of all elements, those of `x1` conjugated."""
+        """Returns the sum of products of all elements, where those of `x1` are conjugated."""
         ...
 
     def vecdot(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-        """Returns the sum of products along an axis, the elements of `x1` conjugated; the other axes broadcast."""
+        """Returns the sum of products along an axis, where the elements of `x1` are conjugated; other axes broadcast."""
         ...
 
     def vector_norm(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-        """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero."""
+        """Returns the p-norm of vectors over axes, by default of all elements."""
         ...
 
     def vectorize(self, pyfunc: Callable[..., Any], *, excluded: Sequence[int] | None = None, signature: str | None = None) -> Callable[..., Any]:
-        """Returns `pyfunc`, a function of scalars, as one of tensors that broadcasts."""
+        """Returns `pyfunc`, a function of scalars, as a function of tensors that broadcasts its arguments."""
         ...
 
     def vectorized_map(self, function: Callable[..., Any], elements: Any) -> Any:
-        """Returns the results of `function` for each slice of `elements`, a tree, along the first axis, stacked."""
+        """Returns the stacked results of `function` for each slice of the tree `elements` along the first axis."""
         ...
 
     def view(self, x: TensorLike, dtype: DTypeLike) -> Tensor:
-        """Returns the bits of `x` read as another dtype."""
+        """Returns the bits of `x` reinterpreted as another dtype."""
         ...
 
     def view_as_complex(self, x: TensorLike) -> Tensor:
-        """Returns pairs along the last axis as complex numbers; the memory may be new."""
+        """Returns pairs along the last axis as complex numbers; the result may be a copy."""
         ...
 
     def view_as_real(self, x: TensorLike) -> Tensor:
-        """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new."""
+        """Returns the real and the imaginary part along a new last axis; the result may be a copy."""
         ...
 
     def vjp(self, fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-        """Returns `fn(*primals)` and the function that multiplies cotangents with its Jacobian from the left."""
+        """Returns `fn(*primals)` and its VJP function, which multiplies cotangents by the Jacobian from the left."""
         ...
 
     def vmap(self, fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
@@ -1739,23 +1739,23 @@ class TensorBackend(Protocol):
         ...
 
     def vsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-        """Returns `x` of at least two axes cut along its first; see `split`."""
+        """Returns `x`, which has at least two axes, split along its first; see `split`."""
         ...
 
     def vstack(self, xs: Tensors) -> Tensor:
-        """Returns tensors joined along the first axis, vectors as rows."""
+        """Returns tensors joined along the first axis; vectors become rows."""
         ...
 
     def where(self, condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1` where the condition holds, else `x2`; a condition of numbers holds where they are not 0."""
+        """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true."""
         ...
 
     def while_loop(self, cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: int | None = None) -> Any:
-        """Returns the loop variables after `loop_vars = body(*loop_vars)` was repeated while `cond(*loop_vars)` held."""
+        """Returns the loop variables after repeating `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true."""
         ...
 
     def zero_grad(self, params: Any) -> None:
-        """Sets the `grad` of each `Parameter` in `params`, a tree, to None."""
+        """Sets the `grad` of each `Parameter` in the tree `params` to None."""
         ...
 
     def zeros(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -1763,5 +1763,5 @@ class TensorBackend(Protocol):
         ...
 
     def zeros_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns a tensor of zeros in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+        """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
         ...

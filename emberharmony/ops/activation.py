@@ -1,6 +1,6 @@
-"""Activations.
+"""Activation functions.
 
-Dtype: integers take the default float. Shape: activations keep it.
+Shape: that of the input. Dtype: integers become the default float.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 @op
 def selu(x: TensorLike) -> Tensor:
-    """Returns the scaled `elu` that keeps mean and variance.
+    """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer.
 
     Source: Klambauer et al., Self-normalizing neural networks, 2017.
     """
@@ -103,25 +103,25 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 @op
 def sigmoid(x: TensorLike) -> Tensor:
-    """Returns `1 / (1 + exp(-x))`, without overflow.
+    """Returns `1 / (1 + exp(-x))` without overflow.
 
     Example:
         >>> ops.sigmoid([0.0]).tolist()
         [0.5]
     """
-    small = exp(negative(absolute(add(x, 0.0))))  # of a float: unsigned integers have no negative
+    small = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
     return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
 
 
 @op
 def log_sigmoid(x: TensorLike) -> Tensor:
-    """Returns `log(sigmoid(x))`, exact where that is small."""
+    """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
     return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
 @op
 def softplus(x: TensorLike) -> Tensor:
-    """Returns `log(1 + exp(x))`, without overflow."""
+    """Returns `log(1 + exp(x))` without overflow."""
     return add(maximum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
@@ -153,13 +153,16 @@ swish = alias("swish", silu)
 
 @op
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
-    """Returns `x` times the normal distribution function of `x`; by default through `tanh`.
+    """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`.
 
-    Source: Hendrycks and Gimpel, Gaussian error linear units, 2016.
+    Args:
+        approximate: whether to approximate the distribution function by `tanh`; False computes it by `erf`.
 
     Example:
         >>> ops.gelu([0.0]).tolist()
         [0.0]
+
+    Source: Hendrycks and Gimpel, Gaussian error linear units, 2016.
     """
     x = _inexact(x)
     if approximate:
@@ -206,7 +209,7 @@ def hard_tanh(x: TensorLike) -> Tensor:
 
 @op
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """Returns `x`, but 0 where its magnitude is at most the threshold.
+    """Returns `x`, but 0 where `abs(x)` is at most the threshold.
 
     Example:
         >>> ops.hard_shrink([0.25, 2.0]).tolist()
@@ -217,7 +220,7 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 @op
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """Returns `x` moved towards 0 by the threshold, but not beyond.
+    """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold.
 
     Example:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
@@ -269,9 +272,10 @@ def squareplus(x: TensorLike, b: float = 4) -> Tensor:
 
 @op
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """Returns the first half of an axis times the sigmoid of the second.
+    """Returns the first half of an axis times the sigmoid of the second half.
 
-    Raises: ShapeError if the axis has an odd length.
+    Raises:
+        ShapeError: if the axis has an odd length.
     """
     first, second = split(x, 2, axis)
     return multiply(first, sigmoid(second))
@@ -286,15 +290,15 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         [0.5, 0.5]
     """
     own, floating = dtype(x), as_inexact(dtype(x))
-    x = x if own == floating else cast(x, floating)  # before the difference, which leaves the range of an integer
-    largest = sum(x, axis, True) if 0 in x.shape else max(x, axis, True)  # of no elements there is no largest
+    x = x if own == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
+    largest = sum(x, axis, True) if 0 in x.shape else max(x, axis, True)  # max of an empty tensor is undefined
     terms = exp(subtract(x, largest))
     return divide(terms, sum(terms, axis, True))
 
 
 @op
 def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """Returns `log(softmax(x))` over axes, exact where that is small.
+    """Returns `log(softmax(x))` over axes, accurate where the softmax is close to 0.
 
     Example:
         >>> ops.log_softmax([0.0]).tolist()
@@ -306,7 +310,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     if 0 in x.shape:
         normalized(axis, len(x.shape))
     else:
-        # The largest is subtracted first: added to the logarithm of the sum, it would cost that its digits.
+        # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
         shifted = subtract(x, max(x, axis, True))
         x = subtract(shifted, log(sum(exp(shifted), axis, True)))
     return x if kind == wide else cast(x, kind)
@@ -314,7 +318,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
 
 @op
 def sparse_plus(x: TensorLike) -> Tensor:
-    """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between.
+    """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between them.
 
     Example:
         >>> ops.sparse_plus([-2.0, 0.0, 3.0]).tolist()
@@ -338,16 +342,16 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 
 @op
 def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
-    """Returns the nearest probabilities to `x` along an axis, many of which are 0.
-
-    Source: Martins and Astudillo, From softmax to sparsemax, 2016, algorithm 1.
+    """Returns the probabilities along an axis that are nearest to `x`; many of them are 0.
 
     Example:
         >>> ops.sparsemax([2.0, 1.5, -1.0]).tolist()
         [0.75, 0.25, 0.0]
+
+    Source: Martins and Astudillo, From softmax to sparsemax, 2016, algorithm 1.
     """
     moved = moveaxis(add(x, 0.0), axis, -1)
-    # Relative to the largest, so that large values cost no digits.
+    # Subtract the maximum, so that large values do not lose digits.
     shifted = subtract(moved, max(moved, -1, True))
     ordered = negative(sort(negative(shifted), -1))
     ranks = arange(1, moved.shape[-1] + 1, dtype=dtype(moved), device=get_device(moved))
@@ -358,5 +362,8 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 def _inexact(x: Tensor) -> Tensor:
-    """Returns integers, whose squares and sizes would wrap, in the default float; all else as it is."""
+    """Returns integers in the default float, because their squares and absolute values would wrap.
+
+    Other dtypes are returned unchanged.
+    """
     return cast(x, as_inexact(dtype(x)))

@@ -1,6 +1,6 @@
 """Attention.
 
-Dtype: integers take the default float.
+Dtype: integers become the default float.
 """
 
 from __future__ import annotations
@@ -32,22 +32,25 @@ def dot_product_attention(
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
     Args:
-        bias: added to the products; broadcasts to (batch, heads, queries, keys).
-        mask: where it is False, a key is not looked at; broadcasts likewise. A query without any key takes the mean.
-        scale: `1 / sqrt(width)` if None.
-        is_causal: a query looks at no key that is behind it.
+        bias: added to the products; broadcast to (batch, heads, queries, keys).
+        mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values.
+        scale: the factor of the products; None is `1 / sqrt(width)`.
+        is_causal: whether query i is limited to the keys up to i.
 
-    Shape: (batch, queries, heads, width), (batch, keys, groups, width) twice; the groups divide the heads.
+    Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
 
-    Source: Vaswani et al., Attention is all you need, 2017, equation 1.
+    Raises:
+        ShapeError: if the number of groups does not divide the number of heads.
 
     Example:
         >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
         [[[[2.0]]]]
+
+    Source: Vaswani et al., Attention is all you need, 2017, equation 1.
     """
     groups, heads = key.shape[2], query.shape[2]
     if heads % groups:
-        raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
+        raise ShapeError(f"expected a number of heads that {groups} groups of keys divide, got {heads}")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)

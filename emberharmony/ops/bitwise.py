@@ -11,7 +11,7 @@ from emberharmony.core.types import Operand, Tensor, TensorLike
 
 @op
 def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the bits set in both.
+    """Returns the bits that are set in both operands.
 
     Example:
         >>> ops.bitwise_and([6], 3).tolist()
@@ -22,7 +22,7 @@ def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the bits set in either.
+    """Returns the bits that are set in at least one operand.
 
     Example:
         >>> ops.bitwise_or([6], 3).tolist()
@@ -33,7 +33,7 @@ def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the bits set in exactly one.
+    """Returns the bits that are set in exactly one operand.
 
     Example:
         >>> ops.bitwise_xor([6], 3).tolist()
@@ -44,7 +44,7 @@ def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def bitwise_not(x: TensorLike) -> Tensor:
-    """Returns all bits inverted.
+    """Returns each element with all bits inverted.
 
     Example:
         >>> ops.bitwise_not([0, 5]).tolist()
@@ -58,9 +58,9 @@ bitwise_invert = alias("bitwise_invert", bitwise_not)
 
 @op
 def bitwise_left_shift(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1` shifted left by `x2` bits; 0 from the width of the dtype on.
+    """Returns `x1` shifted left by `x2` bits.
 
-    A negative count gives 0.
+    A count that is negative, or at least the width of the dtype, gives 0.
 
     Example:
         >>> ops.bitwise_left_shift([1, 2], 3).tolist()
@@ -74,9 +74,9 @@ left_shift = alias("left_shift", bitwise_left_shift)
 
 @op
 def bitwise_right_shift(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1` shifted right by `x2` bits, keeping the sign; 0 or -1 from the width of the dtype on.
+    """Returns `x1` shifted right by `x2` bits; the sign is kept.
 
-    A negative count counts as the width.
+    A count that is negative, or at least the width of the dtype, gives 0, or -1 for negative numbers.
 
     Example:
         >>> ops.bitwise_right_shift([8, 16], 3).tolist()

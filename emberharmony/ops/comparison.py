@@ -1,7 +1,8 @@
 """Comparisons and logic, element by element; the results are booleans.
 
-Shape: operands are broadcast. Dtype: operands are promoted before they are compared; Python numbers are weak, and an
-integer out of range raises `RangeError`. Complex operands have no order: `less` and its kin raise `DTypeError`.
+Shape: operands are broadcast. Dtype: operands are promoted before they are compared. Python numbers are weak, and an
+integer outside the range of the dtype raises `RangeError`. Complex operands have no order, so `less`, `less_equal`,
+`greater` and `greater_equal` raise `DTypeError` for them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from emberharmony.core.types import Operand, Tensor, TensorLike
 
 @op
 def equal(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 == x2`; NaN equals nothing.
+    """Returns `x1 == x2`; NaN is not equal to anything.
 
     Example:
         >>> ops.equal([1, 2], [1, 3]).tolist()
@@ -23,7 +24,7 @@ def equal(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 != x2`; NaN differs from everything.
+    """Returns `x1 != x2`; NaN is unequal to everything.
 
     Example:
         >>> ops.not_equal([1, 2], [1, 3]).tolist()
@@ -78,7 +79,7 @@ def greater_equal(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
-    """Returns whether both are non-zero.
+    """Returns whether both elements are non-zero.
 
     Example:
         >>> ops.logical_and([True, False], True).tolist()
@@ -89,7 +90,7 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def logical_or(x1: Operand, x2: Operand) -> Tensor:
-    """Returns whether at least one is non-zero.
+    """Returns whether at least one of the two elements is non-zero.
 
     Example:
         >>> ops.logical_or([True, False], False).tolist()
@@ -100,7 +101,7 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
-    """Returns whether exactly one is non-zero.
+    """Returns whether exactly one of the two elements is non-zero.
 
     Example:
         >>> ops.logical_xor([True, False], True).tolist()
@@ -122,7 +123,7 @@ def logical_not(x: TensorLike) -> Tensor:
 
 @op
 def isnan(x: TensorLike) -> Tensor:
-    """Returns where elements are NaN.
+    """Returns whether each element is NaN.
 
     Example:
         >>> ops.isnan([1.0, float('nan')]).tolist()
@@ -133,7 +134,7 @@ def isnan(x: TensorLike) -> Tensor:
 
 @op
 def isinf(x: TensorLike) -> Tensor:
-    """Returns where elements are infinite.
+    """Returns whether each element is infinite.
 
     Example:
         >>> ops.isinf([1.0, float('inf')]).tolist()
@@ -144,7 +145,7 @@ def isinf(x: TensorLike) -> Tensor:
 
 @op
 def isfinite(x: TensorLike) -> Tensor:
-    """Returns where elements are neither NaN nor infinite.
+    """Returns whether each element is neither NaN nor infinite.
 
     Example:
         >>> ops.isfinite([1.0, float('inf')]).tolist()
@@ -155,7 +156,7 @@ def isfinite(x: TensorLike) -> Tensor:
 
 @op
 def isposinf(x: TensorLike) -> Tensor:
-    """Returns where elements are positive infinity.
+    """Returns whether each element is positive infinity.
 
     Example:
         >>> ops.isposinf([1.0, float('inf')]).tolist()
@@ -166,7 +167,7 @@ def isposinf(x: TensorLike) -> Tensor:
 
 @op
 def isneginf(x: TensorLike) -> Tensor:
-    """Returns where elements are negative infinity.
+    """Returns whether each element is negative infinity.
 
     Example:
         >>> ops.isneginf([1.0, float('-inf')]).tolist()
@@ -177,7 +178,7 @@ def isneginf(x: TensorLike) -> Tensor:
 
 @op
 def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Returns where `abs(x1 - x2) <= atol + rtol * abs(x2)`; infinities are close to themselves.
+    """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close.
 
     Args:
         equal_nan: whether NaN is close to NaN.
@@ -191,7 +192,7 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
 
 @op
 def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Returns a 0-d boolean: whether `isclose` holds everywhere.
+    """Returns whether all elements are close, as a 0-d boolean; see `isclose`.
 
     Example:
         >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
@@ -202,7 +203,7 @@ def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, e
 
 @op
 def array_equal(x1: Operand, x2: Operand) -> Tensor:
-    """Returns a 0-d boolean: whether both have the same shape and the same elements.
+    """Returns whether both operands have the same shape and the same elements, as a 0-d boolean.
 
     Example:
         >>> bool(ops.array_equal([1, 2], [1, 2]))

@@ -28,7 +28,7 @@ def real(x: TensorLike) -> Tensor:
 
 @op
 def imag(x: TensorLike) -> Tensor:
-    """Returns the imaginary part, of real tensors zeros.
+    """Returns the imaginary part; zeros for real tensors.
 
     Example:
         >>> ops.imag([1 + 2j]).tolist()
@@ -53,7 +53,7 @@ conjugate = alias("conjugate", conj)
 
 @op
 def angle(x: TensorLike) -> Tensor:
-    """Returns the angle of each number in the complex plane in radians, from -pi to pi.
+    """Returns the angle of each number in the complex plane, in radians from -pi to pi.
 
     Example:
         >>> ops.angle([2.0, 1 + 0j]).tolist()
@@ -64,7 +64,7 @@ def angle(x: TensorLike) -> Tensor:
 
 @op
 def isreal(x: TensorLike) -> Tensor:
-    """Returns where the imaginary part is 0, which for a real tensor is everywhere.
+    """Returns whether the imaginary part of each element is 0, which is always true for real tensors.
 
     Example:
         >>> ops.isreal([1 + 2j, 3]).tolist()
@@ -75,7 +75,7 @@ def isreal(x: TensorLike) -> Tensor:
 
 @op
 def iscomplex(x: TensorLike) -> Tensor:
-    """Returns where the imaginary part is not 0.
+    """Returns whether the imaginary part of each element is not 0.
 
     Example:
         >>> ops.iscomplex([1 + 2j, 3]).tolist()
@@ -86,26 +86,32 @@ def iscomplex(x: TensorLike) -> Tensor:
 
 @op
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
-    """Returns the complex number of that modulus and angle (in radians), `abs_ * (cos(angle) + i sin(angle))`.
+    """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`.
 
     Shape: operands are broadcast.
+
+    Args:
+        abs_: the modulus.
+        angle: in radians.
 
     Example:
         >>> ops.real(ops.polar([2.0, 3.0], [0.0, 0.0])).tolist()
         [2.0, 3.0]
     """
     if dtype(angle).bits == 16 and dtype(angle).is_floating:
-        angle = cast(angle, "float32")  # the width of the result's parts
+        angle = cast(angle, "float32")  # complex64 has parts of this width, and there is no smaller complex dtype
     return view_as_complex(stack([multiply(abs_, cos(angle)), multiply(abs_, sin(angle))], axis=-1))
 
 
 @op
 def view_as_complex(x: TensorLike) -> Tensor:
-    """Returns pairs along the last axis as complex numbers; the memory may be new.
+    """Returns pairs along the last axis as complex numbers; the result may be a copy.
 
-    Shape: `(..., 2)` to `(...)`. Dtype: complex128 of float64, else complex64.
+    Shape: `(..., 2)` to `(...)`. Dtype: complex128 for float64, else complex64.
 
-    Raises: ShapeError unless the last axis has length 2; DTypeError for complex tensors.
+    Raises:
+        ShapeError: if the last axis does not have length 2.
+        DTypeError: if `x` is complex.
 
     Example:
         >>> ops.imag(ops.view_as_complex([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -116,7 +122,7 @@ def view_as_complex(x: TensorLike) -> Tensor:
 
 @op
 def view_as_real(x: TensorLike) -> Tensor:
-    """Returns the real and the imaginary parts side by side along a new last axis; the memory may be new.
+    """Returns the real and the imaginary part along a new last axis; the result may be a copy.
 
     Shape: `(...)` to `(..., 2)`.
 

@@ -1,8 +1,9 @@
-"""Control flow as functions: branches, loops and scans over trees, with Keras's signatures.
+"""Control flow as functions: branches, loops and scans over trees, with the signatures of Keras.
 
-They are Python branches and loops over ops, so they are differentiated, vectorized and compiled like any function.
-Where a condition cannot be read, under `vmap` or `mx.compile`, `cond` and `switch` run all branches and select from the
-results; `while_loop` cannot, so a function with one is mapped slice by slice and runs uncompiled there.
+They are Python branches and loops over ops, so they can be differentiated, vectorized and compiled like any function.
+Under `vmap` or `mx.compile` the value of a condition cannot be read. Then `cond` and `switch` run all branches and
+select from the results. `while_loop` cannot do so: a function that calls it is mapped slice by slice, and runs
+uncompiled.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from emberharmony.transforms.trees import flatten, require_callable
 
 @op
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """Returns `true_fn(*operands)` if the scalar `pred` holds, else `false_fn(*operands)`.
+    """Returns `true_fn(*operands)` if the scalar `pred` is true, else `false_fn(*operands)`.
 
-    Raises: ShapeError if `pred` is no scalar; ArgumentError if both run and their results form different trees.
+    Raises:
+        ShapeError: if `pred` is not a scalar.
+        ArgumentError: if both functions run and their results have different tree structures.
 
     Example:
         >>> x = ops.array(-2.0)
@@ -43,10 +46,13 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 @op
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """Returns `branches[index](*operands)`; an index below 0 takes the first branch, one too large the last.
+    """Returns `branches[index](*operands)`.
 
-    Raises: ShapeError if `index` is no scalar; ArgumentError if there is no branch, or if all run and their results
-    form different trees.
+    An index below 0 selects the first branch, an index that is too large the last one.
+
+    Raises:
+        ShapeError: if `index` is not a scalar.
+        ArgumentError: if there are no branches, or if all run and their results have different tree structures.
 
     Example:
         >>> ops.switch(1, [ops.sin, ops.square], 3.0).tolist()
@@ -69,13 +75,15 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: int | None = None
 ) -> Any:
-    """Returns the loop variables after `loop_vars = body(*loop_vars)` was repeated while `cond(*loop_vars)` held.
+    """Returns the loop variables after repeating `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true.
 
     Args:
-        loop_vars: a tuple or list of trees, which comes back as a tuple, or a single tree.
-        maximum_iterations: the loop ends after so many at the latest.
+        loop_vars: a tuple or list of trees, which is returned as a tuple, or a single tree.
+        maximum_iterations: the loop ends after this number of iterations at the latest.
 
-    Raises: ShapeError if the condition is no scalar; ArgumentError if `body` changes the number of variables.
+    Raises:
+        ShapeError: if the condition is not a scalar.
+        ArgumentError: if `body` changes the number of variables.
 
     Example:
         >>> ops.while_loop(lambda x: ops.less(x, 100.0), lambda x: ops.multiply(x, 3.0), ops.array(2.0)).tolist()
@@ -88,7 +96,7 @@ def while_loop(
         made = body(*variables)
         following = tuple(made) if isinstance(made, (tuple, list)) and (several or len(made) == 1) else (made,)
         if len(following) != len(variables):
-            raise ArgumentError(f"while_loop() has {len(variables)} variables, and its body returns {len(following)}")
+            raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(following)}")
         variables = following
         count += 1
     return variables if several else variables[0]
@@ -96,7 +104,7 @@ def while_loop(
 
 @op
 def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
-    """Returns the value after `value = body_fun(i, value)` for each integer `i` from `lower` up to and without `upper`.
+    """Returns the value after `value = body_fun(i, value)` for each integer `i` in [lower, upper).
 
     Example:
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
@@ -120,13 +128,14 @@ def scan(
     """Returns the last carry and the stacked results of `carry, y = f(carry, x)` along the first axis of `xs`.
 
     Args:
-        init: the first carry, a tree; each one must form the same.
-        xs: a tree; None passes None, `length` times.
-        reverse: begins at the end; results stand where their `x` does.
-        unroll: accepted and without effect, for the loop is one of Python.
+        init: the first carry, a tree; all later carries must have the same structure.
+        xs: a tree of tensors; with None, `f` is called `length` times with `x` None.
+        reverse: whether to begin at the last `x`; each result is stacked at the position of its `x`.
+        unroll: accepted for compatibility; it has no effect, because the loop is a Python loop.
 
-    Raises: ShapeError if lengths differ, or if they are 0 and so the shape of the results unknown; ArgumentError if
-    there is neither `xs` nor `length`, or the carry changes its tree.
+    Raises:
+        ShapeError: if lengths differ, or if they are 0, because the shape of the results is then unknown.
+        ArgumentError: if neither `xs` nor `length` is given, or if the structure of the carry changes.
 
     Example:
         >>> total, sums = ops.scan(lambda total, x: 2 * (ops.add(total, x),), ops.array(0), ops.array([1, 2, 3]))
@@ -139,21 +148,22 @@ def scan(
     for i in reversed(range(count)) if reverse else range(count):
         returned = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            raise ArgumentTypeError(f"scan(): f returns a pair (carry, y), not {type(returned).__name__}")
+            raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(returned).__name__}")
         carry, y = returned
         if flatten(carry)[1] != carried:
-            raise ArgumentError("scan(): the carry that f returns forms another tree than the one it was given")
+            raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
         results.append(y)
     return carry, _stacked("scan", results[::-1] if reverse else results)
 
 
 @op
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """Returns the results of `f` for each slice of `xs`, a tree, along the first axis, stacked; one after the other.
+    """Returns the stacked results of `f` for each slice of the tree `xs` along the first axis.
 
-    `vectorized_map` computes them at once.
+    The calls run one after the other; `vectorized_map` computes them at once.
 
-    Raises: ShapeError if lengths differ or are 0.
+    Raises:
+        ShapeError: if lengths differ or are 0.
 
     Example:
         >>> ops.map(ops.sum, ops.array([[1, 2], [3, 4]])).tolist()
@@ -165,15 +175,16 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 @op
 def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Returns the results of combining elements along an axis one by one, by a function that is associative.
+    """Returns the cumulative results of combining elements along an axis by an associative function.
 
-    `f` combines two trees like `elems` of any length along the axis, slice by slice; it is called a number of times
-    that grows with the logarithm of the length.
+    `f` combines two trees like `elems` of any length along the axis, slice by slice. The number of calls of `f` grows
+    with the logarithm of the length.
 
     Args:
-        reverse: combines from the end.
+        reverse: whether to combine from the end.
 
-    Raises: ShapeError if lengths differ.
+    Raises:
+        ShapeError: if lengths differ.
 
     Example:
         >>> ops.associative_scan(ops.add, ops.array([1, 2, 3, 4])).tolist()
@@ -190,7 +201,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         found, given = flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
         if given != structure:
-            raise ArgumentError("associative_scan(): f returns another tree than it is given")
+            raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
         return found
 
     if reverse:
@@ -200,9 +211,9 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
 
 def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
-    """Returns a scalar as a Python number or boolean; None if a transform that runs hides it."""
+    """Returns a scalar as a Python number or boolean; None if a running transform hides its value."""
     if tuple(getattr(value, "shape", ())) != ():
-        raise ShapeError(f"{name}() decides by a scalar, not by shape {tuple(value.shape)}")
+        raise ShapeError(f"{name}() expects a scalar to decide by, got shape {tuple(value.shape)}")
     try:
         return kind(value)
     except Exception as error:
@@ -213,28 +224,28 @@ def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
 
 def _holds(condition: Any) -> bool:
     if tuple(getattr(condition, "shape", ())) != ():
-        raise ShapeError(f"while_loop() goes on by a scalar, not by shape {tuple(condition.shape)}")
+        raise ShapeError(f"while_loop() expects a scalar condition, got shape {tuple(condition.shape)}")
     return bool(condition)
 
 
 def _selected(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
-    """Returns a tree where a scalar that cannot be read holds, else the other, tensor by tensor."""
+    """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
     ones, structure = flatten(result)
     others, other_structure = flatten(otherwise)
     if structure != other_structure:
         raise ArgumentError(
-            f"{name}(): the branches must return the same tree, for one cannot be chosen before they run"
+            f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
         )
     chosen = [where(condition, one, other) for one, other in zip(ones, others, strict=True)]
     return tree_unflatten(structure, chosen)
 
 
 def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
-    """Returns the tensors of a tree, its structure and their common length along the first axis, or the one given."""
+    """Returns the tensors of a tree, its structure, and their common length along the first axis, or `length`."""
     leaves, structure = flatten(xs)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
     if any(tuple(x.shape) == () for x in tensors):
-        raise ShapeError(f"{name}() goes along the first axis of xs, and a scalar in it has none")
+        raise ShapeError(f"{name}() loops along the first axis of xs, but xs holds a scalar, which has no axis")
     lengths = {int(x.shape[0]) for x in tensors} | (set() if length is None else {operator.index(length)})
     if not lengths:
         raise ArgumentError(f"{name}() takes xs or length" + ("" if xs is None else ", and this xs holds no tensor"))
@@ -242,7 +253,7 @@ def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, i
         raise ShapeError(f"{name}(): the lengths {sorted(lengths)} along the first axis differ")
     (count,) = lengths
     if count < 1:
-        raise ShapeError(f"{name}() has nothing to go along, so the shape of its results is unknown")
+        raise ShapeError(f"{name}() got an axis of length 0, so the shape of its results is unknown")
     return tensors, structure, count
 
 
@@ -258,7 +269,7 @@ def _stacked(name: str, results: list[Any]) -> Any:
 
 
 def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
-    """Returns the combination of the elements up to each: of neighbours first, and of these pairs recursively."""
+    """Returns the cumulative combinations: combines neighbours first, then recurs on these pairs."""
     count = tensors[0].shape[axis]
     if count < 2:
         return tensors
@@ -284,7 +295,7 @@ def _cut(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """Returns e0, o0, e1, o1, …; there may be one more even element than there are odd ones."""
+    """Returns e0, o0, e1, o1, …; there may be one even element more than there are odd ones."""
     place, count = axis % len(even.shape), odd.shape[axis]
     pairs = stack([_cut(even, place, 0, count, 1), odd], place + 1)
     shape = tuple(odd.shape)

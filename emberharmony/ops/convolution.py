@@ -1,9 +1,9 @@
 """Convolutions and windows over spatial axes.
 
 Tensors are (batch, *spatial, channels); with `data_format="channels_first"` (batch, channels, *spatial). `strides` and
-`dilation_rate` are one integer or one a spatial axis; `padding` is "valid" (windows lie inside) or "same" (zeros around
-them, so that the length is divided by the stride, rounded up). Dtype: the arguments promoted; half precision is summed
-in float32.
+`dilation_rate` are one integer, or one for each spatial axis. `padding` is "valid" (windows are entirely inside) or
+"same" (zeros are added, so that the length is divided by the stride and rounded up). Dtype: the promoted dtype of the
+arguments; half precision is summed in float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def conv(
 
     Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
 
-    Raises: ShapeError if the channels do not match or no window fits.
+    Raises:
+        ShapeError: if the channels of kernel and input do not match, or if no window fits.
 
     Example:
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
@@ -68,7 +69,7 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Returns the convolution of each channel with kernels of its own.
+    """Returns the convolution of each channel with its own kernels.
 
     Shape: kernel (*size, channels, multiplier); the result has `channels * multiplier` channels.
 
@@ -90,7 +91,11 @@ def separable_conv(
     data_format: str | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Returns a depthwise convolution followed by one over the channels alone, whose kernel has size 1."""
+    """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution.
+
+    Shape: depthwise_kernel (*size, channels, multiplier), pointwise_kernel (1, …, 1, channels * multiplier,
+    out_channels).
+    """
     spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
     return conv(spread, pointwise_kernel, 1, "valid", data_format)
 
@@ -108,7 +113,7 @@ def conv_transpose(
     """Returns the transposed convolution: the gradient of `conv` with respect to its input.
 
     Args:
-        output_padding: how much longer each axis of the result is than the least one; None lets it follow from the
+        output_padding: by how much each axis of the result is longer than its minimal length; None derives it from the
             stride.
 
     Shape: kernel (*size, out_channels, in_channels).
@@ -140,11 +145,11 @@ def unfold(
 
     Shape: (batch, channels, *spatial) to (batch, channels * window size, windows).
 
-    Source: `torch.nn.Unfold`.
-
     Example:
         >>> ops.unfold([[[1.0, 2.0, 3.0]]], 2).tolist()
         [[[1.0, 2.0], [2.0, 3.0]]]
+
+    Source: `torch.nn.Unfold`.
     """
     n = spatial(x.ndim)
     if padding:
@@ -164,17 +169,18 @@ def fold(
     padding: int = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
-    """Returns the tensor in which columns of windows are summed where they lie: the adjoint of `unfold`.
+    """Returns the tensor whose elements are the sums of overlapping windows: the adjoint of `unfold`.
 
     Shape: (batch, channels * window size, windows) to (batch, channels, *output_size).
 
-    Raises: ShapeError if the columns are not those that `unfold` makes of the output.
-
-    Source: `torch.nn.Fold`.
+    Raises:
+        ShapeError: if `x` does not have the shape that `unfold` gives for an input of `output_size`.
 
     Example:
         >>> ops.fold([[[1.0, 2.0], [2.0, 3.0]]], (3,), 2).tolist()
         [[[1.0, 4.0, 3.0]]]
+
+    Source: `torch.nn.Fold`.
     """
     n = len(output_size)
     lengths = [length + 2 * padding for length in output_size]
@@ -182,9 +188,7 @@ def fold(
     places = list(plan.offsets())
     if x.ndim != 3 or x.shape[1] % len(places) or x.shape[2] != math.prod(plan.counts):
         wanted = f"(batch, channels * {len(places)}, {math.prod(plan.counts)})"
-        raise ShapeError(
-            f"fold: columns of shape {tuple(x.shape)} are not {wanted}, as this output and window make them"
-        )
+        raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
     columns = reshape(x, (x.shape[0], -1, len(places), *plan.counts))
     total = None
     for i, (_, slices) in enumerate(places):
@@ -213,7 +217,7 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Returns half precision as float32, all else as it is."""
+    """Returns half precision as float32 and other dtypes unchanged."""
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
 
 
@@ -231,7 +235,7 @@ def _grouped(x: Tensor, weights: Tensor, groups: int) -> Tensor:
 
 
 def _spread(x: Tensor, axis: int, step: int) -> Tensor:
-    """Returns `x` with step - 1 zeros between the elements of an axis."""
+    """Returns `x` with step - 1 zeros inserted between the elements of an axis."""
     if step == 1:
         return x
     shape = tuple(x.shape)
@@ -241,7 +245,7 @@ def _spread(x: Tensor, axis: int, step: int) -> Tensor:
 
 
 def _fitted(x: Tensor, axis: int, before: int, after: int) -> Tensor:
-    """Returns `x` with zeros around an axis; elements are cut off where a number is negative."""
+    """Returns `x` with zeros added at the ends of an axis; a negative number cuts elements off."""
     if before > 0 or after > 0:
         x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])
     if before < 0 or after < 0:

@@ -1,7 +1,7 @@
-"""Making tensors: filled ones, ranges, grids.
+"""Creating tensors: filled tensors, ranges, grids, windows.
 
-Dtype: `dtype=None` is the default float, for integer arguments of `full`, `arange` the default integer. Device:
-`device` names where the tensor is made; None is the default device. A negative length raises `ShapeError`.
+Dtype: `dtype=None` is the default float; for integer arguments of `full` and `arange` it is the default integer.
+Device: `device` names the device of the new tensor; None is the default device. A negative length raises `ShapeError`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None
 
 @op
 def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor filled with a value, of its dtype unless `dtype` says otherwise.
+    """Returns a tensor filled with a value; its dtype is that of the value unless `dtype` is given.
 
     Example:
         >>> ops.full((2,), 7).tolist()
@@ -49,25 +49,25 @@ def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, devi
 
 @op
 def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor whose values mean nothing yet; on MLX they are zeros."""
+    """Returns an uninitialised tensor; on MLX it is filled with zeros."""
     ...
 
 
 @op
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor of zeros in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+    """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
 @op
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor of ones in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+    """Returns a tensor of ones with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
 @op
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns a tensor whose values mean nothing yet, in the shape and (unless `dtype` is given) dtype of `x`."""
+    """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
@@ -75,7 +75,7 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 def full_like(
     x: TensorLike, fill_value: Operand, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Returns a tensor filled with a value, in the shape and, unless `dtype` says otherwise, the dtype of `x`."""
+    """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
     ...
 
 
@@ -94,7 +94,7 @@ def eye(
 
 @op
 def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the (n, n) unit matrix."""
+    """Returns the (n, n) identity matrix."""
     return eye(n, dtype=dtype, device=device)
 
 
@@ -106,9 +106,10 @@ def arange(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Returns `start, start + step, …` up to and without `stop`; with one argument from 0 up to it.
+    """Returns `start, start + step, …` up to but excluding `stop`; with one argument, from 0 up to it.
 
-    Raises: ArgumentError if `step` is 0.
+    Raises:
+        ArgumentError: if `step` is 0.
 
     Example:
         >>> ops.arange(3).tolist(), ops.arange(1, 6, 2).tolist()
@@ -128,15 +129,17 @@ def linspace(
     axis: int = 0,
     device: DeviceLike | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Returns `num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False.
+    """Returns `num` evenly spaced numbers from `start` to `stop`.
 
-    Shape: (num,); for tensors that of both broadcast, with `num` put in at `axis`. Dtype: the default float for
-    numbers, that of the tensors promoted; integer dtypes round down.
+    Shape: (num,). For tensors, their broadcast shape with an axis of length `num` inserted at `axis`. Dtype: the
+    default float for numbers, the promoted dtype for tensors; with an integer `dtype`, values are rounded down.
 
     Args:
-        retstep: also return the distance of two numbers.
+        endpoint: whether `stop` is the last number.
+        retstep: whether to return the distance between two numbers as well.
 
-    Raises: ArgumentError if `num` is negative.
+    Raises:
+        ArgumentError: if `num` is negative.
 
     Example:
         >>> ops.linspace(0, 1, 3).tolist()
@@ -156,7 +159,7 @@ def logspace(
     axis: int = 0,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Returns `base` to the powers `linspace(start, stop, num)`.
+    """Returns `base` raised to the powers `linspace(start, stop, num)`.
 
     Example:
         >>> ops.logspace(0, 3, 4, base=2).tolist()
@@ -174,9 +177,10 @@ def geomspace(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before.
+    """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours.
 
-    Raises: ArgumentError if one end is 0.
+    Raises:
+        ArgumentError: if one end is 0.
 
     Example:
         >>> ops.geomspace(1, 8, 4).tolist()
@@ -187,18 +191,23 @@ def geomspace(
 
 @op
 def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
-    """Returns coordinate grids of vectors: with "ij" the i-th varies along axis i, with "xy" the first two are swapped.
+    """Returns coordinate grids of vectors.
 
-    Dtype: each grid has that of its vector. Do not write into them.
+    Dtype: each grid has the dtype of its vector. Grids may share memory between their elements, so do not write into
+    them.
 
-    Raises: ArgumentError for another `indexing`.
+    Args:
+        indexing: with "ij" the i-th grid varies along axis i; with "xy" the first two axes are swapped.
+
+    Raises:
+        ArgumentError: if `indexing` is unknown.
 
     Example:
         >>> [grid.tolist() for grid in ops.meshgrid([1, 2], [3, 4, 5])]
         [[[1, 2], [1, 2], [1, 2]], [[3, 3], [4, 4], [5, 5]]]
     """
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ArgumentError(f"expected indexing 'xy' or 'ij', got {indexing!r}")
     places = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
         places[:2] = 1, 0
@@ -221,9 +230,12 @@ def tri(
 
 @op
 def tril(x: TensorLike, k: int = 0) -> Tensor:
-    """Returns matrices with what is above the k-th diagonal set to zero.
+    """Returns matrices with the elements above the k-th diagonal set to zero.
 
-    Shape: (..., M, N). Raises: ShapeError below two axes.
+    Shape: (..., M, N).
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
 
     Example:
         >>> ops.tril([[1, 2], [3, 4]]).tolist()
@@ -234,9 +246,12 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 
 @op
 def triu(x: TensorLike, k: int = 0) -> Tensor:
-    """Returns matrices with what is below the k-th diagonal set to zero.
+    """Returns matrices with the elements below the k-th diagonal set to zero.
 
-    Shape: (..., M, N). Raises: ShapeError below two axes.
+    Shape: (..., M, N).
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
 
     Example:
         >>> ops.triu([[1, 2], [3, 4]]).tolist()
@@ -249,7 +264,8 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 def diag(x: TensorLike, k: int = 0) -> Tensor:
     """Returns the k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal.
 
-    Raises: ShapeError for other shapes.
+    Raises:
+        ShapeError: if `x` is neither a vector nor a matrix.
 
     Example:
         >>> ops.diag([1, 2]).tolist()
@@ -271,11 +287,15 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
 
 @op
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Returns the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or from 0 up.
+    """Returns the Vandermonde matrix of a vector, whose columns are its powers.
 
-    Shape: (M,) gives (M, N), by default (M, M). Dtype: that of `x`; of integers int64.
+    Shape: (M,) to (M, N), by default (M, M). Dtype: that of `x`; int64 for integers.
 
-    Raises: ShapeError if `x` is no vector.
+    Args:
+        increasing: whether the powers go from 0 up to N - 1; by default they go from N - 1 down to 0.
+
+    Raises:
+        ShapeError: if `x` is not a vector.
 
     Example:
         >>> ops.vander([1, 2, 3]).tolist()
@@ -286,7 +306,7 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 
 @op
 def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the triangular window of `M` points, zero at both ends; symmetric.
+    """Returns the symmetric triangular window of `M` points, which is zero at both ends.
 
     Example:
         >>> ops.bartlett(5).tolist()
@@ -297,23 +317,26 @@ def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
 @op
 def blackman(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the Blackman window of `M` points, three terms of cosines; symmetric."""
+    """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
     ...
 
 
 @op
 def hamming(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the Hamming window of `M` points, a raised cosine that ends at 0.08; symmetric."""
+    """Returns the symmetric Hamming window of `M` points, a raised cosine that is 0.08 at both ends."""
     ...
 
 
 @op
 def hanning(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the Hann window of `M` points, a raised cosine that ends at 0; symmetric."""
+    """Returns the symmetric Hann window of `M` points, a raised cosine that is 0 at both ends."""
     ...
 
 
 @op
 def kaiser(M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the Kaiser window of `M` points, narrower in frequency the smaller `beta`; symmetric."""
+    """Returns the symmetric Kaiser window of `M` points.
+
+    A larger `beta` lowers the side lobes but widens the main lobe.
+    """
     ...

@@ -1,9 +1,9 @@
-"""Where tensors live.
+"""The devices of tensors.
 
-Devices are named "cpu", "gpu", "gpu:1", …; a backend's own names ("cuda:0", "mps") and device objects are taken too. An
-unknown or absent device raises `DeviceError`, which lists those there are. The default device is the one that
-`set_default_device` or `EMBERHARMONY_DEVICE` names, else the library's own; `with ops.device(name):` overrides it for a
-thread or task.
+Devices are named "cpu", "gpu", "gpu:1", …; a backend's own names ("cuda:0", "mps") and device objects are accepted too.
+An unknown or absent device raises `DeviceError`, which lists the available ones. The default device is the one that
+`set_default_device` or `EMBERHARMONY_DEVICE` names, or otherwise the library's own. `with ops.device(name):` overrides
+it for a thread or task.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from emberharmony.core.types import DeviceLike, Tensor, TensorLike
 
 @op
 def get_device(x: TensorLike) -> str:
-    """Returns the name of the device a tensor is on; MLX's unified memory belongs to the default device."""
+    """Returns the name of a tensor's device; on MLX, whose memory is unified, that is the default device."""
     ...
 
 
 @op
 def to_device(x: TensorLike, device: DeviceLike) -> Tensor:
-    """Returns `x` on a device; `x` itself if it is there.
+    """Returns `x` on a device, or `x` itself if it is there already.
 
-    Raises: DeviceError.
+    Raises:
+        DeviceError: if the device is unknown or absent.
 
     Example:
         >>> ops.get_device(ops.to_device([1.0], "cpu"))
@@ -33,7 +34,7 @@ def to_device(x: TensorLike, device: DeviceLike) -> Tensor:
 
 @op
 def get_available_devices() -> list[str]:
-    """Returns the names of the devices there are, the CPU first.
+    """Returns the names of all available devices, the CPU first.
 
     Example:
         >>> ops.get_available_devices()[0]
@@ -44,7 +45,7 @@ def get_available_devices() -> list[str]:
 
 @op
 def get_default_device() -> str:
-    """Returns the name of the device new tensors are made on."""
+    """Returns the name of the device on which new tensors are created."""
     ...
 
 
@@ -53,20 +54,21 @@ default_device = alias("default_device", get_default_device)
 
 @op
 def set_default_device(device: DeviceLike | None) -> None:
-    """Makes new tensors of this backend land on a device, in all threads; None restores the library's own choice.
+    """Sets the default device of this backend in all threads; None restores the library's own choice.
 
-    Raises: DeviceError; the old default stays.
+    Raises:
+        DeviceError: if the device is unknown or absent; the default then stays unchanged.
     """
     ...
 
 
 @op
 def synchronize(device: DeviceLike | None = None) -> None:
-    """Returns when all work queued on a device (the default one) is done."""
+    """Waits until all work queued on a device, by default the default device, is done."""
     ...
 
 
 @op
 def memory_info(device: DeviceLike | None = None) -> dict[str, int]:
-    """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for what is not known."""
+    """Returns the bytes "used" by tensors, "reserved" from the system and in "total"; -1 for an unknown number."""
     ...

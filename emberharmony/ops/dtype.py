@@ -1,6 +1,6 @@
-"""Questions about dtypes.
+"""Dtypes and their limits.
 
-Dtypes are neutral: equal to their name and to every native dtype that means the same.
+Dtypes are neutral: each equals its name and every native dtype of the same meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emberharmony.ops.tensor import is_tensor
 
 @op
 def dtype(x: TensorLike) -> DType:
-    """Returns the neutral dtype of a tensor, or the one a number or list would take.
+    """Returns the neutral dtype of a tensor, or the dtype that a number or list would get.
 
     Example:
         >>> ops.dtype([1.0]) == ops.float32
@@ -28,7 +28,7 @@ def dtype(x: TensorLike) -> DType:
 
 @op
 def result_type(*operands: Tensor | DType | complex) -> DType:
-    """Returns the dtype that tensors, dtypes and (weak) Python numbers promote to.
+    """Returns the dtype that tensors, dtypes and Python numbers promote to; Python numbers are weak.
 
     Example:
         >>> ops.result_type(ops.int32, ops.float32, 2.5) == ops.float32
@@ -39,7 +39,7 @@ def result_type(*operands: Tensor | DType | complex) -> DType:
 
 @op
 def can_cast(from_: Tensor | DType, to: DType) -> bool:
-    """Returns whether promotion would ever turn one dtype into the other.
+    """Returns whether promotion can turn one dtype into the other.
 
     Example:
         >>> ops.can_cast(ops.int8, ops.int32), ops.can_cast(ops.float32, ops.int32)
@@ -50,12 +50,14 @@ def can_cast(from_: Tensor | DType, to: DType) -> bool:
 
 @op
 def isdtype(dtype: DType, kind: object) -> bool:
-    """Returns whether a dtype is of a kind: a dtype, a kind's name, or any of a tuple of them.
+    """Returns whether a dtype is of a kind.
 
     Args:
-        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric".
+        kind: a dtype, a tuple of kinds, or one of "bool", "signed integer", "unsigned integer", "integral", "real
+            floating", "complex floating" and "numeric".
 
-    Raises: ArgumentError for another name.
+    Raises:
+        ArgumentError: if the name of the kind is unknown.
 
     Example:
         >>> ops.isdtype(ops.int8, "integral")
@@ -66,16 +68,17 @@ def isdtype(dtype: DType, kind: object) -> bool:
     own = as_dtype(dtype)
     if isinstance(kind, str) and not isinstance(kind, DType) and kind not in ALL:
         if kind not in KINDS:
-            raise ArgumentError(f"kind is a dtype or one of {', '.join(KINDS)}, not {kind!r}")
+            raise ArgumentError(f"expected kind to be a dtype or one of {', '.join(KINDS)}, got {kind!r}")
         return own.kind in KINDS[kind]
     return (own.kind == "bool") if kind == "bool" else own == as_dtype(kind)
 
 
 @op
 def finfo(type: Any) -> FloatInfo:
-    """Returns the limits of a floating dtype, or a tensor's; of a complex one those of its parts.
+    """Returns the limits of a floating dtype, or of a tensor's; for a complex dtype those of its parts.
 
-    Raises: DTypeError for another.
+    Raises:
+        DTypeError: if the dtype is neither floating nor complex.
 
     Example:
         >>> ops.finfo(ops.float32).bits
@@ -86,9 +89,10 @@ def finfo(type: Any) -> FloatInfo:
 
 @op
 def iinfo(type: Any) -> IntegerInfo:
-    """Returns the limits of an integer dtype, or a tensor's.
+    """Returns the limits of an integer dtype, or of a tensor's.
 
-    Raises: DTypeError for another.
+    Raises:
+        DTypeError: if the dtype is not an integer.
 
     Example:
         >>> ops.iinfo(ops.int8).max

@@ -1,6 +1,6 @@
 """Elementary and special functions, element by element.
 
-Dtype: integers and booleans take the default float; complex tensors stay complex where the function is defined on them.
+Dtype: integers and booleans become the default float. Complex tensors stay complex if the function is defined for them.
 Angles are in radians.
 """
 
@@ -21,8 +21,8 @@ from emberharmony.ops.rounding import copysign, fabs, round
 def exp(x: TensorLike) -> Tensor:
     """Returns e to the power of each element.
 
-    MLX's CPU kernel for float32 has a relative error of up to `0.7 eps abs(x)`, overflows from 88 on, and gives 0
-    below -87.6.
+    The CPU kernel of MLX for float32 has a relative error of up to `0.7 eps abs(x)`. It overflows from 88 on and
+    returns 0 below -87.6.
 
     Example:
         >>> ops.exp([0.0]).tolist()
@@ -33,7 +33,7 @@ def exp(x: TensorLike) -> Tensor:
 
 @op
 def expm1(x: TensorLike) -> Tensor:
-    """Returns `exp(x) - 1`, exact near zero.
+    """Returns `exp(x) - 1`, accurate near zero.
 
     Example:
         >>> ops.expm1([0.0]).tolist()
@@ -55,7 +55,7 @@ def exp2(x: TensorLike) -> Tensor:
 
 @op
 def log(x: TensorLike) -> Tensor:
-    """Returns the natural logarithm; -inf of 0, NaN below.
+    """Returns the natural logarithm; -inf for 0, NaN for negative numbers.
 
     Example:
         >>> ops.log([1.0]).tolist()
@@ -66,7 +66,7 @@ def log(x: TensorLike) -> Tensor:
 
 @op
 def log1p(x: TensorLike) -> Tensor:
-    """Returns `log(1 + x)`, exact near zero.
+    """Returns `log(1 + x)`, accurate near zero.
 
     Example:
         >>> ops.log1p([0.0]).tolist()
@@ -99,9 +99,12 @@ def log10(x: TensorLike) -> Tensor:
 
 @op
 def logaddexp(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `log(exp(x1) + exp(x2))` without overflow; where the result is near 0 its error is absolute.
+    """Returns `log(exp(x1) + exp(x2))` without overflow.
 
-    Raises: DTypeError for complex operands.
+    Where the result is near 0, its absolute error is small, but its relative error may be large.
+
+    Raises:
+        DTypeError: if an operand is complex.
 
     Example:
         >>> ops.logaddexp([0.0, 5.0], float("-inf")).tolist()
@@ -112,9 +115,12 @@ def logaddexp(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `log2(2**x1 + 2**x2)` without overflow; where the result is near 0 its error is absolute.
+    """Returns `log2(2**x1 + 2**x2)` without overflow.
 
-    Raises: DTypeError for complex operands.
+    Where the result is near 0, its absolute error is small, but its relative error may be large.
+
+    Raises:
+        DTypeError: if an operand is complex.
 
     Example:
         >>> ops.logaddexp2([3.0, 5.0], [3.0, 5.0]).tolist()
@@ -125,7 +131,7 @@ def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def sin(x: TensorLike) -> Tensor:
-    """Returns the sine.
+    """Returns the sine of each element.
 
     Example:
         >>> ops.sin([0.0]).tolist()
@@ -136,7 +142,7 @@ def sin(x: TensorLike) -> Tensor:
 
 @op
 def cos(x: TensorLike) -> Tensor:
-    """Returns the cosine.
+    """Returns the cosine of each element.
 
     Example:
         >>> ops.cos([0.0]).tolist()
@@ -147,7 +153,7 @@ def cos(x: TensorLike) -> Tensor:
 
 @op
 def tan(x: TensorLike) -> Tensor:
-    """Returns the tangent.
+    """Returns the tangent of each element.
 
     Example:
         >>> ops.tan([0.0]).tolist()
@@ -200,7 +206,7 @@ atan = alias("atan", arctan)
 
 @op
 def arctan2(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the angle of the point (x2, x1) from the first axis, in radians from -pi to pi.
+    """Returns the angle between the first axis and the point (x2, x1), from -pi to pi.
 
     Example:
         >>> ops.arctan2([0.0], [1.0]).tolist()
@@ -275,7 +281,7 @@ acosh = alias("acosh", arccosh)
 
 @op
 def arctanh(x: TensorLike) -> Tensor:
-    """Returns the inverse hyperbolic tangent; NaN beyond -1 and 1.
+    """Returns the inverse hyperbolic tangent; infinite at -1 and 1, NaN outside [-1, 1].
 
     Example:
         >>> ops.arctanh([0.0]).tolist()
@@ -289,7 +295,7 @@ atanh = alias("atanh", arctanh)
 
 @op
 def deg2rad(x: TensorLike) -> Tensor:
-    """Returns degrees as radians.
+    """Returns angles in degrees converted to radians.
 
     Example:
         >>> ops.deg2rad([0.0]).tolist()
@@ -300,7 +306,7 @@ def deg2rad(x: TensorLike) -> Tensor:
 
 @op
 def rad2deg(x: TensorLike) -> Tensor:
-    """Returns radians as degrees.
+    """Returns angles in radians converted to degrees.
 
     Example:
         >>> ops.rad2deg([0.0]).tolist()
@@ -311,9 +317,10 @@ def rad2deg(x: TensorLike) -> Tensor:
 
 @op
 def cbrt(x: TensorLike) -> Tensor:
-    """Returns the real cube root, of negative numbers too.
+    """Returns the real cube root, also for negative numbers.
 
-    Raises: DTypeError for complex tensors.
+    Raises:
+        DTypeError: if `x` is complex.
 
     Example:
         >>> ops.cbrt([0.0]).tolist()
@@ -321,28 +328,28 @@ def cbrt(x: TensorLike) -> Tensor:
     """
     zero = equal(x, 0)
     root = copysign(power(where(zero, 1.0, fabs(x)), 1.0 / 3.0), x)
-    # One step of Newton: a third is not exact in binary.
+    # Binary floats cannot represent 1/3 exactly, so one step of Newton's method corrects the root.
     better = subtract(root, divide(subtract(root, divide(divide(x, root), root)), 3.0))
-    # At 0 the square root has the same value and slope.
+    # At 0 the square root has the same value and the same (infinite) derivative as the cube root.
     return where(zero, sqrt(where(zero, x, 1.0)), where(isfinite(x), better, root))
 
 
 @op
 def sinc(x: TensorLike) -> Tensor:
-    """Returns `sin(pi x) / (pi x)`, and 1 at 0; exactly 0 at all other integers.
+    """Returns `sin(pi x) / (pi x)`: 1 at 0, and exactly 0 at all other integers.
 
     Example:
         >>> ops.sinc([0.0, 2.0]).tolist()
         [1.0, 0.0]
     """
-    # Near 0 by its series, which unlike a value of its own there has derivatives.
+    # Use the Taylor series near 0: a constant there would have no derivatives.
     near = less(fabs(x), 0.03)
     small = square(multiply(where(near, x, 0.0), pi))
     series: Any = 1.0
     for divisor in (72.0, 42.0, 20.0, 6.0):
         series = subtract(1.0, multiply(divide(small, divisor), series))
     x = where(near, 1.0, x)
-    # sin(pi x) from the distance to the nearest integer, which is exact where the product with pi is not.
+    # Compute sin(pi x) from the distance to the nearest integer: the distance is exact, pi * x is not.
     nearest = round(x)
     wave = sin(multiply(subtract(x, nearest), pi))
     wave = where(equal(mod(nearest, 2.0), 0), wave, negative(wave))
@@ -362,7 +369,7 @@ def erf(x: TensorLike) -> Tensor:
 
 @op
 def erfc(x: TensorLike) -> Tensor:
-    """Returns `1 - erf(x)`, exact where that is small.
+    """Returns `1 - erf(x)`, accurate where the result is small.
 
     Example:
         >>> ops.erfc([0.0]).tolist()
@@ -373,7 +380,7 @@ def erfc(x: TensorLike) -> Tensor:
 
 @op
 def erfinv(x: TensorLike) -> Tensor:
-    """Returns the inverse of `erf`; infinite at -1 and 1, NaN beyond.
+    """Returns the inverse of `erf`; infinite at -1 and 1, NaN outside [-1, 1].
 
     Example:
         >>> ops.erfinv([0.0]).tolist()
@@ -386,7 +393,8 @@ def erfinv(x: TensorLike) -> Tensor:
 def i0(x: TensorLike) -> Tensor:
     """Returns the modified Bessel function of the first kind and order 0.
 
-    Raises: DTypeError for complex tensors.
+    Raises:
+        DTypeError: if `x` is complex.
 
     Example:
         >>> bool(ops.isclose(ops.i0(1.0), 1.26606588))

@@ -1,9 +1,13 @@
-"""Discrete Fourier transforms, as the array API standard has them: complex tensors in, complex tensors out.
+"""Discrete Fourier transforms of the array API standard: complex tensors in, complex tensors out.
 
-Dtype: float32 and halves give complex64, float64 complex128; MLX has complex64 only, and gives it for float64 too.
-`n` is the length the axis is cut or padded with zeros to, and for several axes `s` the lengths, by default of the last
-ones. `norm` says which direction is divided by the length: "backward", "forward", or "ortho" for both by its root.
-Raises: AxisError; ArgumentError for a length below 1 or an unknown `norm`.
+Dtype: float32 and halves give complex64; float64 gives complex128. MLX has only complex64, so float64 gives complex64
+there.
+
+The axis is cut, or padded with zeros, to the length `n`. For several axes, `s` lists the lengths, by default those of
+the last axes. `norm` chooses the transform that is divided by the length: "backward" the inverse one, "forward" the
+forward one, and "ortho" divides both by the square root of the length.
+
+An axis out of range raises `AxisError`. A length below 1 or an unknown `norm` raises `ArgumentError`.
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the discrete Fourier transform along an axis.
 
-    Raises: AxisError; ArgumentError for `n` below 1 or an unknown `norm`.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
     ...
 
@@ -42,34 +48,49 @@ def fft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backw
 def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the inverse of `fft`.
 
-    Raises: AxisError; ArgumentError for `n` below 1 or an unknown `norm`.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
     ...
 
 
 @op
 def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Returns the non-negative half of the transform of a real tensor: n // 2 + 1 terms.
+    """Returns the non-negative frequencies of the transform of a real tensor: n // 2 + 1 terms.
 
-    Raises: AxisError; ArgumentError for `n` below 1 or an unknown `norm`; DTypeError for a complex tensor.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
+        DTypeError: if `x` is complex.
     """
     ...
 
 
 @op
 def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Returns the real inverse of `rfft`, of length n, by default even.
+    """Returns the real inverse of `rfft`.
 
-    Raises: AxisError; ArgumentError for `n` below 1 or an unknown `norm`.
+    Args:
+        n: the length of the result; by default the even length `2 * (m - 1)` for m frequencies.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
     ...
 
 
 @op
 def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Returns the real transform, of length n, of the non-negative half of a signal that is Hermitian about zero.
+    """Returns the real transform of a Hermitian signal, given by its non-negative half.
 
-    Raises: as `irfft`.
+    Args:
+        n: the length of the result; by default the even length `2 * (m - 1)` for m elements.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
     """
     return irfft(conj(x), n, axis, _OPPOSITE.get(norm, norm))
 
@@ -78,7 +99,10 @@ def hfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "back
 def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Returns the inverse of `hfft`: n // 2 + 1 terms.
 
-    Raises: as `rfft`.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `n` is below 1 or `norm` is unknown.
+        DTypeError: if `x` is complex.
     """
     return conj(rfft(x, n, axis, _OPPOSITE.get(norm, norm)))
 
@@ -87,7 +111,7 @@ def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "bac
 def fftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the discrete Fourier transform along several axes, by default all."""
+    """Returns the discrete Fourier transform along several axes, by default along all."""
     for axis, n in along_all(x.shape, s, axes, norm):
         x = fft(x, n, axis, norm)
     return x
@@ -107,9 +131,10 @@ def ifftn(
 def rfftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the transform of a real tensor along several axes, of the last one the non-negative half.
+    """Returns the transform of a real tensor along several axes; the last of them keeps non-negative frequencies only.
 
-    Raises: DTypeError for a complex tensor.
+    Raises:
+        DTypeError: if `x` is complex.
     """
     *others, (last, length) = along_all(x.shape, s, axes, norm)
     x = rfft(x, length, last, norm)
@@ -122,7 +147,7 @@ def rfftn(
 def irfftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the real inverse of `rfftn`; without `s` the last axis' length is even."""
+    """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
     *others, (last, length) = along_all(x.shape, s, axes, norm, True)
     for axis, n in others:
         x = ifft(x, n, axis, norm)
@@ -163,9 +188,12 @@ def irfft2(
 
 @op
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the frequencies of `fft`, in cycles per unit of the sample spacing d.
+    """Returns the frequencies of the terms of `fft`, in cycles per unit of the sample spacing `d`.
 
-    Dtype: the default float. Raises: ArgumentError for `n` below 1.
+    Dtype: the default float.
+
+    Raises:
+        ArgumentError: if `n` is below 1.
 
     Example:
         >>> ops.fftfreq(4).tolist()
@@ -176,9 +204,12 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Devi
 
 @op
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the frequencies of `rfft`, in cycles per unit of the sample spacing d.
+    """Returns the frequencies of the terms of `rfft`, in cycles per unit of the sample spacing `d`.
 
-    Dtype: the default float. Raises: ArgumentError for `n` below 1.
+    Dtype: the default float.
+
+    Raises:
+        ArgumentError: if `n` is below 1.
 
     Example:
         >>> ops.rfftfreq(4).tolist()
@@ -189,9 +220,10 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
 
 @op
 def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
-    """Returns `x` with the zero frequency moved to the middle of axes, by default all.
+    """Returns `x` with the zero frequency moved to the middle of axes, by default of all.
 
-    Raises: AxisError.
+    Raises:
+        AxisError: if an axis is out of range.
 
     Example:
         >>> ops.fftshift([0, 1, -2, -1]).tolist()
@@ -205,7 +237,8 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
 def ifftshift(x: TensorLike, axes: Axis = None) -> Tensor:
     """Returns the inverse of `fftshift`.
 
-    Raises: AxisError.
+    Raises:
+        AxisError: if an axis is out of range.
 
     Example:
         >>> ops.ifftshift([-2, -1, 0, 1]).tolist()
@@ -224,25 +257,28 @@ def stft(
     window: str | Tensor | Sequence[float] | None = "hann",
     center: bool = True,
 ) -> Tensor:
-    """Returns the transforms of overlapping parts of a real signal, along its last axis.
+    """Returns the short-time Fourier transform of a real signal: transforms of overlapping frames of its last axis.
 
-    Unlike Keras's it is one complex tensor, not a pair of real ones.
+    The result is one complex tensor; Keras returns a pair of real ones.
 
     Shape: (..., t) to (..., frames, fft_length // 2 + 1).
 
     Args:
-        sequence_length: the window's length, up to `fft_length`, in whose middle it stands.
-        sequence_stride: the step from one part to the next.
-        window: "hann" and "hamming" are periodic; a tensor is used as it is; None is ones.
-        center: whether the signal is continued by reflection, so that frame k is centred at k * sequence_stride.
+        sequence_length: the length of the window in samples, up to `fft_length`; the window is centred in the frame.
+        sequence_stride: the number of samples from one frame to the next.
+        window: "hann" or "hamming" for the periodic window, a tensor of length `sequence_length`, or None for ones.
+        center: whether to pad the signal by reflection, so that frame k is centred at k * sequence_stride.
 
-    Raises: ArgumentError; ShapeError for a signal shorter than one part; DTypeError for a complex one.
+    Raises:
+        ArgumentError: if a length or the stride is out of range, or the name of the window is unknown.
+        ShapeError: if the signal is shorter than one frame, or the window has another length.
+        DTypeError: if the signal is complex.
     """
     shaped = _window(x, window, sequence_length, sequence_stride, fft_length)
     if center and len(x.shape):
         x = pad(x, [(0, 0)] * (len(x.shape) - 1) + [(fft_length // 2, fft_length // 2)], "reflect")
     if len(x.shape) == 0 or x.shape[-1] < fft_length:
-        raise ShapeError(f"a signal of shape {tuple(x.shape)} has no part of length {fft_length}")
+        raise ShapeError(f"expected a signal of at least fft_length={fft_length} samples, got shape {tuple(x.shape)}")
     frames = 1 + (x.shape[-1] - fft_length) // sequence_stride
     return rfft(multiply(take(x, _places(x, frames, sequence_stride, fft_length), -1), shaped))
 
@@ -257,18 +293,23 @@ def istft(
     window: str | Tensor | Sequence[float] | None = "hann",
     center: bool = True,
 ) -> Tensor:
-    """Returns the signal of which `x` is the `stft`, the best one by least squares where no signal is.
+    """Returns the signal whose `stft` is `x`; if there is none, the best approximation by least squares.
 
-    Shape: (..., frames, fft_length // 2 + 1) to (..., length), by default all that the frames cover.
+    Shape: (..., frames, fft_length // 2 + 1) to (..., length).
 
-    Raises: ArgumentError; ShapeError for another number of frequencies, and for no frames.
+    Args:
+        length: the number of samples of the result; by default all that the frames cover.
+
+    Raises:
+        ArgumentError: if a length or the stride is out of range, or the name of the window is unknown.
+        ShapeError: if there are no frames, or the number of frequencies is not `fft_length // 2 + 1`.
 
     Source: Griffin and Lim (1984), Signal estimation from modified short-time Fourier transform, equation 6.
     """
     if length is not None and length < 0:
-        raise ArgumentError(f"a signal has no negative length {length}")
+        raise ArgumentError(f"expected length of 0 or more, got {length}")
     if len(x.shape) < 2 or x.shape[-1] != fft_length // 2 + 1 or x.shape[-2] == 0:
-        raise ShapeError(f"(..., frames, {fft_length // 2 + 1}) is wanted, this tensor has shape {tuple(x.shape)}")
+        raise ShapeError(f"expected shape (..., frames, {fft_length // 2 + 1}), got {tuple(x.shape)}")
     parts = irfft(x, fft_length)
     shaped = _window(parts, window, sequence_length, sequence_stride, fft_length)
     frames, batch = x.shape[-2], tuple(x.shape[:-2])
@@ -290,33 +331,33 @@ def istft(
 
 def _frequencies(places: Sequence[int], n: int, d: float, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
     if n < 1:
-        raise ArgumentError(f"a transform has at least one element, not {n}")
+        raise ArgumentError(f"expected n of at least 1, got {n}")
     x = convert_to_tensor([place / (n * d) for place in places], dtype)
     return x if device is None else to_device(x, device)
 
 
 def _places(x: Tensor, frames: int, stride: int, length: int) -> Tensor:
-    """Returns where in the signal the elements of each part stand, (frames, length), on the device of `x`."""
+    """Returns the positions in the signal of the elements of each frame, (frames, length), on the device of `x`."""
     device = get_device(x)
     return add(expand_dims(multiply(arange(frames, device=device), stride), -1), arange(length, device=device))
 
 
 def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int) -> Tensor:
-    """Returns the window in the middle of zeros, in the dtype of the signal."""
+    """Returns the window, padded with zeros on both sides to `fft_length`, in the dtype of the signal."""
     if not 1 <= length <= fft_length or stride < 1:
         raise ArgumentError(
-            f"sequence_length from 1 to fft_length and a stride from 1 are wanted, not {length}, {fft_length}, {stride}"
+            f"expected 1 <= sequence_length <= fft_length and a stride >= 1, got {length}, {fft_length} and {stride}"
         )
     kind = as_inexact(dtype_of(x))
     if isinstance(window, str):
         if window not in ("hann", "hamming"):
-            raise ArgumentError(f"window is 'hann', 'hamming', a tensor or None, not {window!r}")
-        # The symmetric window of one point more, without it, is the periodic one.
+            raise ArgumentError(f"expected window 'hann', 'hamming', a tensor or None, got {window!r}")
+        # The periodic window is the symmetric window of one more point, without its last point.
         shaped = (hanning if window == "hann" else hamming)(length + 1, kind)[:length]
     else:
         shaped = ones((length,), kind) if window is None else cast(window, kind)
     shaped = to_device(shaped, get_device(x))
     if tuple(shaped.shape) != (length,):
-        raise ShapeError(f"a window of shape ({length},) is wanted, not {tuple(shaped.shape)}")
+        raise ShapeError(f"expected a window of shape ({length},), got {tuple(shaped.shape)}")
     before = (fft_length - length) // 2
     return pad(shaped, [(before, fft_length - length - before)])

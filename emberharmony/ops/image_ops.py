@@ -26,11 +26,12 @@ _LUMA = (0.2989, 0.5870, 0.1140)
 
 @op
 def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Returns the brightness of red, green and blue: 0.2989, 0.5870 and 0.1140 parts of them.
+    """Returns the brightness of RGB images: 0.2989 red + 0.5870 green + 0.1140 blue.
 
-    Shape: the axis of channels has length 1. Dtype: kept; integers are rounded.
+    Shape: the axis of channels has length 1 in the result. Dtype: that of the images; integers are rounded.
 
-    Raises: ShapeError unless there are three channels.
+    Raises:
+        ShapeError: if there are not three channels.
 
     Example:
         >>> ops.rgb_to_grayscale(ops.array([[[200, 100, 0]]], "uint8")).tolist()
@@ -44,11 +45,13 @@ def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tens
 
 @op
 def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Returns hue, saturation and value, from 0 to 1, of red, green and blue from 0 to 1.
+    """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1.
 
-    A colour closer to 0 than the dtype's `eps` is taken for 0.
+    Values whose magnitude is below the dtype's `eps` count as 0.
 
-    Raises: DTypeError unless the images are floating; ShapeError unless there are three channels.
+    Raises:
+        DTypeError: if the images are not floating.
+        ShapeError: if there are not three channels.
 
     Example:
         >>> ops.rgb_to_hsv([[[0.0, 0.5, 0.0], [0.5, 0.5, 0.5]]]).tolist()
@@ -75,9 +78,11 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
 
 @op
 def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Returns red, green and blue of hue, saturation and value; a hue counts modulo 1.
+    """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1.
 
-    Raises: DTypeError unless the images are floating; ShapeError unless there are three channels.
+    Raises:
+        DTypeError: if the images are not floating.
+        ShapeError: if there are not three channels.
 
     Example:
         >>> ops.hsv_to_rgb([[[0.5, 1.0, 0.25], [0.0, 0.0, 0.5]]]).tolist()
@@ -109,9 +114,13 @@ def pad_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images with zeros around them; two of each side's three sizes are given.
+    """Returns images with zeros added around them.
 
-    Raises: ArgumentError unless two are, or if a padding would be negative.
+    Give two of the three sizes for each direction: for the height, two of `top_padding`, `bottom_padding` and
+    `target_height`.
+
+    Raises:
+        ArgumentError: if another number of sizes is given, or if a padding would be negative.
 
     Example:
         >>> ops.pad_images([[[1], [2]]], 0, 1, 0, target_width=4).tolist()
@@ -136,9 +145,13 @@ def crop_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images without their margins; two of each side's three sizes are given.
+    """Returns images without their margins.
 
-    Raises: ArgumentError unless two are, or if one would be negative.
+    Give two of the three sizes for each direction: for the height, two of `top_cropping`, `bottom_cropping` and
+    `target_height`.
+
+    Raises:
+        ArgumentError: if another number of sizes is given, or if a margin would be negative.
 
     Example:
         >>> ops.crop_images([[[1], [2], [3]]], 0, 1, 0, target_width=1).tolist()
@@ -165,13 +178,15 @@ def extract_patches(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns the patches of images (or, where `size` has three numbers, of volumes) as channels.
+    """Returns the patches of images as channels; for a `size` of three numbers, the patches of volumes.
 
-    Patches lie side by side unless `strides` says otherwise; the other options are those of `conv`.
+    Patches are adjacent unless `strides` is given. The other options are those of `conv`.
 
-    Shape: the axis of channels has length `patch height * patch width * channels`, the channels of a pixel together.
+    Shape: the axis of channels has length `patch height * patch width * channels`; the channels of a pixel are
+    adjacent.
 
-    Raises: ShapeError where no patch fits.
+    Raises:
+        ShapeError: if no patch fits.
 
     Example:
         >>> ops.extract_patches([[[1], [2], [3], [4]]], (1, 2)).tolist()
@@ -202,7 +217,7 @@ def extract_patches_3d(
 ) -> Tensor:
     """Returns the patches of volumes as channels.
 
-    Shape: (depth, height, width, channels), or a batch; else like `extract_patches`.
+    Shape: (depth, height, width, channels), or a batch; otherwise like `extract_patches`.
 
     Example:
         >>> ops.extract_patches_3d(ops.ones((4, 4, 4, 3)), 2).shape[-1]
@@ -212,11 +227,12 @@ def extract_patches_3d(
 
 
 def _floating(images: Tensor) -> DType:
-    """Returns the dtype of images of floating numbers.
+    """Returns the dtype of images, which must be floating.
 
-    Raises: DTypeError for others.
+    Raises:
+        DTypeError: if it is not floating.
     """
     kind = dtype(images)
     if not kind.is_floating:
-        raise DTypeError(f"colours from 0 to 1 are floating numbers, not {kind.name}")
+        raise DTypeError(f"expected floating images with values from 0 to 1, got {kind.name}; cast and scale them")
     return kind

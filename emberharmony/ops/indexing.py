@@ -1,8 +1,8 @@
 """Reading and writing by index.
 
-Indices count from -n to n - 1. An index outside raises `IndexOutOfBoundsError` on NumPy and PyTorch; on MLX it does
-where the index is known to the host (a number, list or NumPy array). A tensor of indices is not read back there: what
-is read outside is then whatever lies in memory, and what is written outside is dropped.
+Indices count from -n to n - 1. An index out of range raises `IndexOutOfBoundsError` on NumPy and PyTorch. MLX raises it
+only if the host knows the index (a number, a list or a NumPy array), because a tensor of indices is not read back.
+There, reading out of range returns arbitrary memory, and writing out of range does nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from emberharmony.ops.dtype import dtype as dtype_of
 
 @op
 def where(condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1` where the condition holds, else `x2`; a condition of numbers holds where they are not 0.
+    """Returns `x1` where the condition is true, else `x2`; non-zero numbers count as true.
 
-    Shape: all three are broadcast. Dtype: that of `x1` and `x2` promoted.
+    Shape: all three are broadcast. Dtype: `x1` and `x2` are promoted.
 
     Example:
         >>> ops.where([True, False], [1, 2], 0).tolist()
@@ -33,9 +33,12 @@ def where(condition: TensorLike, x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None = None) -> Tensor:
-    """Returns the slices of `x` at indices along an axis; with None of the flattened `x`.
+    """Returns the slices of `x` at indices along an axis; with `axis=None` the elements of the flattened `x`.
 
-    Shape: the axis is replaced by the shape of `indices`. Raises: IndexOutOfBoundsError.
+    Shape: the axis is replaced by the shape of `indices`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
 
     Example:
         >>> ops.take([10, 20, 30], [2, 0]).tolist()
@@ -46,9 +49,14 @@ def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None 
 
 @op
 def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | None = -1) -> Tensor:
-    """Returns elements of `x` by indices that vary along with the other axes, as `argsort` gives them.
+    """Returns elements of `x` along an axis, by indices that differ for each position on the other axes.
 
-    Shape: that of `indices`, which has as many axes as `x`. Raises: IndexOutOfBoundsError.
+    `argsort` returns such indices.
+
+    Shape: that of `indices`, which has as many axes as `x`.
+
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
 
     Example:
         >>> ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).tolist()
@@ -59,12 +67,17 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
 
 @op
 def get_item(x: TensorLike, key: object) -> Tensor:
-    """Returns `x[key]`: integers, slices (negative steps too), None, Ellipsis, integer and boolean tensors or lists.
+    """Returns `x[key]` for integers, slices, None, Ellipsis, and integer or boolean tensors or lists.
 
-    The shape depends on the data for boolean keys, which forces evaluation on MLX. Tensors of uint8 are indices.
+    Slices may have negative steps. Tensors of uint8 are indices, not masks. With boolean keys the shape depends on the
+    data, so they force evaluation on MLX.
 
-    Raises: IndexOutOfBoundsError; AxisError for too many indices; ShapeError for a mask that does not fit;
-    ArgumentTypeError for what is no index; ArgumentError for a step of 0.
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        AxisError: if there are more indices than axes.
+        ShapeError: if the shape of a mask does not fit.
+        ArgumentTypeError: if `key` holds something that is not an index.
+        ArgumentError: if the step of a slice is 0.
 
     Example:
         >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
@@ -75,9 +88,10 @@ def get_item(x: TensorLike, key: object) -> Tensor:
 
 @op
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
-    """Returns, per axis, the indices of the elements that are not zero (int64); forces evaluation on MLX.
+    """Returns, for each axis, the indices of the non-zero elements (int64); forces evaluation on MLX.
 
-    Raises: ShapeError without axes.
+    Raises:
+        ShapeError: if `x` has no axes.
 
     Example:
         >>> ops.nonzero([0, 5, 6])[0].tolist()
@@ -88,9 +102,10 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
 
 @op
 def slice(x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
-    """Returns the block of a shape that begins at these indices.
+    """Returns the block of a shape that begins at the given indices.
 
-    Raises: IndexOutOfBoundsError if the block leaves `x`.
+    Raises:
+        IndexOutOfBoundsError: if the block extends beyond `x`.
 
     Example:
         >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
@@ -101,9 +116,12 @@ def slice(x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> 
 
 @op
 def slice_update(x: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
-    """Returns `x` with the block that begins at these indices replaced.
+    """Returns `x` with the block that begins at the given indices replaced.
 
-    Dtype: that of `x`. Raises: IndexOutOfBoundsError if the block leaves `x`.
+    Dtype: that of `x`.
+
+    Raises:
+        IndexOutOfBoundsError: if the block extends beyond `x`.
 
     Example:
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
@@ -114,11 +132,13 @@ def slice_update(x: TensorLike, start_indices: Sequence[int], updates: TensorLik
 
 @op
 def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence[int]) -> Tensor:
-    """Returns zeros of a shape with values added at indices, which repeat where they do.
+    """Returns a tensor of zeros with values added at indices; values at equal indices are summed.
 
-    Shape: indices (..., k) name positions in the first k axes; values (...) + shape[k:].
+    Shape: indices (..., k) are positions in the first k axes; values (...) + shape[k:].
 
-    Raises: IndexOutOfBoundsError; ShapeError.
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        ShapeError: if the shape of `values` does not fit.
 
     Example:
         >>> ops.scatter([[1], [1]], [2, 3], (3,)).tolist()
@@ -134,13 +154,16 @@ def scatter_update(
     updates: TensorLike,
     reduction: Literal["add", "max", "min", "mul"] | None = None,
 ) -> Tensor:
-    """Returns `x` with values written at indices, or combined with what stands there by a reduction.
+    """Returns `x` with values written at indices, or combined by a reduction with the elements there.
 
-    Without a reduction the last of equal indices wins on NumPy and MLX, any of them on PyTorch.
+    Without a reduction, if indices are equal, the last value is kept on NumPy and MLX, and any of them on PyTorch.
 
-    Shape: indices (..., k) name positions in the first k axes; updates (...) + x.shape[k:]. Dtype: that of `x`.
+    Shape: indices (..., k) are positions in the first k axes; updates (...) + x.shape[k:]. Dtype: that of `x`.
 
-    Raises: IndexOutOfBoundsError; ShapeError; ArgumentError for another reduction.
+    Raises:
+        IndexOutOfBoundsError: if an index is out of range.
+        ShapeError: if the shape of `updates` does not fit.
+        ArgumentError: if `reduction` is unknown.
 
     Example:
         >>> ops.scatter_update([1, 2, 3], [[0], [2]], [7, 8]).tolist()
@@ -181,18 +204,19 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
 
 @op
 def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tensor:
-    """Returns, element by element, the choice of the first condition that holds, or `default`.
+    """Returns, element by element, the choice of the first condition that is true, or `default` if none is.
 
-    Shape: all are broadcast. Dtype: that of the choices and `default` promoted.
+    Shape: all operands are broadcast. Dtype: the choices and `default` are promoted.
 
-    Raises: ArgumentError if there are not as many choices as conditions, or none.
+    Raises:
+        ArgumentError: if the numbers of conditions and choices differ, or if there are none.
 
     Example:
         >>> ops.select([[True, False, False], [True, True, False]], [[1, 2, 3], [4, 5, 6]]).tolist()
         [1, 5, 0]
     """
     if len(condlist) != len(choicelist) or not condlist:
-        raise ArgumentError(f"{len(condlist)} conditions do not choose from {len(choicelist)} choices")
+        raise ArgumentError(f"expected one choice for each condition, got {len(condlist)} and {len(choicelist)}")
     result = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         result = where(condition, choice, result)
@@ -201,9 +225,10 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
 
 @op
 def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """Returns positions in the flattened form of a shape as one tensor of indices (int64) an axis.
+    """Returns positions in a flattened tensor as one tensor of indices (int64) for each axis of its shape.
 
-    Raises: IndexOutOfBoundsError for a position outside, which negative ones are; unchecked for tensors on MLX.
+    Raises:
+        IndexOutOfBoundsError: if a position is negative or too large; MLX does not check tensors of positions.
 
     Example:
         >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
@@ -214,11 +239,12 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
 
 @op
 def one_hot(x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns 1 at each class and 0 elsewhere, along a new axis; a class outside gives zeros.
+    """Returns 1 at the index of each class and 0 elsewhere, along a new axis; a class out of range gives zeros.
 
-    Dtype: the default float unless `dtype` says otherwise.
+    Dtype: the default float unless `dtype` is given.
 
-    Raises: ArgumentError for a negative number of classes.
+    Raises:
+        ArgumentError: if `num_classes` is negative.
 
     Example:
         >>> ops.one_hot([0, 2], 3).tolist()

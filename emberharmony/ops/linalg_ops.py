@@ -1,4 +1,4 @@
-"""Ops of `ops.linalg` that differ from those of the same name in `ops`: here the last two axes count."""
+"""Ops of `ops.linalg` that differ from the ops of the same name in `ops`: they use the last two axes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from emberharmony.ops.solver import inv, svdvals
 
 @op
 def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -> Tensor:
-    """Returns the condition number `norm(x) * norm(inv(x))`, by the 2-norm inf for a singular matrix.
+    """Returns the condition number `norm(x) * norm(inv(x))`; by the 2-norm, infinity for a singular matrix.
 
     Args:
-        p: see `ord` of `matrix_norm`; None is 2.
+        p: the `ord` of `matrix_norm`; None is 2.
 
-    Raises: ShapeError, also without elements; ArgumentError for another `p`; LinAlgError for a singular matrix unless p
-    is 2 or -2, and then for NaN and infinities.
+    Raises:
+        ShapeError: if the shape does not suit the norm, or if there are no elements.
+        ArgumentError: if `p` is unknown.
+        LinAlgError: if `p` is 2 or -2 and a matrix holds NaN or infinities; for another `p`, if a matrix is singular.
 
     Example:
         >>> ops.linalg.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()
@@ -47,7 +49,7 @@ def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
 
 @op
 def linalg_trace(x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the sum of a diagonal of the last two axes.
+    """Returns the sum along a diagonal of the last two axes.
 
     Example:
         >>> ops.linalg.trace([[1, 2], [3, 4]]).tolist()

@@ -1,6 +1,6 @@
 """Losses of predictions against targets.
 
-Dtype: integers take the default float.
+Dtype: integers become the default float.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     """Returns `-(t log p + (1 - t) log(1 - p))`, element by element.
 
     Args:
-        from_logits: `output` is the logit of the probability p; without it p is kept 1e-7 away from 0 and 1.
+        target: t, from 0 to 1.
+        output: the probability p, which is clipped to [1e-7, 1 - 1e-7], or its logit.
+        from_logits: whether `output` is the logit.
     """
     if from_logits:
         return subtract(softplus(output), multiply(target, inexact(output)))
@@ -43,8 +45,9 @@ def categorical_crossentropy(
     """Returns `-sum(t log p)` over the classes along an axis.
 
     Args:
-        from_logits: `output` holds logits; without it probabilities, which are normalised and kept 1e-7 away from 0
-        and 1.
+        target: the probability t of each class.
+        output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
+        from_logits: whether `output` holds logits.
     """
     if not from_logits:
         output = divide(output, sum(output, axis, True))
@@ -56,10 +59,12 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
-    """Returns `-log p` of the class that each integer in `target` names; 0 where that is no class.
+    """Returns `-log p` of the class that each integer in `target` names; 0 if it is not a class.
 
     Args:
-        from_logits, axis: see `categorical_crossentropy`.
+        target: the index of the class; its shape is that of `output` without `axis`.
+        output: see `categorical_crossentropy`.
+        from_logits: whether `output` holds logits.
 
     Example:
         >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
@@ -77,7 +82,10 @@ def sparse_categorical_crossentropy(
 
 @op
 def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
-    """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite where they are equal.
+    """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
+
+    Args:
+        max_val: the largest value that an element can have.
 
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()

@@ -1,8 +1,8 @@
 """Elementwise arithmetic.
 
-Shape: operands are broadcast. Dtype: operands are promoted; Python numbers are weak; an integer out of range raises
-`RangeError`. Shapes that do not broadcast raise `ShapeError`. Booleans are refused with a `DTypeError` where arithmetic
-on them has no one meaning (`subtract`, `negative`, `floor_divide`, `mod`, `power`).
+Shape: operands are broadcast; `ShapeError` is raised if that is impossible. Dtype: operands are promoted. Python
+numbers are weak; an integer outside the range of the dtype raises `RangeError`. Booleans raise `DTypeError` in
+`subtract`, `negative`, `floor_divide`, `mod` and `power`, because these have no agreed meaning for them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emberharmony.ops.tensor import cast
 
 @op
 def add(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 + x2`; booleans are added as `or`.
+    """Returns `x1 + x2`; for booleans this is `or`.
 
     Example:
         >>> ops.add([1, 2], [[10], [20]]).tolist()
@@ -39,7 +39,7 @@ def subtract(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def multiply(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 * x2`; booleans are multiplied as `and`.
+    """Returns `x1 * x2`; for booleans this is `and`.
 
     Example:
         >>> ops.multiply([1, 2], [3, 4]).tolist()
@@ -50,7 +50,7 @@ def multiply(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def divide(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 / x2`, always floating: integers take the default float.
+    """Returns `x1 / x2`, always floating: integers become the default float.
 
     Example:
         >>> ops.divide([1, 2], 4).tolist()
@@ -66,8 +66,8 @@ true_divide = alias("true_divide", divide)
 def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns the largest integer not above `x1 / x2`, in the promoted dtype.
 
-    Integers divided by zero give 0; the smallest integer divided by -1 wraps to itself. The quotient of two floats is
-    exact below `1 / eps`: 1.0 // 0.1 is 9 in float32 too.
+    An integer divided by zero gives 0. The smallest integer divided by -1 wraps to itself. The quotient of two floats
+    is exact below `1 / eps`: 1.0 // 0.1 is 9 in float32 too.
 
     Example:
         >>> ops.floor_divide([7, -7], 2).tolist()
@@ -80,8 +80,8 @@ def floor_divide(x1: Operand, x2: Operand) -> Tensor:
 def mod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of `floor_divide`, with the sign of the divisor.
 
-    Integers modulo zero give 0. Of floats, a remainder of zero has the sign that the library gives it, and PyTorch's
-    kernel gives NaN where the quotient overflows.
+    An integer modulo zero gives 0. If the remainder of floats is zero, its sign depends on the library. PyTorch returns
+    NaN where the quotient overflows.
 
     Example:
         >>> ops.mod([7, -7], 3).tolist()
@@ -95,9 +95,9 @@ remainder = alias("remainder", mod)
 
 @op
 def fmod(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the remainder of the division truncated to zero, with the sign of the dividend.
+    """Returns the remainder of the division truncated towards zero, with the sign of the dividend.
 
-    Integers modulo zero give 0. PyTorch's kernel gives NaN where the quotient of two floats overflows.
+    An integer modulo zero gives 0. PyTorch returns NaN where the quotient of two floats overflows.
 
     Example:
         >>> ops.fmod([7, -7], 3).tolist()
@@ -110,7 +110,7 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
 def power(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 ** x2`.
 
-    Integers to negative powers are truncated to zero, as `1 / x1**n` is.
+    An integer to a negative power is `1 / x1**n` truncated towards zero.
 
     Example:
         >>> ops.power([1, 2, 3], 2).tolist()
@@ -124,7 +124,7 @@ pow = alias("pow", power)
 
 @op
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1 / x2`, and 0 where `x2` is 0; so is its gradient there.
+    """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too.
 
     Example:
         >>> ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
@@ -146,7 +146,7 @@ def negative(x: TensorLike) -> Tensor:
 
 @op
 def positive(x: TensorLike) -> Tensor:
-    """Returns `x`.
+    """Returns `x` unchanged.
 
     Example:
         >>> ops.positive([1, -2]).tolist()
@@ -157,7 +157,7 @@ def positive(x: TensorLike) -> Tensor:
 
 @op
 def absolute(x: TensorLike) -> Tensor:
-    """Returns the absolute value, of a complex number the modulus as a real one.
+    """Returns the absolute value; for complex numbers the modulus, in a real dtype.
 
     Example:
         >>> ops.absolute([-1.5, 2.0]).tolist()
@@ -171,7 +171,7 @@ abs = alias("abs", absolute)
 
 @op
 def sign(x: TensorLike) -> Tensor:
-    """Returns -1, 0 or 1 (NaN for NaN), of a complex number `x / abs(x)`.
+    """Returns -1, 0 or 1 (NaN for NaN); for complex numbers `x / abs(x)`.
 
     Example:
         >>> ops.sign([-3, 0, 5]).tolist()
@@ -193,7 +193,7 @@ def square(x: TensorLike) -> Tensor:
 
 @op
 def reciprocal(x: TensorLike) -> Tensor:
-    """Returns `1 / x`; integers take the default float.
+    """Returns `1 / x`; integers become the default float.
 
     Example:
         >>> ops.reciprocal([2, 4]).tolist()
@@ -204,7 +204,7 @@ def reciprocal(x: TensorLike) -> Tensor:
 
 @op
 def sqrt(x: TensorLike) -> Tensor:
-    """Returns the square root; NaN below zero. Integers take the default float.
+    """Returns the square root; NaN for negative numbers. Integers become the default float.
 
     Example:
         >>> ops.sqrt([4.0, 9.0]).tolist()
@@ -215,7 +215,7 @@ def sqrt(x: TensorLike) -> Tensor:
 
 @op
 def rsqrt(x: TensorLike) -> Tensor:
-    """Returns `1 / sqrt(x)`; integers take the default float.
+    """Returns `1 / sqrt(x)`; integers become the default float.
 
     Example:
         >>> ops.rsqrt([4.0]).tolist()
@@ -226,7 +226,7 @@ def rsqrt(x: TensorLike) -> Tensor:
 
 @op
 def hypot(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `sqrt(x1**2 + x2**2)` without overflow on the way.
+    """Returns `sqrt(x1**2 + x2**2)`; the intermediate squares do not overflow.
 
     Example:
         >>> ops.hypot([3.0], [4.0]).tolist()
@@ -237,9 +237,10 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def maximum(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the larger of the two; NaN if either is NaN.
+    """Returns the larger of the two elements; NaN if either is NaN.
 
-    Raises: DTypeError for complex operands, which have no order.
+    Raises:
+        DTypeError: if an operand is complex, because complex numbers have no order.
 
     Example:
         >>> ops.maximum([1, 5], 3).tolist()
@@ -250,9 +251,10 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def minimum(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the smaller of the two; NaN if either is NaN.
+    """Returns the smaller of the two elements; NaN if either is NaN.
 
-    Raises: DTypeError for complex operands, which have no order.
+    Raises:
+        DTypeError: if an operand is complex, because complex numbers have no order.
 
     Example:
         >>> ops.minimum([1, 5], 3).tolist()
@@ -263,7 +265,7 @@ def minimum(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def fmax(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the larger of the two, of a NaN and a number the number.
+    """Returns the larger of the two elements; if one of them is NaN, returns the other.
 
     Example:
         >>> ops.fmax([1.0, float("nan")], 0.5).tolist()
@@ -274,7 +276,7 @@ def fmax(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def fmin(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the smaller of the two, of a NaN and a number the number.
+    """Returns the smaller of the two elements; if one of them is NaN, returns the other.
 
     Example:
         >>> ops.fmin([1.0, float("nan")], 0.5).tolist()
@@ -292,11 +294,13 @@ def clip(
     min: Tensor | float | None = None,
     max: Tensor | float | None = None,
 ) -> Tensor:
-    """Returns `x` limited to `[x_min, x_max]`; where `x_min > x_max` that is `x_max`. None leaves a side open.
+    """Returns `x` limited to `[x_min, x_max]`.
+
+    Where `x_min > x_max` the result is `x_max`. A limit of None does not limit that side.
 
     Args:
-        min: the array API's name of `x_min`.
-        max: the array API's name of `x_max`.
+        min: the name of `x_min` in the array API standard.
+        max: the name of `x_max` in the array API standard.
 
     Example:
         >>> ops.clip([-2, 1, 5], 0, 3).tolist()
@@ -312,7 +316,7 @@ def clip(
 def heaviside(x1: Operand, x2: Operand) -> Tensor:
     """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN.
 
-    Dtype: integers take the default float.
+    Dtype: integers become the default float.
 
     Example:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
@@ -325,7 +329,8 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
 def step(x: TensorLike) -> Tensor:
     """Returns 1 where `x` is positive, else 0 (also for NaN), in the dtype of `x`.
 
-    Raises: DTypeError for complex tensors.
+    Raises:
+        DTypeError: if `x` is complex.
 
     Example:
         >>> ops.step([-1.0, 0.0, 2.0]).tolist()
@@ -336,9 +341,10 @@ def step(x: TensorLike) -> Tensor:
 
 @op
 def gcd(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the greatest common divisor of two integers, never negative; of 0 and n that is n.
+    """Returns the greatest common divisor of two integers, which is never negative; for 0 and n it is `abs(n)`.
 
-    Raises: DTypeError for booleans, floating and complex operands.
+    Raises:
+        DTypeError: if an operand does not hold integers.
 
     Example:
         >>> ops.gcd([12, -18, 0], 8).tolist()
@@ -349,9 +355,12 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def lcm(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the least common multiple of two integers, 0 if one of them is 0; wraps where the dtype is too narrow.
+    """Returns the least common multiple of two integers; 0 if one of them is 0.
 
-    Raises: DTypeError for booleans, floating and complex operands.
+    The result wraps if the dtype cannot hold it.
+
+    Raises:
+        DTypeError: if an operand does not hold integers.
 
     Example:
         >>> ops.lcm([4, -6, 0], 10).tolist()

@@ -1,6 +1,6 @@
-"""Normalisations: `x` with mean 0 and variance 1, by statistics of its own or given ones.
+"""Normalisation: scaling `x` to mean 0 and variance 1, by its own statistics or given ones.
 
-Dtype: integers take the default float.
+Dtype: integers become the default float.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def layer_normalization(
     axis: Axis = -1,
     epsilon: float = 1e-3,
 ) -> Tensor:
-    """Returns `x` with mean 0 and variance 1 over axes, times `gamma` plus `beta`.
+    """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`.
 
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
@@ -55,13 +55,13 @@ def batch_normalization(
     scale: TensorLike | None = None,
     epsilon: float = 1e-3,
 ) -> Tensor:
-    """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each place of an axis.
-
-    Source: Ioffe and Szegedy, Batch normalization, 2015.
+    """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis.
 
     Example:
         >>> ops.batch_normalization([[3.0, 5.0]], [1.0, 1.0], [4.0, 16.0], -1, epsilon=0.0).tolist()
         [[1.0, 1.0]]
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
     shape = [1] * x.ndim
     shape[axis] = x.shape[axis]
@@ -72,7 +72,7 @@ def batch_normalization(
 
 
 def inexact(x: Tensor) -> Tensor:
-    """Returns integers in the default float, because their sums and products would wrap; all else as it is."""
+    """Returns integers in the default float, because their sums and products would wrap; other dtypes are unchanged."""
     kind = dtype(x)
     return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
 
@@ -83,5 +83,5 @@ def widened(x: Tensor) -> Tensor:
 
 
 def _like(result: Tensor, x: Tensor) -> Tensor:
-    """Returns a result in half precision again if `x` is."""
+    """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
     return cast(result, dtype(x)) if dtype(x).is_floating and dtype(x).bits == 16 else result

@@ -1,6 +1,7 @@
-"""Norms of vectors and matrices, and what is measured by them.
+"""Norms of vectors and matrices, and distances.
 
-Dtype: integers take the default float, complex tensors give their part's dtype; half precision is computed in float32.
+Dtype: integers become the default float. Complex tensors give the dtype of their parts. Half precision is computed in
+float32.
 """
 
 from __future__ import annotations
@@ -25,9 +26,16 @@ from emberharmony.ops.transforms import stop_gradient
 
 @op
 def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """Returns the p-norm of vectors over axes, by default of all elements: p is `ord`, 0 counts what is not zero.
+    """Returns the p-norm of vectors over axes, by default of all elements.
 
-    The gradient at a vector of zeros is 0. Raises: AxisError; ArgumentError for an `ord` that is no number.
+    The gradient for a vector of zeros is 0.
+
+    Args:
+        ord: p; 0 counts the non-zero elements.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `ord` is not a number.
 
     Example:
         >>> ops.vector_norm([3.0, 4.0]).tolist()
@@ -44,10 +52,13 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
     """Returns the norm of matrices.
 
     Args:
-        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum), 2 (largest singular value);
-            the negative ones take the least. Another raises ArgumentError.
+        ord: "fro", "nuc" (sum of singular values), 1 or inf (largest column or row sum) or 2 (largest singular value);
+            -1, -inf and -2 take the smallest instead.
 
-    Raises: ShapeError; LinAlgError for NaN and infinities where `ord` asks for singular values.
+    Raises:
+        ArgumentError: if `ord` is unknown.
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities and `ord` needs singular values.
 
     Example:
         >>> ops.matrix_norm([[1, -2], [3, 4]], 1).tolist()
@@ -60,7 +71,7 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
         value = sum(s, -1) if ord == "nuc" else max(s, -1) if ord == 2 else min(s, -1)
         return expand_dims(value, (-2, -1)) if keepdims else value
     if ord not in (1, -1, inf, -inf):
-        raise ArgumentError(f"ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, not {ord!r}")
+        raise ArgumentError(f"expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     sums = vector_norm(x, -2 if ord in (1, -1) else -1, True, 1)
     return max(sums, (-2, -1), keepdims) if ord in (1, inf) else min(sums, (-2, -1), keepdims)
 
@@ -72,9 +83,11 @@ def norm(
     axis: Axis = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis` of all elements.
+    """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements.
 
-    Raises: AxisError; ArgumentError for an `ord` that so many axes do not have.
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `ord` is not defined for this number of axes.
 
     Example:
         >>> ops.norm([3.0, 4.0]).tolist()
@@ -86,16 +99,21 @@ def norm(
     if len(axes) == 1 and not isinstance(ord, str):
         return vector_norm(x, axes, keepdims, ord)
     if len(axes) != 2:
-        raise ArgumentError(f"ord {ord!r} is defined for matrices, over two axes, not over axes {axes}")
+        raise ArgumentError(f"ord {ord!r} is defined for matrices, so expected two axes, got {axes}")
     value = matrix_norm(moveaxis(x, axes, (-2, -1)), ord)
     return expand_dims(value, [a % len(x.shape) for a in axes]) if keepdims else value
 
 
 @op
 def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-7) -> Tensor:
-    """Returns `x` divided by its norms over an axis, each at least `epsilon`.
+    """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
 
-    Raises: AxisError; ArgumentError for an `order` that is no number.
+    Args:
+        order: the `ord` of `vector_norm`.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ArgumentError: if `order` is not a number.
 
     Example:
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
@@ -106,15 +124,19 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float =
 
 @op
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """Returns the distances, by the p-norm, of each row of `x1` to each row of `x2`.
+    """Returns the distance, by the p-norm, between each row of `x1` and each row of `x2`.
 
-    Shape: (..., m, d), (..., n, d) to (..., m, n). Raises: ShapeError; ArgumentError for a `p` that is no number.
+    Shape: (..., m, d), (..., n, d) to (..., m, n).
+
+    Raises:
+        ShapeError: if the rows differ in length, or if the batches do not broadcast.
+        ArgumentError: if `p` is not a number.
 
     Example:
         >>> ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()
         [[5.0, 1.0]]
     """
-    # As floats, since the differences of unsigned integers would wrap.
+    # Convert to float, because the differences of unsigned integers would wrap.
     return vector_norm(
         subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)), -1, False, order_of(p, "p")
     )
@@ -129,12 +151,12 @@ def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tenso
         return cast(count_nonzero(sizes, axis, keepdims), dtype(sizes))
     if ord == 1:
         return sum(sizes, axis, keepdims)
-    # Scaled by the largest element, no square overflows. The norm does not depend on the scale, and has no slope by it.
+    # Divided by the largest element, no square overflows. The norm does not depend on that scale: its derivative is 0.
     top = stop_gradient(max(sizes, axis, True, 0.0))
     scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
     scaled = divide(sizes, scale)
     total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
-    # The root of zero has an infinite slope, which would make the gradient NaN.
+    # The derivative of the root at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
     none = logical_and(equal(total, 0), ord > 0)
     safe = where(none, 1.0, total)
     root = where(none, 0.0, sqrt(safe) if ord == 2 else power(safe, 1.0 / ord))

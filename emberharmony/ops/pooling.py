@@ -1,6 +1,7 @@
-"""Pools: the largest or the mean of the elements in windows over spatial axes.
+"""Pooling: the maximum or the mean of the elements in windows over spatial axes.
 
-The layout, `strides` and `padding` are those of `ops/convolution.py`; what is padded counts for nothing.
+The layout, `strides` and `padding` are those of `ops/convolution.py`. Padding does not count: it does not change a
+maximum or a mean.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns the largest element of each window; windows lie side by side unless `strides` says otherwise.
+    """Returns the largest element of each window; windows are adjacent unless `strides` is given.
 
     Example:
         >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
@@ -49,9 +50,9 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns the mean of each window; windows lie side by side unless `strides` says otherwise.
+    """Returns the mean of each window; windows are adjacent unless `strides` is given.
 
-    Dtype: integers give the default float; half precision is summed in float32.
+    Dtype: integers become the default float; half precision is summed in float32.
 
     Example:
         >>> ops.average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
@@ -62,7 +63,7 @@ def average_pool(
     total = _pooled(wide, pool_size, strides, padding, data_format, add, 0)
     count: Tensor | float = math.prod(each(pool_size, inputs.ndim - 2, "pool_size"))
     if padding == "same":
-        # The windows at the edges hold fewer elements.
+        # Windows at the edges hold fewer elements, so count the elements of each window.
         last = channels_last(data_format)
         shape = (1, *inputs.shape[1:-1], 1) if last else (1, 1, *inputs.shape[2:])
         count = _pooled(ones(shape, dtype(wide), get_device(wide)), pool_size, strides, padding, data_format, add, 0)
@@ -73,7 +74,7 @@ def average_pool(
 def adaptive_average_pool(
     inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None
 ) -> Tensor:
-    """Returns the means of windows so wide that there are `output_size` of them along each spatial axis.
+    """Returns the means of `output_size` windows along each spatial axis; their width follows from the length.
 
     Window i reaches from `floor(i * length / n)` to `ceil((i + 1) * length / n)`.
 
@@ -104,7 +105,7 @@ def _pooled(
     join: Callable[[Tensor, Tensor], Tensor],
     identity: float,
 ) -> Tensor:
-    """Returns the elements of each window joined, along one axis after the other."""
+    """Returns the elements of each window combined by `join`, one axis after the other."""
     n, last = spatial(inputs.ndim), channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
     size = each(pool_size, n, "pool_size")

@@ -1,7 +1,7 @@
-"""Products of tensors: over matrices, axes and index expressions.
+"""Products of tensors: matrix products, products over axes, index expressions.
 
-Dtype: promoted; integers are multiplied and added exactly, modulo their range. Half precision is accumulated in
-float32, and so is float32 in float64 on MLX's CPU, whose own sums of long products lose digits.
+Dtype: promoted. Products of integers are exact modulo the range of the dtype. Half precision is accumulated in float32.
+On the CPU, MLX loses digits in long sums of float32, so they are accumulated in float64 there.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ from emberharmony.ops.tensor import cast
 
 @op
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns the matrix product; a vector on the left is a row, on the right a column.
+    """Returns the matrix product; a vector counts as a row on the left and as a column on the right.
 
-    Shape: batches, all axes but the last two, broadcast. Raises: ShapeError.
+    Shape: all axes except the last two are batches, and are broadcast.
+
+    Raises:
+        ShapeError: if the inner lengths differ, or if the batches do not broadcast.
 
     Example:
         >>> ops.matmul([[1, 2]], [[3], [4]]).tolist()
@@ -41,9 +44,12 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns the sum of products over the last axis of `x1` and the last but one of `x2` (or its only one).
+    """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`.
 
-    Raises: ShapeError.
+    For a vector `x2` it is the sum over its only axis.
+
+    Raises:
+        ShapeError: if these axes differ in length.
 
     Example:
         >>> ops.dot([1, 2], [3, 4]).tolist()
@@ -58,9 +64,14 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2) -> Tensor:
-    """Returns the sum of products over pairs of axes: the last n of `x1` with the first n of `x2`, or those listed.
+    """Returns the sum of products over pairs of axes.
 
-    Raises: AxisError; ShapeError if the paired axes differ in length.
+    Args:
+        axes: a number n, which pairs the last n axes of `x1` with the first n of `x2`, or two lists of axes.
+
+    Raises:
+        AxisError: if an axis is out of range.
+        ShapeError: if paired axes differ in length.
 
     Example:
         >>> ops.tensordot([1, 2], [3, 4], 1).tolist()
@@ -70,7 +81,7 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     if isinstance(axes, SupportsIndex):
         count = index(axes)
         if not 0 <= count <= n1 or count > n2:
-            raise AxisError(f"tensors of {n1} and {n2} axes have no {count} pairs of axes to sum over")
+            raise AxisError(f"expected at most as many pairs of axes as there are axes ({n1} and {n2}), got {count}")
         axes = (range(n1 - count, n1), range(count))
     first, second = (
         normalized(list(pair) if isinstance(pair, Sequence) else pair, n)
@@ -90,9 +101,10 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
 
 @op
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns the sum of products of all elements, those of `x1` conjugated.
+    """Returns the sum of products of all elements, where those of `x1` are conjugated.
 
-    Raises: ShapeError if they differ in number.
+    Raises:
+        ShapeError: if the operands differ in their number of elements.
 
     Example:
         >>> ops.vdot([1, 2], [3, 4]).tolist()
@@ -103,9 +115,11 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-    """Returns the sum of products along an axis, the elements of `x1` conjugated; the other axes broadcast.
+    """Returns the sum of products along an axis, where the elements of `x1` are conjugated; other axes broadcast.
 
-    Raises: AxisError; ShapeError.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ShapeError: if the axis differs in length, or if the other axes do not broadcast.
 
     Example:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
@@ -122,7 +136,8 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     """Returns the sum of products over the last axes.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if the last axes differ in length.
 
     Example:
         >>> ops.inner([[1, 2], [3, 4]], [1, 1]).tolist()
@@ -137,7 +152,7 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns all products of an element of `x1` with one of `x2`, both flattened.
+    """Returns the products of each element of `x1` with each element of `x2`, both flattened.
 
     Example:
         >>> ops.outer([1, 2], [3, 4]).tolist()
@@ -148,9 +163,11 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
-    """Returns the sum of products that an index expression in Einstein's notation names.
+    """Returns the sum of products that an index expression in Einstein notation describes.
 
-    Raises: ArgumentError for a bad expression; ShapeError for shapes that do not fit.
+    Raises:
+        ArgumentError: if the expression is malformed.
+        ShapeError: if the shapes do not fit the expression.
 
     Example:
         >>> ops.einsum('ij,j->i', [[1, 2], [3, 4]], [1, 1]).tolist()
@@ -161,9 +178,13 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
 
 @op
 def multi_dot(arrays: Tensors) -> Tensor:
-    """Returns the product of several matrices, multiplied in the cheapest order; the first and last may be vectors.
+    """Returns the product of several matrices, multiplied in the cheapest order.
 
-    Raises: ArgumentError for fewer than two; ShapeError.
+    The first and the last operand may be vectors.
+
+    Raises:
+        ArgumentError: if there are fewer than two operands.
+        ShapeError: if the shapes do not fit.
 
     Example:
         >>> ops.multi_dot([[1, 2], [[1, 0], [0, 3]], [1, 1]]).tolist()
@@ -172,10 +193,10 @@ def multi_dot(arrays: Tensors) -> Tensor:
     Source: Cormen et al., Introduction to Algorithms, matrix-chain multiplication.
     """
     if len(arrays) < 2:
-        raise ArgumentError(f"multi_dot takes two matrices or more, not {len(arrays)}")
+        raise ArgumentError(f"expected at least two matrices, got {len(arrays)}")
     shapes = [tuple(x.shape) for x in arrays]
     if any(len(shape) != 2 for shape in shapes[1:-1]) or not {len(shapes[0]), len(shapes[-1])} <= {1, 2}:
-        raise ShapeError(f"multi_dot takes matrices, vectors only first and last, not shapes {shapes}")
+        raise ShapeError(f"expected matrices, with vectors only first and last, got shapes {shapes}")
     lengths = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
     cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
     for width in range(1, len(arrays)):
@@ -195,7 +216,7 @@ def multi_dot(arrays: Tensors) -> Tensor:
 
 @op
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns the Kronecker product; the one of fewer axes gets axes of length 1 in front.
+    """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1.
 
     Example:
         >>> ops.kron([1, 2], [1, 1]).tolist()
@@ -210,9 +231,13 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Returns the sum of a diagonal of two axes.
+    """Returns the sum along a diagonal of two axes.
 
-    Dtype: as `sum`. Raises: ShapeError for fewer than two axes; AxisError.
+    Dtype: that of `sum`.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        AxisError: if an axis is out of range.
 
     Example:
         >>> ops.trace([[1, 2], [3, 4]]).tolist()
@@ -223,9 +248,11 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
 
 @op
 def cross(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
-    """Returns the vector product of vectors of three components along an axis; the other axes broadcast.
+    """Returns the cross product of vectors of three components along an axis; the other axes broadcast.
 
-    Raises: AxisError; ShapeError for another length.
+    Raises:
+        AxisError: if `axis` is out of range.
+        ShapeError: if the axis does not have length 3.
 
     Example:
         >>> ops.cross([1, 0, 0], [0, 1, 0]).tolist()
@@ -233,7 +260,7 @@ def cross(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     """
     lengths = [x.shape[normalized(axis, len(x.shape))[0]] for x in (x1, x2)]
     if lengths != [3, 3]:
-        raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not 3")
+        raise ShapeError(f"expected length 3 along axis {axis}, got {lengths[0]} and {lengths[1]}")
     a0, a1, a2 = unstack(x1, axis=axis)
     b0, b1, b2 = unstack(x2, axis=axis)
     parts = [

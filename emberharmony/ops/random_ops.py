@@ -1,14 +1,18 @@
 """Random numbers. In the namespace `ops.random` the names lack `random_`.
 
-`seed=` takes an integer or a `Generator`, `generator=` a `Generator`: then every backend gives the same numbers to
-the last bit. Without them numbers come from the default streams, which `seed` starts and which are repeatable on each
-backend: uniform and normal numbers and what is made of them (`bernoulli`, `gumbel`, `categorical`, `dropout`) are drawn
-by the backend, the others on the host. Dtype: the default float, or int64, unless `dtype` says otherwise.
+`seed=` takes an integer or a `Generator`, and `generator=` takes a `Generator`. With one of them, every backend returns
+the same numbers to the last bit.
 
-Parameters are numbers, or tensors, NumPy arrays or lists that broadcast to the shape. Numbers that make no distribution
-raise `ArgumentError`. Gradients flow through tensors that shift and scale (`mean`, `stddev`, `loc`, `scale`, `minval`,
-`maxval`); their values are not read, nor those of `p` and `rate`. The values of other tensors are read on the host and
-checked.
+Without them, numbers come from the default streams. `seed` restarts these streams, so results are repeatable on each
+backend. The backend draws uniform and normal numbers and those derived from them (`bernoulli`, `gumbel`, `categorical`,
+`dropout`); all others are drawn on the host.
+
+Dtype: the default float, or int64 for integers, unless `dtype` is given.
+
+Parameters are numbers, or tensors, NumPy arrays or lists that broadcast to the shape. Numbers outside the domain of a
+distribution raise `ArgumentError`. Gradients flow through tensors that shift and scale (`mean`, `stddev`, `loc`,
+`scale`, `minval`, `maxval`); the values of these, and of `p` and `rate`, are not read. The values of other tensors are
+read on the host and checked.
 """
 
 from __future__ import annotations
@@ -57,22 +61,23 @@ from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 @op
 def random_seed(seed: int) -> None:
-    """Starts the default streams of all backends anew.
+    """Restarts the default streams of all backends from a seed.
 
-    Raises: ArgumentError if `seed` is no non-negative integer.
+    Raises:
+        ArgumentError: if `seed` is not a non-negative integer.
     """
     start_streams(seed)
 
 
 @op
 def standard_uniform(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns numbers from 0 up to and without 1 of the backend's own default stream."""
+    """Returns uniform random numbers in [0, 1) from the default stream of the backend."""
     ...
 
 
 @op
 def standard_normal(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns numbers of mean 0 and variance 1 of the backend's own default stream."""
+    """Returns normal random numbers of mean 0 and variance 1 from the default stream of the backend."""
     ...
 
 
@@ -85,13 +90,14 @@ def random_normal(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns normal numbers.
+    """Returns normal random numbers.
 
     Args:
-        mean, stddev: numbers, or tensors that broadcast to the shape.
+        mean, stddev: mean and standard deviation; numbers, or tensors that broadcast to the shape.
 
-    Raises: ArgumentError if a number is not finite, or `stddev` negative; ShapeError for a tensor that does not
-    broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is not finite, or if `stddev` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
 
     Example:
         >>> ops.shape(ops.random_normal((2, 3), seed=0))
@@ -119,13 +125,16 @@ def random_uniform(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns numbers evenly spread from `minval` up to and without `maxval`.
+    """Returns uniform random numbers in [minval, maxval).
 
     Args:
-        minval, maxval: numbers, or tensors that broadcast to the shape; where tensors give no finite range, NaN.
+        minval, maxval: numbers, or tensors that broadcast to the shape; where tensors do not give a finite range, the
+            result is NaN.
 
-    Raises: ArgumentError if a number is not finite, or `minval` above `maxval`; RangeError if the dtype does not hold
-    them; ShapeError for a tensor that does not broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is not finite, or if `minval` is larger than `maxval`.
+        RangeError: if the dtype cannot hold the bounds.
+        ShapeError: if a tensor does not broadcast to the shape.
 
     Example:
         >>> ops.shape(ops.random_uniform((2, 3), seed=0))
@@ -141,11 +150,11 @@ def random_uniform(
     if source is None and low == 0.0 and high == 1.0:
         return standard_uniform(shape, dtype)
     check_bounds(low, high, wanted)
-    # What rounds to `maxval` is moved below it.
+    # Rounding can give `maxval` itself, so limit the result to the next number below it.
     limit = max(low, below(high, wanted))
     if source is not None:
         drawn = source.uniform(shape, wanted)
-        # The width of a range may be more than the dtype holds; half of it never is.
+        # The width of a range may overflow the dtype; half of the width never does.
         half = drawn * (high / 2 - low / 2)
         wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
         return _moved((half + low + half if wide else drawn * (high - low) + low).clip(max=limit), wanted)
@@ -165,13 +174,16 @@ def random_randint(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns integers evenly spread from `minval` up to and without `maxval`.
+    """Returns uniform random integers in [minval, maxval).
 
     Args:
-        minval, maxval: integers, or tensors of them that broadcast to the shape.
+        minval, maxval: integers, or tensors of integers that broadcast to the shape.
 
-    Raises: ArgumentError if there is no integer between them; RangeError if the dtype does not hold what is; DTypeError
-    for a dtype that is no integer; ArgumentTypeError for bounds that are none.
+    Raises:
+        ArgumentError: if there is no integer in the range.
+        RangeError: if the dtype cannot hold the integers of the range.
+        DTypeError: if `dtype` is not an integer dtype.
+        ArgumentTypeError: if a bound is not an integer.
 
     Example:
         >>> ops.random_randint((2,), 7, 8).tolist()
@@ -197,9 +209,12 @@ def random_bernoulli(
     """Returns 1 with probability p, else 0, as floats.
 
     Args:
-        p: from 0 to 1, or a tensor that broadcasts to the shape, in which what is below counts as 0, above as 1.
+        p: a number from 0 to 1, or a tensor that broadcasts to the shape; in a tensor, values below 0 count as 0 and
+            values above 1 as 1.
 
-    Raises: ArgumentError for a number outside; ShapeError for a tensor that does not broadcast to the shape.
+    Raises:
+        ArgumentError: if `p` is a number outside [0, 1].
+        ShapeError: if a tensor does not broadcast to the shape.
     """
     chance: Any = number("p", p, CHANCE)
     uniform = random_uniform(shape, seed=seed, generator=generator)
@@ -217,12 +232,13 @@ def random_poisson(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns Poisson numbers of mean `lam`, as floats.
+    """Returns Poisson random numbers of mean `lam`, as floats.
 
     Args:
-        lam: from 0 on, or a tensor that broadcasts to the shape.
+        lam: a number that is not negative, or a tensor that broadcasts to the shape.
 
-    Raises: ArgumentError for a mean that is negative or not finite.
+    Raises:
+        ArgumentError: if a mean is negative or not finite.
     """
     return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, FROM_ZERO))
 
@@ -239,10 +255,12 @@ def random_binomial(
     """Returns how many of `counts` trials succeed, as floats.
 
     Args:
-        counts: whole numbers from 0 on.
-        probabilities: from 0 to 1. Both may be tensors that broadcast to the shape.
+        counts: whole numbers that are not negative.
+        probabilities: the probability that a trial succeeds, from 0 to 1. Both may be tensors that broadcast to the
+            shape.
 
-    Raises: ArgumentError for others.
+    Raises:
+        ArgumentError: if a count or a probability is outside its range.
     """
     known = trials(counts if isinstance(counts, int) else to_numpy(counts), shape)
     return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, CHANCE))
@@ -256,12 +274,13 @@ def random_exponential(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns exponential numbers of mean `scale`.
+    """Returns exponential random numbers of mean `scale`.
 
     Args:
-        scale: from 0 on, or a tensor that broadcasts to the shape.
+        scale: a number that is not negative, or a tensor that broadcasts to the shape.
 
-    Raises: ArgumentError for a number that is negative or not finite.
+    Raises:
+        ArgumentError: if a number is negative or not finite.
     """
     if number("scale", scale, FROM_ZERO) is None:
         return _scaled(_drawn("standard_exponential", shape, dtype, seed, generator), scale=scale)
@@ -277,12 +296,13 @@ def random_gamma(
     generator: Generator | None = None,
     scale: float | Tensor = 1.0,
 ) -> Tensor:
-    """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`.
+    """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`.
 
     Args:
-        alpha, scale: from 0 on, or tensors that broadcast to the shape.
+        alpha, scale: numbers that are not negative, or tensors that broadcast to the shape.
 
-    Raises: ArgumentError for numbers, and values of `alpha`, that are negative or not finite.
+    Raises:
+        ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
     """
     if number("scale", scale, FROM_ZERO) is None:
         return _scaled(_drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO)), scale=scale)
@@ -298,12 +318,13 @@ def random_beta(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`.
+    """Returns beta random numbers, between 0 and 1, of mean `alpha / (alpha + beta)`.
 
     Args:
-        alpha, beta: above 0, or tensors that broadcast to the shape.
+        alpha, beta: positive numbers, or tensors of them that broadcast to the shape.
 
-    Raises: ArgumentError for others.
+    Raises:
+        ArgumentError: if a value is not positive or not finite.
     """
     return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, POSITIVE), beta=(beta, POSITIVE))
 
@@ -317,20 +338,21 @@ def random_gumbel(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns Gumbel numbers: `loc - scale * log(-log(u))` of uniform `u`.
+    """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`.
 
     Args:
         loc, scale: numbers, or tensors that broadcast to the shape.
 
-    Raises: ArgumentError if a number is not finite, or `scale` negative; ShapeError for a tensor that does not
-    broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is not finite, or if `scale` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
     """
     shift, factor = number("loc", loc), number("scale", scale, FROM_ZERO)
     if generator_of(seed, generator) is not None:
         if shift is None or factor is None:
             return _scaled(_drawn("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
         return _drawn("gumbel", shape, dtype, seed, generator, loc=(shift, Domain()), scale=(factor, FROM_ZERO))
-    # Of 0 the logarithm is a number that is never reached; float16 does not hold it.
+    # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
     wanted = floating(dtype)
     uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
     logarithms = cast(log(negative(log(uniform))), wanted)
@@ -348,13 +370,14 @@ def random_laplace(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns Laplace numbers: exponential ones of mean `scale`, of either sign, about `loc`.
+    """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`.
 
     Args:
         loc, scale: numbers, or tensors that broadcast to the shape.
 
-    Raises: ArgumentError if a number is not finite, or `scale` negative; ShapeError for a tensor that does not
-    broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is not finite, or if `scale` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
     """
     if number("loc", loc) is None or number("scale", scale, FROM_ZERO) is None:
         return _scaled(_drawn("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
@@ -370,13 +393,14 @@ def random_truncated_normal(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns normal numbers, those beyond two standard deviations drawn again.
+    """Returns normal random numbers; those more than two standard deviations from the mean are drawn again.
 
     Args:
-        mean, stddev: numbers, or tensors that broadcast to the shape.
+        mean, stddev: mean and standard deviation before truncation; numbers, or tensors that broadcast to the shape.
 
-    Raises: ArgumentError if a number is not finite, or `stddev` negative; ShapeError for a tensor that does not
-    broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is not finite, or if `stddev` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
     """
     loc, scale, wanted = number("mean", mean), number("stddev", stddev, FROM_ZERO), floating(dtype)
     values = _source(seed, generator).truncated_normal(shape, wanted)
@@ -393,9 +417,9 @@ def random_categorical(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns classes, each with the probability that the softmax of its row of logits gives.
+    """Returns random classes, each with the probability that the softmax of its row of logits gives.
 
-    No value is read on the host; a row that holds NaN gives the class of its first one.
+    No value is read on the host. A row that holds NaN always gives the class of its first NaN.
 
     Shape: (..., classes) to (..., num_samples).
 
@@ -403,7 +427,7 @@ def random_categorical(
         >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()
         [[0, 0], [1, 1]]
     """
-    # The largest of logits with Gumbel noise. Noise of one dtype, so that a generator's is the same on all backends.
+    # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
     rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
     noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
     drawn = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
@@ -412,9 +436,11 @@ def random_categorical(
 
 @op
 def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
-    """Returns the integers from 0 to x - 1 in random order, or, of a tensor, its slices along an axis.
+    """Returns the integers from 0 to x - 1 in random order, or the slices of a tensor `x` along an axis.
 
-    Raises: ArgumentError for a negative number; AxisError for an axis that the tensor does not have.
+    Raises:
+        ArgumentError: if `x` is a negative number.
+        AxisError: if `axis` is out of range.
 
     Example:
         >>> sorted(ops.random_permutation(4).tolist())
@@ -430,7 +456,8 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
 def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:
     """Returns `x` with its slices along an axis in random order.
 
-    Raises: AxisError for an axis that the tensor does not have.
+    Raises:
+        AxisError: if `axis` is out of range.
     """
     (along,) = normalized(axis, len(x.shape))
     return take(x, _source(seed, generator).permutation(x.shape[along]), along)
@@ -445,13 +472,14 @@ def random_choice(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns integers from 0 to a - 1, or, of a tensor, slices of its first axis, each as likely as `p` says.
+    """Returns random integers from 0 to a - 1, or random slices of a tensor `a` along its first axis.
 
     Args:
-        replace: whether what was drawn may be drawn again.
-        p: one probability for each, which add up to 1.
+        replace: whether the same integer or slice may be drawn more than once.
+        p: the probability of each integer or slice, with sum 1; by default all are equal.
 
-    Raises: ArgumentError if there is nothing to draw, or too little, or `p` are no probabilities.
+    Raises:
+        ArgumentError: if there are not enough integers or slices to draw from, or if `p` does not hold probabilities.
     """
     n = size_of(a)
     pool = None
@@ -472,17 +500,20 @@ def dropout(
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`.
+    """Returns `x` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`.
 
     Args:
-        rate: from 0 up to and without 1, or a tensor of such that broadcasts to the shape of `x`.
-        noise_shape: what is drawn, to be broadcast to the shape of `x`: an axis of length 1 is dropped as a whole.
+        rate: a number from 0 to less than 1, or a tensor of these that broadcasts to the shape of `x`.
+        noise_shape: the shape of the random mask, which is broadcast to the shape of `x`. Along an axis of length 1,
+            all elements are dropped or kept together.
 
-    Raises: ArgumentError for another number; ShapeError for what does not broadcast to the shape of `x`.
+    Raises:
+        ArgumentError: if `rate` is a number outside its range.
+        ShapeError: if `rate` or `noise_shape` does not broadcast to the shape of `x`.
     """
     dropped = number("rate", rate)
     if dropped is not None and not 0.0 <= dropped < 1.0:
-        raise ArgumentError(f"rate is from 0 up to and without 1, not {rate}")
+        raise ArgumentError(f"expected rate from 0 to less than 1, got {rate}")
     kept = subtract(1.0, _parameter("rate", rate, x.shape)) if dropped is None else 1.0 - dropped
     noise = random_uniform(x.shape if noise_shape is None else noise_shape, seed=seed, generator=generator)
     if noise_shape is not None:
@@ -496,20 +527,22 @@ def _source(seed: Any, generator: Generator | None) -> Generator:
 
 
 def _parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> Tensor:
-    """Returns a parameter that varies as a tensor, of that dtype if there is one.
+    """Returns a parameter that is not a Python number as a tensor, cast to `dtype` if it is given.
 
-    Raises: DTypeError for complex numbers; ShapeError if it does not broadcast to the shape.
+    Raises:
+        DTypeError: if the parameter is complex.
+        ShapeError: if it does not broadcast to the shape.
     """
     tensor = convert_to_tensor(value)
     own = dtype_of(tensor)
     if own.is_complex:
-        raise DTypeError(f"{name} is real, not {own.name}")
+        raise DTypeError(f"expected a real {name}, got {own.name}")
     check_fits_shape(name, tensor.shape, shape)
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 
 
 def _scaled(values: Tensor, **parameters: Any) -> Tensor:
-    """Returns numbers multiplied by the last parameter and, if there are two, moved by the first."""
+    """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
     found: list[Any] = []
     for name, value in parameters.items():
         known = number(name, value)
@@ -525,11 +558,11 @@ def _scaled(values: Tensor, **parameters: Any) -> Tensor:
 
 
 def _between(values: Tensor, minval: Any, maxval: Any) -> Tensor:
-    """Returns numbers from 0 up to and without 1 spread between two bounds, NaN where these are none."""
+    """Returns numbers in [0, 1) mapped to the range between two bounds; NaN where the bounds are not a finite range."""
     own = dtype_of(values)
     low, high = (_parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))
     limits = FloatInfo.of(own)
-    # The width of a range may be more than the dtype holds; half of it never is.
+    # The width of a range may overflow the dtype; half of the width never does.
     half = subtract(multiply(high, 0.5), multiply(low, 0.5))
     step = multiply(to_device(values, get_device(half)), half)
     under = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
@@ -546,11 +579,11 @@ def _drawn(
     *known: Any,
     **parameters: tuple[Any, Domain],
 ) -> Tensor:
-    """Returns numbers of a distribution of `numpy.random.Generator`, drawn on the host.
+    """Returns random numbers of a distribution of `numpy.random.Generator`, drawn on the host.
 
     Args:
         known: parameters that are read and checked already.
-        parameters: others, each with what it may be.
+        parameters: other parameters by name, each with its domain.
     """
     wanted = floating(dtype)
     host = [_read(name, value, shape, domain) for name, (value, domain) in parameters.items()]

@@ -1,4 +1,4 @@
-"""Turning, mirroring and rearranging: what is composed of the ops of `shape`."""
+"""Rotating, mirroring and rearranging, composed of the ops of `shape`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def flipud(x: TensorLike) -> Tensor:
 
 @op
 def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-    """Returns `x` turned by k right angles, from the first axis towards the second.
+    """Returns `x` rotated k times by 90 degrees, from the first axis towards the second.
 
-    Raises: AxisError unless two different axes are given.
+    Raises:
+        AxisError: if `axes` does not name two different axes.
 
     Example:
         >>> ops.rot90([[1, 2], [3, 4]]).tolist()
@@ -45,15 +46,18 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 
 @op
 def rearrange(x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
-    """Returns `x` with axes named, split, permuted and joined by a pattern, as in "b (h w) c -> b c h w".
+    """Returns `x` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w".
 
-    Names in parentheses share one axis, the first varying slowest; "..." stands for the axes not named, 1 and () for an
-    axis of length 1.
+    Names in parentheses share one axis, and the first of them varies slowest. "..." stands for the axes that are not
+    named; 1 and () stand for an axis of length 1.
 
     Args:
-        axes_lengths: lengths of axes that the shape does not tell: of each group all but one.
+        axes_lengths: the lengths of named axes that do not follow from the shape: for each group of names, all except
+            one.
 
-    Raises: ArgumentError for a pattern that cannot be read; ShapeError for a shape that does not fit.
+    Raises:
+        ArgumentError: if the pattern is malformed.
+        ShapeError: if the shape does not fit the pattern.
 
     Example:
         >>> ops.rearrange([[1, 2, 3], [4, 5, 6]], "a b -> (b a)").tolist()
@@ -73,10 +77,12 @@ def space_to_depth(
 ) -> Tensor:
     """Returns images with each block of pixels moved into the channels.
 
-    Shape: (N, H, W, C) gives (N, H / b, W / b, b * b * C), the place in the block varying slower than the channel;
-    with "channels_first" (N, C, H, W) gives (N, b * b * C, H / b, W / b).
+    Shape: (N, H, W, C) to (N, H / b, W / b, b * b * C), where the position in the block varies slower than the channel;
+    with "channels_first" (N, C, H, W) to (N, b * b * C, H / b, W / b).
 
-    Raises: ShapeError if the image does not divide into blocks; ArgumentError for another `data_format`.
+    Raises:
+        ShapeError: if the image does not divide into blocks.
+        ArgumentError: if `data_format` is unknown.
 
     Example:
         >>> ops.shape(ops.space_to_depth(ops.zeros((1, 4, 6, 3)), 2))
@@ -91,11 +97,13 @@ def space_to_depth(
 def depth_to_space(
     x: TensorLike, block_size: int, data_format: Literal["channels_last", "channels_first"] = "channels_last"
 ) -> Tensor:
-    """Returns images with channels moved out into blocks of pixels; undoes `space_to_depth`.
+    """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`.
 
-    Shape: (N, H, W, b * b * C) gives (N, H * b, W * b, C); with "channels_first" the channels stand second.
+    Shape: (N, H, W, b * b * C) to (N, H * b, W * b, C); with "channels_first" the channels are the second axis.
 
-    Raises: ShapeError if the channels do not divide into blocks; ArgumentError for another `data_format`.
+    Raises:
+        ShapeError: if the channels do not divide into blocks.
+        ArgumentError: if `data_format` is unknown.
 
     Example:
         >>> ops.depth_to_space([[[[1, 2, 3, 4]]]], 2).tolist()

@@ -1,10 +1,16 @@
 """Reductions and cumulative ops over axes.
 
-Shape: `axis` is one axis, several, or None for all; reduced axes vanish unless `keepdims`. Full reductions give 0-d
-tensors. Dtype: `sum`, `prod`, `cumsum` and `cumprod` of booleans and signed integers are int64, of unsigned ones
-uint64; means of integers take the default float; indices are int64. NaN propagates. Half precision is accumulated in
-float32, and float32 so that the error stays a few eps of the sum of magnitudes however long the axis is. An axis out
-of range, or named twice, raises `AxisError`; complex tensors, where an order is needed, `DTypeError`.
+Shape: `axis` is one axis, several, or None for all. Reduced axes are removed unless `keepdims`; reducing all axes gives
+a 0-d tensor.
+
+Dtype: `sum`, `prod`, `cumsum` and `cumprod` return int64 for booleans and signed integers, and uint64 for unsigned
+ones. Means of integers are the default float; indices are int64.
+
+NaN propagates. Half precision is accumulated in float32. Sums of float32 have an error of a few eps times the sum of
+magnitudes, for any length of the axis.
+
+An axis that is out of range, or named twice, raises `AxisError`. Complex tensors raise `DTypeError` if an order is
+needed.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ from emberharmony.ops.shape import pad
 
 @op
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the sum over axes; of no elements 0.
+    """Returns the sum over axes; 0 if there are no elements.
 
     Example:
         >>> ops.sum([[1, 2], [3, 4]], axis=0).tolist()
@@ -30,7 +36,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLi
 
 @op
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the product over axes; of no elements 1.
+    """Returns the product over axes; 1 if there are no elements.
 
     Example:
         >>> ops.prod([1, 2, 3]).tolist()
@@ -41,7 +47,7 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeL
 
 @op
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the arithmetic mean over axes; of no elements NaN.
+    """Returns the arithmetic mean over axes; NaN if there are no elements.
 
     Example:
         >>> ops.mean([1, 2, 3]).tolist()
@@ -52,11 +58,11 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the variance over axes, the mean squared distance from the mean, computed in two passes.
+    """Returns the variance over axes: the mean squared distance from the mean, computed in two passes.
 
     Args:
-        correction: what is taken off the number of elements in the divisor; 1 gives the unbiased estimate. If nothing
-            is left of it, the variance is NaN.
+        correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. If the divisor
+            is not positive, the variance is NaN.
 
     Example:
         >>> ops.var([1.0, 3.0]).tolist()
@@ -67,7 +73,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: fl
 
 @op
 def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the standard deviation over axes, the root of `var`.
+    """Returns the standard deviation over axes, the square root of `var`.
 
     Example:
         >>> ops.std([1.0, 3.0]).tolist()
@@ -80,7 +86,11 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: fl
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
     """Returns the largest element over axes.
 
-    Raises: ShapeError for no elements without `initial`.
+    Args:
+        initial: a lower bound of the result, which is returned if there are no elements.
+
+    Raises:
+        ShapeError: if there are no elements and no `initial`.
 
     Example:
         >>> ops.max([3, 1, 2]).tolist()
@@ -96,7 +106,11 @@ amax = alias("amax", max)
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
     """Returns the smallest element over axes.
 
-    Raises: ShapeError for no elements without `initial`.
+    Args:
+        initial: an upper bound of the result, which is returned if there are no elements.
+
+    Raises:
+        ShapeError: if there are no elements and no `initial`.
 
     Example:
         >>> ops.min([3, 1, 2]).tolist()
@@ -110,7 +124,7 @@ amin = alias("amin", min)
 
 @op
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns whether any element is not zero; of none False.
+    """Returns whether any element over axes is non-zero; False if there are no elements.
 
     Example:
         >>> ops.any([0, 1]).tolist()
@@ -121,7 +135,7 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns whether no element is zero; of none True.
+    """Returns whether all elements over axes are non-zero; True if there are no elements.
 
     Example:
         >>> ops.all([0, 1]).tolist()
@@ -132,9 +146,12 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Returns the index of the first largest element along an axis, by default of the flattened `x`; NaN counts as it.
+    """Returns the index of the first largest element along an axis, by default of the flattened `x`.
 
-    Raises: ShapeError for no elements.
+    NaN counts as the largest.
+
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.argmax([3, 1, 2]).tolist()
@@ -145,9 +162,12 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
 
 @op
 def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Returns the index of the first smallest element along an axis, by default of the flattened `x`; NaN counts as it.
+    """Returns the index of the first smallest element along an axis, by default of the flattened `x`.
 
-    Raises: ShapeError for no elements.
+    NaN counts as the smallest.
+
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.argmin([3, 1, 2]).tolist()
@@ -158,7 +178,7 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
 
 @op
 def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the sums of the elements up to each place along an axis, by default of the flattened `x`.
+    """Returns the cumulative sum along an axis, by default of the flattened `x`.
 
     Example:
         >>> ops.cumsum([1, 2, 3]).tolist()
@@ -169,7 +189,7 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
 
 @op
 def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the products of the elements up to each place along an axis, by default of the flattened `x`.
+    """Returns the cumulative product along an axis, by default of the flattened `x`.
 
     Example:
         >>> ops.cumprod([1, 2, 3]).tolist()
@@ -182,13 +202,14 @@ def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = No
 def cumulative_sum(
     x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Returns `cumsum`, as the array API standard has it.
+    """Returns the cumulative sum along an axis, with the signature of the array API standard; see `cumsum`.
 
     Args:
-        axis: needed but for vectors.
-        include_initial: begin with a 0, which makes the axis longer by one.
+        axis: required unless `x` is a vector.
+        include_initial: whether to begin with a 0, which makes the axis longer by one.
 
-    Raises: AxisError for several axes and no `axis`.
+    Raises:
+        AxisError: if `x` has several axes and `axis` is None.
 
     Example:
         >>> ops.cumulative_sum([1, 2, 3], include_initial=True).tolist()
@@ -201,13 +222,14 @@ def cumulative_sum(
 def cumulative_prod(
     x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Returns `cumprod`, as the array API standard has it.
+    """Returns the cumulative product along an axis, with the signature of the array API standard; see `cumprod`.
 
     Args:
-        axis: needed but for vectors.
-        include_initial: begin with a 1, which makes the axis longer by one.
+        axis: required unless `x` is a vector.
+        include_initial: whether to begin with a 1, which makes the axis longer by one.
 
-    Raises: AxisError for several axes and no `axis`.
+    Raises:
+        AxisError: if `x` has several axes and `axis` is None.
 
     Example:
         >>> ops.cumulative_prod([2, 3], include_initial=True).tolist()
@@ -218,12 +240,12 @@ def cumulative_prod(
 
 def _only(x: Tensor, axis: int | None) -> int | None:
     if axis is None and len(x.shape) > 1:
-        raise AxisError(f"axis is needed for a tensor of shape {tuple(x.shape)}")
+        raise AxisError(f"expected an axis, because shape {tuple(x.shape)} has several; pass axis")
     return axis
 
 
 def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
-    """Returns `x` with a number in front of its axis, if that is wanted."""
+    """Returns `x` with a number put before its first element along an axis, if `wanted`."""
     if not wanted:
         return x
     widths = [(0, 0)] * len(x.shape)
@@ -233,7 +255,7 @@ def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
 
 @op
 def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
-    """Returns the largest element up to each place along an axis, by default of the flattened `x`; NaN stays.
+    """Returns the cumulative maximum along an axis, by default of the flattened `x`; NaN propagates.
 
     Example:
         >>> ops.cummax([1, 3, 2]).tolist()
@@ -244,7 +266,7 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
 
 @op
 def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
-    """Returns the smallest element up to each place along an axis, by default of the flattened `x`; NaN stays.
+    """Returns the cumulative minimum along an axis, by default of the flattened `x`; NaN propagates.
 
     Example:
         >>> ops.cummin([2, 1, 3]).tolist()
@@ -255,7 +277,7 @@ def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
 
 @op
 def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns how many elements are not zero (int64).
+    """Returns the number of non-zero elements over axes (int64).
 
     Example:
         >>> ops.count_nonzero([0, 5, 6]).tolist()
@@ -266,7 +288,7 @@ def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> T
 
 @op
 def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns `log(sum(exp(x)))` over axes without overflow; of no elements -inf.
+    """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements.
 
     Example:
         >>> ops.logsumexp([0.0, float("-inf")]).tolist()
@@ -288,7 +310,7 @@ def moments(x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, 
 
 @op
 def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the largest minus the smallest element over axes.
+    """Returns the range over axes: the largest minus the smallest element.
 
     Example:
         >>> ops.ptp([3, 1, 5]).tolist()

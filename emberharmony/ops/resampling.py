@@ -1,8 +1,8 @@
-"""Images made of weighted sums of neighbouring pixels: other sizes, blurs, edges, similarity.
+"""Image ops that sum weighted neighbouring pixels: resizing, blurring, edges, similarity.
 
 Images are (height, width, channels), or a batch of them; with `data_format="channels_first"` (channels, height, width).
-Dtype: kept, if nothing else is said; integers are computed in the default float, half precision in float32, and rounded
-to what the dtype holds. Complex images raise `DTypeError`.
+Dtype: that of the images, unless the op says otherwise. Integers are computed in the default float and half precision
+in float32; then the result is rounded to the dtype of the images. Complex images raise `DTypeError`.
 """
 
 from __future__ import annotations
@@ -51,15 +51,19 @@ def resize(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images stretched to a height and width.
+    """Returns images resized to a height and width.
 
     Args:
-        interpolation: "nearest", "bilinear", "bicubic" (Keys's, a = -1/2), "lanczos3" or "lanczos5".
-        antialias: whether the kernel is widened where the image shrinks.
-        crop_to_aspect_ratio: whether the image is first cropped, about its middle, to the ratio of `size`.
-        pad_to_aspect_ratio: whether it is first padded with `fill_value` to that ratio.
+        size: (height, width) of the result.
+        interpolation: "nearest", "bilinear", "bicubic" (the kernel of Keys with a = -1/2), "lanczos3" or "lanczos5".
+        antialias: whether to widen the kernel where the image shrinks.
+        crop_to_aspect_ratio: whether to crop the image first, about its centre, to the aspect ratio of `size`.
+        pad_to_aspect_ratio: whether to pad the image first with `fill_value` to the aspect ratio of `size`.
+        fill_mode: only "constant".
 
-    Raises: ArgumentError for another interpolation or `fill_mode`, or both ratios asked for; ShapeError for no images.
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown, or if both cropping and padding are requested.
+        ShapeError: if there are no pixels.
 
     Example:
         >>> ops.resize([[[1.0], [3.0]]], (1, 4)).tolist()
@@ -70,12 +74,12 @@ def resize(
     target = each(size, 2, "size")
     axes = spatial_axes(images.shape, data_format)
     if fill_mode != "constant":
-        raise ArgumentError(f"fill_mode is 'constant', not {fill_mode!r}")
+        raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
-        raise ArgumentError("an image is cropped or padded to the ratio, not both")
+        raise ArgumentError("expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
     check_method(interpolation, _RESIZES)
     if 0 in images.shape:
-        raise ShapeError(f"there are no pixels in a tensor of shape {tuple(images.shape)}")
+        raise ShapeError(f"expected images with pixels, got shape {tuple(images.shape)}")
     if crop_to_aspect_ratio:
         images = _in_ratio(images, axes, target)
     if pad_to_aspect_ratio:
@@ -102,19 +106,23 @@ def scale_and_translate(
     method: str,
     antialias: bool = True,
 ) -> Tensor:
-    """Returns an image in which what lay at a place lies at `place * scale + translation`, along the axes named.
+    """Returns images in which the content at position p moves to position `p * scale + translation` along some axes.
 
-    Pixel i lies at i + 1/2. A pixel that shows a place outside is 0. No gradient flows into `scale` and `translation`,
-    which are read on the host.
+    Pixel i has the position i + 1/2. Pixels of the result that show a position outside the input are 0. `scale` and
+    `translation` are read on the host, so they get no gradient.
 
     Args:
-        output_shape: a length for each axis of the result; those of other axes are as they were.
-        scale: one number, or one for each of `spatial_dims`; `translation` too.
+        output_shape: the length of each axis of the result; axes that are not in `spatial_dims` keep their length.
+        scale: one number, or one for each of `spatial_dims`.
+        translation: in pixels of the result, in the same forms as `scale`.
         method: "linear" ("bilinear", "trilinear", "triangle"), "cubic" ("bicubic", "tricubic"), "lanczos3" or
             "lanczos5".
+        antialias: whether to widen the kernel where the image shrinks.
 
-    Raises: ArgumentError for another method, scales that are not positive, numbers that are not finite; ShapeError for
-    another length of a further axis; AxisError.
+    Raises:
+        ArgumentError: if `method` is unknown, a scale is not positive, or a number is not finite.
+        ShapeError: if `output_shape` changes the length of an axis that is not in `spatial_dims`.
+        AxisError: if an axis in `spatial_dims` is out of range.
 
     Example:
         >>> ops.scale_and_translate([1.0, 3.0], (4,), [2.0], [0.0], (0,), "linear").tolist()
@@ -129,9 +137,9 @@ def scale_and_translate(
     shape = tuple(output_shape)
     others = [a for a in range(images.ndim) if a not in axes]
     if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
-        raise ShapeError(f"a tensor {tuple(images.shape)} does not become one of shape {shape} along axes {axes}")
+        raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
     if any(images.shape[a] == 0 for a in axes):
-        raise ShapeError(f"there are no pixels along axes {axes} of a tensor of shape {tuple(images.shape)}")
+        raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
     x = cast(images, computed_in(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
         x = _tapped(x, resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias), axis - x.ndim)
@@ -145,13 +153,14 @@ def gaussian_blur(
     sigma: Tensor | Sequence[float] | float = (1.0, 1.0),
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images smoothed by a Gaussian window; there are zeros around them.
+    """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros.
 
     Args:
-        kernel_size: height and width of the window; the weights in it add up to 1.
-        sigma: its standard deviations, down and across.
+        kernel_size: (height, width) of the kernel, in pixels; its weights sum to 1.
+        sigma: the standard deviations of the kernel down and across, in pixels.
 
-    Raises: ArgumentError for a window without elements or a sigma that is not positive.
+    Raises:
+        ArgumentError: if the kernel is empty or a `sigma` is not positive.
 
     Example:
         >>> ops.gaussian_blur([[[1.0], [1.0]]], 1).tolist()
@@ -167,9 +176,9 @@ def gaussian_blur(
 
 @op
 def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Returns Sobel's derivatives down and across images, whose edges are taken to go on beyond them.
+    """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images.
 
-    Shape: a last axis of length 2 is added. Dtype: integers give the default float.
+    Shape: that of the images with a last axis of length 2 added. Dtype: integers become the default float.
 
     Example:
         >>> ops.sobel_edges([[[1.0], [2.0], [4.0]]]).tolist()
@@ -198,14 +207,17 @@ def ssim(
     k2: float = 0.03,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns how alike two images are, from -1 to 1, the mean over all windows and channels.
+    """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels.
 
     Args:
-        max_val: the largest value a pixel can have.
+        max_val: the largest value that a pixel can have.
+        filter_size: the side length of the Gaussian window, in pixels.
+        filter_sigma: the standard deviation of the window, in pixels.
 
-    Shape: that of the batch. Dtype: both promoted; integers give the default float.
+    Shape: that of the batch. Dtype: the promoted dtype of both; integers become the default float.
 
-    Raises: ShapeError for images of two shapes, or smaller than the window.
+    Raises:
+        ShapeError: if the shapes differ, or if the images are smaller than the window.
 
     Example:
         >>> ops.ssim(ops.ones((11, 11, 1)), ops.ones((11, 11, 1))).tolist()
@@ -215,9 +227,9 @@ def ssim(
     """
     axes = spatial_axes(image1.shape, data_format)
     if tuple(image1.shape) != tuple(image2.shape):
-        raise ShapeError(f"images of shapes {tuple(image1.shape)} and {tuple(image2.shape)} are not compared")
+        raise ShapeError(f"expected images of the same shape, got {tuple(image1.shape)} and {tuple(image2.shape)}")
     if min(image1.shape[a] for a in axes) < filter_size:
-        raise ShapeError(f"a window of {filter_size} does not fit images of shape {tuple(image1.shape)}")
+        raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
     kind = result_type(image1, image2)
     x, y = cast(image1, computed_in(kind)), cast(image2, computed_in(kind))
     (length, _), (width, _) = each(filter_size, 2, "filter_size"), per_axis(filter_sigma, 2, "filter_sigma")
@@ -239,7 +251,7 @@ def ssim(
 
 
 def _on_host(value: Any) -> Any:
-    """Returns numbers that are read on the host; Python's keep all their digits."""
+    """Returns numbers as host values; Python numbers are unchanged, so they keep all their digits."""
     return to_numpy(value) if hasattr(value, "dtype") else value
 
 
@@ -248,12 +260,12 @@ def _floating(kind: DType) -> DType:
 
 
 def restored(x: Tensor, kind: DType) -> Tensor:
-    """Returns computed pixels in the dtype of the images: integers (and booleans) rounded, and held to their range."""
+    """Returns computed pixels in the dtype of the images; integers and booleans are rounded and clipped."""
     return cast(x, kind) if kind.is_floating else saturate_cast(round(x), kind)
 
 
 def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
-    """Returns the sums of weighted slices of an axis, counted from the end."""
+    """Returns the sums of weighted slices of an axis, which is counted from the end."""
     device = get_device(x)
     total: Any = None
     places = convert_to_tensor(taps.places, device=device)
@@ -265,7 +277,7 @@ def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
 
 
 def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
-    """Returns the sums of windows of an axis, counted from the end, each element times its weight."""
+    """Returns the correlation with weights along an axis, which is counted from the end."""
     n = x.shape[axis] - len(weights) + 1
     total: Any = None
     for place, weight in enumerate(weights):
@@ -276,13 +288,13 @@ def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
 
 
 def _padded(x: Tensor, axis: int, before: int, after: int, value: float | None = None) -> Tensor:
-    """Returns `x` with a value around an axis, counted from the end."""
+    """Returns `x` with a value added on both sides of an axis, which is counted from the end."""
     around = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
     return pad(x, around, constant_values=value) if before or after else x
 
 
 def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: float | None = None) -> Tensor:
-    """Returns images cropped to the target's ratio, or padded to it; as much on one side as on the other."""
+    """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
     for axis, length, fit in zip(axes, lengths, in_proportion(lengths, target), strict=True):
         if fill_value is not None:

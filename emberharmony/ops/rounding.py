@@ -1,7 +1,6 @@
 """Rounding, and the signs, neighbours and exponents of floating-point numbers.
 
-Shape: operands are broadcast. Complex tensors are refused with a `DTypeError`, except by `round`, `nan_to_num`
-and `saturate_cast`.
+Shape: operands are broadcast. Complex tensors raise `DTypeError`, except in `round`, `nan_to_num` and `saturate_cast`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from emberharmony.ops.tensor import cast
 
 @op
 def floor(x: TensorLike) -> Tensor:
-    """Returns the largest integer not above each element; integers stay what they are.
+    """Returns the largest integer not above each element; integer tensors are unchanged.
 
     Example:
         >>> ops.floor([1.5, -1.5]).tolist()
@@ -30,7 +29,7 @@ def floor(x: TensorLike) -> Tensor:
 
 @op
 def ceil(x: TensorLike) -> Tensor:
-    """Returns the smallest integer not below each element; integers stay what they are.
+    """Returns the smallest integer not below each element; integer tensors are unchanged.
 
     Example:
         >>> ops.ceil([1.5, -1.5]).tolist()
@@ -41,7 +40,7 @@ def ceil(x: TensorLike) -> Tensor:
 
 @op
 def trunc(x: TensorLike) -> Tensor:
-    """Returns each element rounded towards zero; integers stay what they are.
+    """Returns each element rounded towards zero; integer tensors are unchanged.
 
     Example:
         >>> ops.trunc([1.5, -1.5]).tolist()
@@ -52,9 +51,9 @@ def trunc(x: TensorLike) -> Tensor:
 
 @op
 def round(x: TensorLike, decimals: int = 0) -> Tensor:
-    """Returns each element rounded to so many decimals, halves to the even neighbour; integers stay what they are.
+    """Returns each element rounded to a number of decimals; halves are rounded to the even neighbour.
 
-    The real and the imaginary part of a complex number are rounded each.
+    Integer tensors are unchanged. For complex numbers the real and the imaginary part are rounded separately.
 
     Example:
         >>> ops.round([0.5, 1.5, 2.4]).tolist()
@@ -87,9 +86,10 @@ def copysign(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def fabs(x: TensorLike) -> Tensor:
-    """Returns the absolute value, always floating: integers take the default float.
+    """Returns the absolute value, always floating: integers become the default float.
 
-    Raises: DTypeError for complex tensors.
+    Raises:
+        DTypeError: if `x` is complex.
 
     Example:
         >>> ops.fabs([-3, 2]).tolist()
@@ -100,7 +100,7 @@ def fabs(x: TensorLike) -> Tensor:
 
 @op
 def signbit(x: TensorLike) -> Tensor:
-    """Returns whether the sign is negative, of -0.0 too.
+    """Returns whether the sign bit is set, which includes -0.0.
 
     Example:
         >>> ops.signbit([-1.0, 2.0]).tolist()
@@ -111,9 +111,9 @@ def signbit(x: TensorLike) -> Tensor:
 
 @op
 def nextafter(x1: Operand, x2: Operand) -> Tensor:
-    """Returns the next number after `x1` towards `x2` that the dtype holds, `x2` itself if they are equal.
+    """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
 
-    Dtype: integers take the default float.
+    Dtype: integers become the default float.
 
     Example:
         >>> ops.nextafter([1.0, 2.0], [2.0, 2.0]).tolist()
@@ -124,11 +124,12 @@ def nextafter(x1: Operand, x2: Operand) -> Tensor:
 
 @op
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Returns `x1 * 2**x2` without overflow on the way.
+    """Returns `x1 * 2**x2`; the power itself does not overflow.
 
-    Dtype: that of `x1`, the default float for integers.
+    Dtype: that of `x1`; integers become the default float.
 
-    Raises: DTypeError unless `x2` is of integers.
+    Raises:
+        DTypeError: if `x2` does not hold integers.
 
     Example:
         >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
@@ -139,9 +140,9 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @op
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Returns `x` in another dtype, what lies beyond its range replaced by its nearest end; NaN as an integer is 0.
+    """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype.
 
-    Complex tensors, and casts to bool or a complex dtype, are left to `cast`.
+    Complex tensors, and casts from or to bool or to a complex dtype, behave like `cast`.
 
     Example:
         >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()
@@ -158,7 +159,7 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     if source.is_integer:
         own = IntegerInfo.of(source)
         return cast(clip(x, low if low > own.min else None, high if high < own.max else None), dtype)
-    # The ends themselves may be no numbers of the floating dtype; the powers of two one above and at them are.
+    # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
     above, below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
     inside = where(logical_or(logical_or(above, below), isnan(x)), 0.0, x)
     return where(above, high, where(below, low, cast(inside, dtype)))

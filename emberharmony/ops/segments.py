@@ -1,4 +1,4 @@
-"""Groups of slices: reducing the slices of each segment, encoding classes."""
+"""Segments of slices: reducing the slices of each segment, encoding classes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from emberharmony.ops.tensor import cast, ndim
 def segment_sum(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
-    """Returns the sum of the slices of each segment; 0 for a segment without any.
+    """Returns the sum of the slices of each segment; 0 for a segment without slices.
 
-    Shape: data (n, …) and segment_ids (n,) give (num_segments, …). Dtype: that of `data`, which is not widened; half
-    precision is summed in single.
+    Shape: data (n, …) and segment_ids (n,) to (num_segments, …). Dtype: that of `data`, which is not widened; half
+    precision is summed in float32.
 
     Args:
-        segment_ids: which segment each slice belongs to, from 0 up.
-        num_segments: by default one more than the greatest id, which forces evaluation on MLX.
-        sorted: a promise that the ids ascend; nothing depends on it.
+        segment_ids: the segment of each slice, from 0.
+        num_segments: by default the largest id plus 1, which forces evaluation on MLX.
+        sorted: whether the ids ascend; accepted for compatibility, without effect.
 
-    Raises: IndexOutOfBoundsError for an id outside; slices of unread ids outside are passed over on MLX. ShapeError.
+    Raises:
+        IndexOutOfBoundsError: if an id is out of range; for ids in tensors, MLX skips their slices instead.
+        ShapeError: if the shapes do not fit.
 
     Example:
         >>> ops.segment_sum([1, 2, 3], [0, 2, 0]).tolist()
@@ -39,7 +41,7 @@ def segment_sum(
 def segment_prod(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
-    """Returns the product of the slices of each segment, 1 for a segment without any; else like `segment_sum`."""
+    """Returns the product of the slices of each segment; 1 for a segment without slices. See `segment_sum`."""
     ...
 
 
@@ -47,9 +49,9 @@ def segment_prod(
 def segment_max(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
-    """Returns the greatest of the slices of each segment; for one without any the lowest value of the dtype.
+    """Returns the maximum of the slices of each segment; for a segment without slices the lowest value of the dtype.
 
-    The lowest value is minus infinity for floats. NaN is passed on. Else like `segment_sum`.
+    The lowest value is minus infinity for floats. NaN propagates. Otherwise it is like `segment_sum`.
 
     Example:
         >>> ops.segment_max([1, 2, 3], [0, 1, 0]).tolist()
@@ -62,19 +64,19 @@ def segment_max(
 def segment_min(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
-    """Returns the least of the slices of each segment; for one without any the highest value of the dtype.
+    """Returns the minimum of the slices of each segment; for a segment without slices the highest value of the dtype.
 
-    The highest value is infinity for floats. NaN is passed on. Else like `segment_sum`.
+    The highest value is infinity for floats. NaN propagates. Otherwise it is like `segment_sum`.
     """
     ...
 
 
 @op
 def multi_hot(x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns 1 at each class that a sample has and 0 elsewhere; a class outside is passed over.
+    """Returns 1 at the index of each class of a sample and 0 elsewhere; classes out of range are ignored.
 
-    Shape: (n,) becomes (num_classes,); of (batch, n, …) the second axis goes and one of `num_classes` is put in.
-    Dtype: the default float unless `dtype` says otherwise.
+    Shape: (n,) to (num_classes,). From (batch, n, …) the second axis is removed, and an axis of length `num_classes` is
+    inserted. Dtype: the default float unless `dtype` is given.
 
     Example:
         >>> ops.multi_hot([[0, 2], [1, 1]], 3).tolist()

@@ -1,4 +1,4 @@
-"""Label sequences whose alignment with the steps of an output is not known: their loss, and the likeliest ones."""
+"""Connectionist temporal classification: the loss and the decoding of label sequences of unknown alignment."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ else:
     decoding = Deferred("emberharmony.backend.shared.sequences")
 
 _NEVER = -1e30
-"""Stands for the logarithm of 0: its gradients stay finite."""
+"""Replaces log(0) = -inf, whose gradients would be NaN."""
 
 
 def _within(numbers: Any, limit: int, what: str) -> Tensor:
-    """Returns labels or lengths as a tensor; those known to the host are checked."""
+    """Returns labels or lengths as a tensor; values that the host knows are checked."""
     if is_tensor(numbers):
         return numbers
     known = host_indices(numbers)
     outside = known[(known < 0) | (known >= limit)]
     if outside.size:
-        raise IndexOutOfBoundsError(f"{what} {outside.flat[0]} is out of bounds: it is from 0 to {limit - 1}")
+        raise IndexOutOfBoundsError(f"{what} {outside.flat[0]} is out of bounds: expected 0 to {limit - 1}")
     return convert_to_tensor(known)
 
 
@@ -52,37 +52,41 @@ def ctc_loss(
     output_length: Tensor | Sequence[int],
     mask_index: int = 0,
 ) -> Tensor:
-    """Returns `-log p` of each target, summed over all alignments of its labels with the steps of the output.
+    """Returns `-log p` of each target, where p sums over all alignments of its labels with the steps of the output.
 
     Args:
         output: logits.
-        mask_index: the class that stands for no label; a negative number counts from the last class.
+        mask_index: the class that stands for "no label"; a negative number counts from the last class.
 
     Shape: target (batch, labels), output (batch, steps, classes), lengths (batch,) to (batch,).
 
-    Raises: ShapeError; IndexOutOfBoundsError for a `mask_index` and labels that are no classes and for lengths that are
-    too long. In tensors only NumPy and PyTorch find labels and target lengths outside, MLX in checked mode alone (else
-    it takes the nearest class or length); an output length that is too long stands for all steps.
+    In tensors, labels and target lengths that are out of range are detected on NumPy and PyTorch, and on MLX in checked
+    mode only; otherwise MLX uses the nearest class or length. In tensors, an output length that is too long counts as
+    all steps.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+        IndexOutOfBoundsError: if `mask_index` or a label is not a class, or if a length is too long.
 
     Source: Graves et al., Connectionist temporal classification, 2006, section 4.1.
     """
     if output.ndim != 3:
-        raise ShapeError(f"the output is (batch, steps, classes), not {tuple(output.shape)}")
+        raise ShapeError(f"expected output of shape (batch, steps, classes), got {tuple(output.shape)}")
     classes = output.shape[2]
     if not -classes <= mask_index < classes:
-        raise IndexOutOfBoundsError(f"mask_index {mask_index} is none of {classes} classes")
+        raise IndexOutOfBoundsError(f"mask_index {mask_index} is out of range for {classes} classes")
     mask_index = operator.index(mask_index) % classes
     target = _within(target, classes, "label")
     if len(target.shape) != 2 or target.shape[0] != output.shape[0]:
-        raise ShapeError(f"the target is ({output.shape[0]}, labels), not {tuple(target.shape)}")
+        raise ShapeError(f"expected target of shape ({output.shape[0]}, labels), got {tuple(target.shape)}")
     batch, labels = target.shape
     target_length = _within(target_length, labels + 1, "target length")
     output_length = _within(output_length, output.shape[1] + 1, "output length")
     for lengths in (target_length, output_length):
         if tuple(lengths.shape) != (batch,):
-            raise ShapeError(f"the lengths are ({batch},), not {tuple(lengths.shape)}")
+            raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
     blanks = full_like(target, mask_index)
-    # A blank before, between and after the labels.
+    # CTC allows a blank before, between and after the labels.
     mixed = reshape(stack([blanks, target], -1), (batch, 2 * labels))
     extended = concatenate([mixed, get_item(blanks, (slice(None), slice(0, 1)))], 1)
     states = 2 * labels + 1
@@ -115,20 +119,25 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int | None = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the labels that explain logits, -1 after the last one, and a score of each sequence.
+    """Returns the most likely labels for logits, with -1 after the last label, and the score of each sequence.
 
-    "greedy" takes the likeliest class of each step; the score is minus the sum of their logits. "beam_search" finds the
-    `top_paths` likeliest sequences over all alignments, keeping `beam_width` of them at each step; the scores are the
-    logarithms of their probabilities, -inf where there are fewer sequences. It runs on the host, without gradients.
+    "greedy" takes the most likely class of each step; the score is minus the sum of the logits of these classes.
+    "beam_search" finds the `top_paths` most likely sequences over all alignments, and keeps `beam_width` of them at
+    each step; scores are the logarithms of their probabilities, and -inf for missing sequences. It runs on the host and
+    has no gradients.
 
     Args:
-        merge_repeated: whether "greedy" takes a class that goes on for one label; "beam_search" always does.
-        mask_index: the class that stands for no label; None is the last one.
+        merge_repeated: whether "greedy" merges equal classes of consecutive steps into one label; "beam_search" always
+            does.
+        mask_index: the class that stands for "no label"; None is the last class.
 
-    Shape: inputs (batch, steps, classes) and lengths (batch,) to labels (paths, batch, steps) and scores
-    (batch, paths), with one path if greedy. Dtype: labels int64; scores float64 for float64, else float32.
+    Shape: inputs (batch, steps, classes) and lengths (batch,) to labels (paths, batch, steps) and scores (batch,
+    paths); "greedy" gives one path. Dtype: labels are int64; scores are float64 for float64, else float32.
 
-    Raises: ArgumentError for another strategy, a class that is not there, more paths than the beam is wide; ShapeError.
+    Raises:
+        ArgumentError: if `strategy` is unknown, `mask_index` is not a class, or `top_paths` is larger than
+            `beam_width`.
+        ShapeError: if the shapes do not fit.
 
     Example:
         >>> labels, scores = ops.ctc_decode([[[0.0, 2.0], [0.0, 1.0], [3.0, 0.0], [0.0, 4.0]]], [4])
@@ -139,20 +148,20 @@ def ctc_decode(
     """
     if inputs.ndim != 3 or tuple(sequence_lengths.shape) != (inputs.shape[0],):
         wanted = "outputs (batch, steps, classes) and lengths (batch,)"
-        raise ShapeError(f"{wanted} are wanted, not {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
+        raise ShapeError(f"expected {wanted}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
     steps, classes = inputs.shape[1:]
     blank = classes - 1 if mask_index is None else mask_index
     if not 0 <= blank < classes:
-        raise ArgumentError(f"mask_index {mask_index} is none of {classes} classes")
+        raise ArgumentError(f"mask_index {mask_index} is out of range for {classes} classes")
     logits, device = cast(inputs, result_type(inputs, float32)), get_device(inputs)
     if strategy == "beam_search":
         if not 1 <= top_paths <= beam_width:
-            raise ArgumentError(f"from 1 to beam_width={beam_width} paths are found, not {top_paths}")
+            raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
         host = to_numpy(logits).astype("float64")
         paths, best = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
         return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device)
     if strategy != "greedy":
-        raise ArgumentError(f"strategy is 'greedy' or 'beam_search', not {strategy!r}")
+        raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")
     over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))
     labels = where(over, blank, argmax(logits, -1))
     if merge_repeated:
@@ -166,6 +175,6 @@ def ctc_decode(
 
 
 def _delayed(scores: Tensor, by: int) -> Tensor:
-    """Returns the scores moved to later states; nothing comes into the first ones."""
+    """Returns the scores moved to later states; the first states get the score of an impossible path."""
     kept = get_item(scores, (slice(None), slice(0, scores.shape[1] - by)))
     return pad(kept, [(0, 0), (by, 0)], constant_values=_NEVER)

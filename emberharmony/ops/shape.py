@@ -1,7 +1,7 @@
 """Changing the shape: reshaping, transposing, joining, splitting, repeating.
 
-Axes count from -ndim to ndim - 1; one out of range, or named twice, raises `AxisError`. Dtype: that of the input;
-joined tensors are promoted.
+Axes count from -ndim to ndim - 1. An axis that is out of range, or named twice, raises `AxisError`. Dtype: that of the
+input; joined tensors are promoted.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors
 
 @op
 def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
-    """Returns the same elements in another shape; one length may be -1, which is then inferred.
+    """Returns the same elements in another shape; one length may be -1, which is inferred.
 
     Args:
-        copy: True gives memory of its own, False refuses where that would be needed, None copies only then.
+        copy: True always copies, False never copies, and None copies only where it is necessary.
 
-    Raises: ShapeError if the number of elements differs; ArgumentError if a copy was refused and is needed.
+    Raises:
+        ShapeError: if the number of elements differs.
+        ArgumentError: if `copy` is False and a copy is necessary.
 
     Example:
         >>> ops.reshape([1, 2, 3, 4], (2, -1)).tolist()
@@ -33,7 +35,7 @@ def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
 
 @op
 def ravel(x: TensorLike) -> Tensor:
-    """Returns all elements on one axis.
+    """Returns all elements along one axis.
 
     Example:
         >>> ops.ravel([[1, 2], [3, 4]]).tolist()
@@ -44,9 +46,10 @@ def ravel(x: TensorLike) -> Tensor:
 
 @op
 def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
-    """Returns `x` with its axes in another order, by default reversed.
+    """Returns `x` with its axes in another order; by default they are reversed.
 
-    Raises: AxisError unless `axes` names every axis once.
+    Raises:
+        AxisError: if `axes` does not name every axis exactly once.
 
     Example:
         >>> ops.transpose([[1, 2], [3, 4]]).tolist()
@@ -60,28 +63,32 @@ permute_dims = alias("permute_dims", transpose)
 
 @op
 def matrix_transpose(x: TensorLike) -> Tensor:
-    """Returns `x` with its last two axes exchanged.
+    """Returns `x` with its last two axes swapped.
 
-    Raises: ShapeError below two axes.
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
     """
     ...
 
 
 @op
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """Returns `x` with two axes exchanged."""
+    """Returns `x` with two axes swapped."""
     ...
 
 
 @op
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Returns `x` with axes moved to new places, the others keeping their order."""
+    """Returns `x` with axes moved to new positions; the other axes keep their order."""
     ...
 
 
 @op
 def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
-    """Returns `x` with axes of length 1 put in at these places of the result.
+    """Returns `x` with axes of length 1 inserted.
+
+    Args:
+        axis: the positions of the new axes in the result.
 
     Example:
         >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
@@ -92,9 +99,10 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
 
 @op
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
-    """Returns `x` without these axes of length 1, by default without all such.
+    """Returns `x` without axes of length 1; by default all of them are removed.
 
-    Raises: ShapeError if an axis named is longer.
+    Raises:
+        ShapeError: if a named axis has another length than 1.
 
     Example:
         >>> ops.shape(ops.squeeze([[[1], [2]]]))
@@ -105,9 +113,12 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
 
 @op
 def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
-    """Returns `x` repeated along axes of length 1 to fill a shape; do not write into it.
+    """Returns `x` repeated along its axes of length 1 to fill a shape.
 
-    Raises: ShapeError.
+    The result may share memory between its elements, so do not write into it.
+
+    Raises:
+        ShapeError: if `x` does not broadcast to the shape.
     """
     ...
 
@@ -116,16 +127,18 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
     """Returns all tensors broadcast to their common shape.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if the shapes do not broadcast.
     """
     ...
 
 
 @op
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """Returns the shape that shapes broadcast to.
+    """Returns the shape that several shapes broadcast to.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if the shapes do not broadcast.
 
     Example:
         >>> ops.broadcast_shapes((2, 1), (3,))
@@ -136,9 +149,10 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 @op
 def concatenate(xs: Tensors, axis: int | None = 0) -> Tensor:
-    """Returns tensors joined along an axis; with None all are flattened first.
+    """Returns tensors joined along an axis; with `axis=None` all are flattened first.
 
-    Raises: ShapeError if their other axes differ, or if there is none.
+    Raises:
+        ShapeError: if the tensors differ in another axis, or if there are no tensors.
 
     Example:
         >>> ops.concatenate([[1, 2], [3]]).tolist()
@@ -158,9 +172,10 @@ def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
 
 @op
 def stack(xs: Tensors, axis: int = 0) -> Tensor:
-    """Returns tensors of one shape joined along a new axis.
+    """Returns tensors of the same shape joined along a new axis.
 
-    Raises: ShapeError if the shapes differ, or if there is none.
+    Raises:
+        ShapeError: if the shapes differ, or if there are no tensors.
 
     Example:
         >>> ops.stack([[1, 2], [3, 4]]).tolist()
@@ -171,7 +186,7 @@ def stack(xs: Tensors, axis: int = 0) -> Tensor:
 
 @op
 def hstack(xs: Tensors) -> Tensor:
-    """Returns tensors joined along the second axis, vectors along the first.
+    """Returns tensors joined along the second axis; vectors are joined along the first.
 
     Example:
         >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
@@ -183,13 +198,15 @@ def hstack(xs: Tensors) -> Tensor:
 
 @op
 def vstack(xs: Tensors) -> Tensor:
-    """Returns tensors joined along the first axis, vectors as rows."""
+    """Returns tensors joined along the first axis; vectors become rows."""
     return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
 
 
 @op
 def dstack(xs: Tensors) -> Tensor:
-    """Returns tensors joined along the third axis; matrices get one, vectors of length n the shape (1, n, 1).
+    """Returns tensors joined along the third axis.
+
+    A matrix first gets a third axis of length 1; a vector of length n gets the shape (1, n, 1).
 
     Example:
         >>> ops.dstack([[1, 2], [3, 4]]).tolist()
@@ -201,9 +218,13 @@ def dstack(xs: Tensors) -> Tensor:
 
 @op
 def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Returns `x` cut along an axis into equal parts, or before each of these indices.
+    """Returns the parts of `x` along an axis: equal parts, or parts cut at indices.
 
-    Raises: ShapeError if equal parts are impossible.
+    Args:
+        indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+
+    Raises:
+        ShapeError: if equal parts are impossible.
 
     Example:
         >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
@@ -214,9 +235,10 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
 @op
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Returns `x` cut like `split` does; where equal parts are impossible the first ones are longer by one.
+    """Returns the parts of `x` like `split`; if equal parts are impossible, the first ones are longer by one.
 
-    Raises: ShapeError without a part.
+    Raises:
+        ShapeError: if the number of parts is less than 1.
 
     Example:
         >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
@@ -228,27 +250,31 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
 
 @op
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x` cut along its second axis, a vector along its first; see `split`."""
+    """Returns `x` split along its second axis, or a vector along its first; see `split`."""
     return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
 
 
 @op
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x` of at least two axes cut along its first; see `split`."""
+    """Returns `x`, which has at least two axes, split along its first; see `split`."""
     return split(matrices(x), indices_or_sections, 0)
 
 
 @op
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Returns `x` cut along its third axis; see `split`."""
+    """Returns `x` split along its third axis; see `split`."""
     return split(x, indices_or_sections, 2)
 
 
 @op
 def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tensor, ...]:
-    """Returns the slices of `x` along an axis; `num`, if given, must be its length.
+    """Returns the slices of `x` along an axis.
 
-    Raises: ShapeError.
+    Args:
+        num: the length of the axis, if it is to be checked.
+
+    Raises:
+        ShapeError: if `num` is not the length of the axis.
 
     Example:
         >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
@@ -259,7 +285,7 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
 
 @op
 def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
-    """Returns `x` repeated as a whole, so often along each axis.
+    """Returns copies of the whole `x` side by side, a number of times along each axis.
 
     Example:
         >>> ops.tile([1, 2], 2).tolist()
@@ -270,12 +296,14 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
 
 @op
 def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
-    """Returns `x` with each slice along an axis repeated; with None the elements of the flattened `x`.
+    """Returns `x` with each slice along an axis repeated; with `axis=None` each element of the flattened `x`.
 
     Args:
-        repeats: how often, for all slices or for each; a tensor of counts forces evaluation on MLX.
+        repeats: one count for all slices, or one count for each; a tensor of counts forces evaluation on MLX.
 
-    Raises: ArgumentError for negative counts; ShapeError if there are not as many as slices.
+    Raises:
+        ArgumentError: if a count is negative.
+        ShapeError: if the number of counts differs from the number of slices.
 
     Example:
         >>> ops.repeat([1, 2], 2).tolist()
@@ -286,7 +314,7 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
 
 @op
 def flip(x: TensorLike, axis: Axis = None) -> Tensor:
-    """Returns `x` in reverse order along axes, by default all.
+    """Returns `x` in reverse order along axes, by default along all.
 
     Example:
         >>> ops.flip([1, 2, 3]).tolist()
@@ -297,7 +325,7 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
 
 @op
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
-    """Returns `x` shifted cyclically along axes; with None over the flattened `x`.
+    """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted.
 
     Example:
         >>> ops.roll([1, 2, 3], 1).tolist()
@@ -313,14 +341,17 @@ def pad(
     mode: Literal["constant", "reflect", "symmetric", "edge", "wrap"] = "constant",
     constant_values: float | None = None,
 ) -> Tensor:
-    """Returns `x` with so many elements put before and after each axis.
+    """Returns `x` with elements added before and after each axis.
 
     Args:
-        pad_width: one number; (before, after) for all axes; or such a pair for each axis.
-        mode: "constant" (by default zeros), "edge" (the last element), "reflect" (mirrored without the edge),
-            "symmetric" (mirrored with it), "wrap" (periodic).
+        pad_width: one number for all sides, a pair (before, after) for all axes, or one pair for each axis.
+        mode: "constant" (adds `constant_values`), "edge" (repeats the last element), "reflect" (mirrors without the
+            edge), "symmetric" (mirrors with the edge) or "wrap" (continues periodically).
+        constant_values: the value to add; None is 0.
 
-    Raises: ArgumentError for another mode or values without "constant"; ShapeError for widths that do not fit.
+    Raises:
+        ArgumentError: if `mode` is unknown, or if `constant_values` is given with another mode than "constant".
+        ShapeError: if the widths do not fit the axes.
 
     Example:
         >>> ops.pad([1, 2], 1).tolist()

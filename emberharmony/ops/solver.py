@@ -1,14 +1,16 @@
 """Linear algebra.
 
-Matrices stand on the last two axes; the others are batches, and broadcast. Integers take the default float; half
-precision is computed in float32. A matrix that is not square where it must be raises `ShapeError`; one that is
-singular, or not positive-definite where it must be, or has no singular values or eigenvalues because it holds NaN or
-infinities, `LinAlgError`. MLX has to evaluate its tensors to find that out: all but `det` and `slogdet` force
-evaluation there, and run on the CPU.
+The last two axes hold the matrices; the other axes are batches, and are broadcast. Integers become the default float;
+half precision is computed in float32.
 
-Signs: the largest component of each eigenvector and of each column of U is positive (of equal ones the first; real and
-positive where they are complex), and so is the diagonal of R. So factors agree between backends wherever they are
-unique but for signs.
+A matrix that must be square but is not raises `ShapeError`. `LinAlgError` is raised if a matrix is singular, or is not
+positive-definite where it must be, or has no singular values or eigenvalues because it holds NaN or infinities. To
+detect this, MLX has to evaluate its tensors: all ops except `det` and `slogdet` force evaluation there, and run on the
+CPU.
+
+Signs: the largest component of each eigenvector and of each column of U is positive (for equal ones, the first; for
+complex ones, real and positive). The diagonal of R is positive too. So if factors are unique except for their signs,
+they agree between backends.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ from emberharmony.ops.tensor import cast
 def det(x: TensorLike) -> Tensor:
     """Returns the determinant.
 
-    Shape: (..., n, n) to (...). Raises: ShapeError.
+    Shape: (..., n, n) to (...).
+
+    Raises:
+        ShapeError: if the matrices are not square.
 
     Example:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
@@ -50,27 +55,32 @@ def det(x: TensorLike) -> Tensor:
 
 @op
 def slogdet(x: TensorLike) -> SlogdetResult:
-    """Returns the sign and the logarithm of the magnitude of the determinant, 0 and -inf for a singular matrix.
+    """Returns the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if the matrices are not square.
     """
     ...
 
 
 @op
 def logdet(x: TensorLike) -> Tensor:
-    """Returns the logarithm of the determinant of positive-definite matrices; it is real.
+    """Returns the logarithm of the determinant of positive-definite matrices; the result is real.
 
-    Raises: ShapeError; LinAlgError if one is not positive-definite.
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if a matrix is not positive-definite.
     """
     return multiply(sum(log(real(diagonal(cholesky(x), 0, -2, -1))), -1), 2.0)
 
 
 @op
 def inv(x: TensorLike) -> Tensor:
-    """Returns the inverse.
+    """Returns the inverse of square matrices.
 
-    Raises: ShapeError, LinAlgError.
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if a matrix is singular.
 
     Example:
         >>> ops.inv([[4.0]]).tolist()
@@ -81,9 +91,14 @@ def inv(x: TensorLike) -> Tensor:
 
 @op
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
-    """Returns x with `a @ x = b`; a vector `b` is one right-hand side, else its columns are.
+    """Returns the x that satisfies `a @ x = b`.
 
-    Raises: ShapeError, LinAlgError.
+    Args:
+        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
+
+    Raises:
+        ShapeError: if `a` is not square, or if `b` does not fit it.
+        LinAlgError: if a matrix is singular.
 
     Example:
         >>> ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
@@ -94,9 +109,11 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 
 @op
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
-    """Returns x with `a @ x = b`, `a` being triangular; its other half is not read.
+    """Returns the x that satisfies `a @ x = b` for a triangular `a`; the other half of `a` is not read.
 
-    Raises: ShapeError; LinAlgError for a zero on the diagonal.
+    Raises:
+        ShapeError: if `a` is not square, or if `b` does not fit it.
+        LinAlgError: if the diagonal of `a` holds a zero.
 
     Example:
         >>> ops.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
@@ -107,9 +124,14 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
 @op
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """Returns the lower triangular L with `x = L @ L^H`, or its conjugate transpose; reads the lower half only.
+    """Returns the lower triangular L with `x = L @ L^H`; only the lower half of `x` is read.
 
-    Raises: ShapeError; LinAlgError if `x` is not positive-definite, or not finite.
+    Args:
+        upper: whether to return the conjugate transpose of L instead.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if a matrix is not positive-definite, or not finite.
 
     Example:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
@@ -120,9 +142,14 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
 @op
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
-    """Returns the inverse of a matrix from its Cholesky factor `x`, lower triangular unless `upper`.
+    """Returns the inverse of a matrix, given its Cholesky factor `x`.
 
-    Raises: ShapeError; LinAlgError for a zero on the diagonal.
+    Args:
+        upper: whether the factor is upper triangular; by default it is lower triangular.
+
+    Raises:
+        ShapeError: if the factor is not square.
+        LinAlgError: if the diagonal of the factor holds a zero.
 
     Example:
         >>> ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
@@ -135,7 +162,7 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
 
 @op
 def lu_factor(x: TensorLike) -> LUResult:
-    """Returns the LU decomposition with partial pivoting, packed as in SciPy; a singular matrix has a zero in U.
+    """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U.
 
     Dtype: pivots are int64.
 
@@ -148,9 +175,14 @@ def lu_factor(x: TensorLike) -> LUResult:
 
 @op
 def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Returns Q and R with `x = Q @ R`; "complete" makes Q square.
+    """Returns Q and R with `x = Q @ R`.
 
-    Raises: ShapeError; ArgumentError for another mode.
+    Args:
+        mode: "reduced" gives Q as many columns as R has rows; "complete" makes Q square.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        ArgumentError: if `mode` is unknown.
     """
     ...
 
@@ -159,8 +191,12 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
 def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
     """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
-    Shape: (..., m, n) to (..., m, m), (..., k), (..., n, n) with k the lesser of m and n, which without
-    `full_matrices` stands for the second m and the first n too. Raises: ShapeError; LinAlgError for NaN and infinities.
+    Shape: (..., m, n) to (..., m, m), (..., k) and (..., n, n), where k is the smaller of m and n. If `full_matrices`
+    is False, then U is (..., m, k) and Vh is (..., k, n).
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities.
     """
     ...
 
@@ -169,7 +205,9 @@ def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: TensorLike) -> Tensor:
     """Returns the singular values in descending order.
 
-    Raises: ShapeError; LinAlgError for NaN and infinities.
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities.
 
     Example:
         >>> ops.svdvals([[3.0, 0.0], [0.0, 4.0]]).tolist()
@@ -180,49 +218,63 @@ def svdvals(x: TensorLike) -> Tensor:
 
 @op
 def eigh(x: TensorLike) -> EigResult:
-    """Returns the eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which the lower half is read.
+    """Returns the eigenvalues, ascending, and the eigenvectors of Hermitian matrices; only the lower half is read.
 
-    Raises: ShapeError; LinAlgError if it does not converge, or for NaN and infinities in the lower half.
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
     """
     ...
 
 
 @op
 def eigvalsh(x: TensorLike) -> Tensor:
-    """Returns the eigenvalues of Hermitian matrices, ascending; reads the lower half.
+    """Returns the eigenvalues of Hermitian matrices in ascending order; only the lower half is read.
 
-    Raises: ShapeError; LinAlgError if it does not converge, or for NaN and infinities in the lower half.
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
     """
     return eigh(x).eigenvalues
 
 
 @op
 def eig(x: TensorLike) -> EigResult:
-    """Returns the eigenvalues and eigenvectors of square matrices, always complex, in no order.
+    """Returns the eigenvalues and eigenvectors of square matrices, in no particular order.
 
-    Dtype: complex; MLX has complex64 only, also for float64. Raises: ShapeError; LinAlgError for NaN and infinities.
+    Dtype: always complex. MLX has only complex64, so float64 gives complex64 there.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if a matrix holds NaN or infinities.
     """
     ...
 
 
 @op
 def eigvals(x: TensorLike) -> Tensor:
-    """Returns the eigenvalues of square matrices, always complex, in no order.
+    """Returns the eigenvalues of square matrices, in no particular order.
 
-    Dtype: complex; MLX has complex64 only, also for float64. Raises: ShapeError; LinAlgError for NaN and infinities.
+    Dtype: always complex. MLX has only complex64, so float64 gives complex64 there.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if a matrix holds NaN or infinities.
     """
     return eig(x).eigenvalues
 
 
 @op
 def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
-    """Returns the Moore-Penrose inverse.
+    """Returns the Moore-Penrose pseudo-inverse.
 
     Args:
-        rtol: singular values up to so many times the largest count as zero, one number or one for each matrix; by
-            default eps times the larger of the matrix' lengths.
+        rtol: singular values up to `rtol` times the largest one count as zero; one number, or one for each matrix. The
+            default is eps times the larger of the number of rows and columns.
 
-    Raises: ShapeError; LinAlgError for NaN and infinities.
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities.
     """
     u, s, vh = svd(computed(x), False)
     kept = greater(s, _limit(s, x, rtol))
@@ -233,9 +285,14 @@ def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
 
 @op
 def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
-    """Returns the number of singular values above `rtol` times the largest (int64); see `pinv`.
+    """Returns the rank of matrices: the number of singular values above `rtol` times the largest one (int64).
 
-    Raises: ShapeError; LinAlgError for NaN and infinities.
+    Args:
+        rtol: see `pinv`.
+
+    Raises:
+        ShapeError: if `x` has fewer than two axes.
+        LinAlgError: if `x` holds NaN or infinities.
 
     Example:
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
@@ -247,12 +304,15 @@ def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
 
 @op
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-    """Returns the x of least norm that minimises `norm(a @ x - b)`; a vector `b` is one right-hand side.
+    """Returns the x of least norm that minimises `norm(a @ x - b)`.
 
     Args:
-        rcond: see `rtol` of `pinv`.
+        b: a vector for one right-hand side, or matrices whose columns are the right-hand sides.
+        rcond: the `rtol` of `pinv`.
 
-    Raises: ShapeError; LinAlgError for NaN and infinities.
+    Raises:
+        ShapeError: if `a` has fewer than two axes, or if `b` does not fit it.
+        LinAlgError: if `a` holds NaN or infinities.
     """
     x = matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
     return squeeze(x, -1) if len(b.shape) == 1 else x
@@ -260,10 +320,14 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
 
 @op
 def matrix_power(x: TensorLike, n: int) -> Tensor:
-    """Returns the n-th power of square matrices; negative ones of the inverse.
+    """Returns the n-th power of square matrices; a negative n gives powers of the inverse.
 
-    Dtype: that of `x`; integers are exact, and take the default float if n is negative.
-    Raises: ShapeError; ArgumentTypeError if n is no integer; LinAlgError for a negative power of a singular matrix.
+    Dtype: that of `x`. Powers of integers are exact; for a negative `n`, integers become the default float.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        ArgumentTypeError: if `n` is not an integer.
+        LinAlgError: if `n` is negative and a matrix is singular.
 
     Example:
         >>> ops.matrix_power([[2, 0], [0, 3]], 2).tolist()
@@ -272,9 +336,9 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
     try:
         n = index(n)
     except TypeError as error:
-        raise ArgumentTypeError(f"n is an integer, not {n!r}") from error
+        raise ArgumentTypeError(f"expected an integer n, got {n!r}") from error
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"square matrices are wanted on the last two axes, this tensor has shape {tuple(x.shape)}")
+        raise ShapeError(f"expected square matrices on the last two axes, got shape {tuple(x.shape)}")
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=dtype(x), device=get_device(x)), tuple(x.shape))
     base, n = (inv(x), -n) if n < 0 else (x, n)
@@ -294,7 +358,7 @@ def computed(x: Tensor) -> Tensor:
 
 
 def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:
-    """Returns the size up to which the singular values `s` of `x` are rounding errors."""
+    """Returns the bound up to which the singular values `s` of `x` count as rounding errors."""
     largest = max(s, -1, initial=0.0)
     share = finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol
     if hasattr(share, "shape"):

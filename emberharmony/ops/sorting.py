@@ -1,7 +1,8 @@
 """Sorting, searching and sets.
 
-Sorts are stable and put NaN last, descending ones too. One number sorts to itself. Indices are int64. Complex numbers
-have no order: what needs one raises `DTypeError`; the sets order them by the real and then the imaginary part.
+Sorts are stable and put NaN last, also in descending order. A 0-d tensor is sorted already. Indices are int64. Complex
+numbers have no order, so ops that need one raise `DTypeError`; only the set ops order them, by the real and then the
+imaginary part.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from emberharmony.ops.shape import concatenate, expand_dims, ravel, reshape, squ
 
 @op
 def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Returns the elements in order along an axis; with None of the flattened `x`.
+    """Returns the elements in order along an axis; with `axis=None` those of the flattened `x`.
 
     Example:
         >>> ops.sort([3, 1, 2]).tolist()
@@ -37,7 +38,7 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
 
 @op
 def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Returns the indices that would sort along an axis; equal elements keep their order in both directions.
+    """Returns the indices that sort along an axis; equal elements keep their order in both directions.
 
     Example:
         >>> ops.argsort([3, 1, 2]).tolist()
@@ -48,21 +49,22 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
 
 @op
 def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
-    """Returns the indices that sort along an axis by several keys of one shape, the last of them first.
+    """Returns the indices that sort along an axis by several keys of the same shape; the last key is the primary one.
 
-    Raises: ShapeError without keys, or if their shapes differ.
+    Raises:
+        ShapeError: if there are no keys, or if their shapes differ.
 
     Example:
         >>> ops.lexsort([[2, 1, 0], [5, 5, 4]]).tolist()
         [2, 1, 0]
     """
     if not keys:
-        raise ShapeError("there is no key to sort by")
+        raise ShapeError("expected at least one key")
     shape = tuple(keys[0].shape)
     for key in keys[1:]:
-        # MLX would read one key by the order of another without looking at their lengths.
+        # MLX does not check that the lengths match when it reads one key in the order of another.
         if tuple(key.shape) != shape:
-            raise ShapeError(f"the keys have one shape, not {shape} and {tuple(key.shape)}")
+            raise ShapeError(f"expected keys of the same shape, got {shape} and {tuple(key.shape)}")
     order = argsort(keys[0], axis)
     if not shape:
         return order
@@ -73,11 +75,12 @@ def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
 
 @op
 def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
-    """Returns indices that put the kth smallest element in its place, no larger ones before it, no smaller ones after.
+    """Returns indices that put the kth smallest element in its sorted position.
 
-    In which order those stand is not promised.
+    No larger elements are before it and no smaller ones after it. The order of these elements is undefined.
 
-    Raises: IndexOutOfBoundsError for a place that the axis does not have.
+    Raises:
+        IndexOutOfBoundsError: if `kth` is out of range.
     """
     length = math.prod(x.shape) if axis is None else x.shape[axis] if x.shape else 1
     if not -length <= kth < length:
@@ -87,9 +90,12 @@ def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
 @op
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
-    """Returns whether each target's prediction is among the k largest of its row; ties at the border count.
+    """Returns whether the prediction for each target is among the k largest of its row.
 
-    Shape: targets (n,), predictions (n, classes). A target outside the classes, or predicted as NaN, is not.
+    Predictions equal to the k-th largest count as among them. A target that is out of range, or whose prediction is
+    NaN, gives False.
+
+    Shape: targets (n,), predictions (n, classes).
 
     Example:
         >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
@@ -106,7 +112,8 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """Returns the k largest elements along the last axis, in descending order, and their indices.
 
-    Raises: ShapeError if the axis is shorter than k.
+    Raises:
+        ShapeError: if the axis is shorter than `k`.
 
     Example:
         >>> [part.tolist() for part in ops.top_k([1, 3, 2], 2)]
@@ -122,12 +129,15 @@ def searchsorted(
     side: Literal["left", "right"] = "left",
     sorter: TensorLike | None = None,
 ) -> Tensor:
-    """Returns where values belong in a sorted vector: before its equal elements, or with "right" after.
+    """Returns the indices at which values would be inserted in a sorted vector to keep it sorted.
 
     Args:
+        side: "left" inserts before equal elements, "right" after them.
         sorter: the indices that sort the vector, if it is not sorted.
 
-    Raises: ArgumentError for another side; ShapeError if the sequence is no vector.
+    Raises:
+        ArgumentError: if `side` is unknown.
+        ShapeError: if `sorted_sequence` is not a vector.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
@@ -138,7 +148,7 @@ def searchsorted(
 
 @op
 def unique(x: TensorLike) -> Tensor:
-    """Returns the sorted unique elements of the flattened `x`, NaN once; forces evaluation on MLX.
+    """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX.
 
     Example:
         >>> ops.unique([3, 1, 3]).tolist()
@@ -149,9 +159,10 @@ def unique(x: TensorLike) -> Tensor:
 
 @op
 def unique_all(x: TensorLike) -> UniqueAllResult:
-    """Returns the sorted unique elements, where each occurs first, which of them each element is, and how often.
+    """Returns the sorted unique elements, the indices of their first occurrences, the inverse indices, and the counts.
 
-    As the array API standard has it every NaN is unique. Forces evaluation on MLX.
+    The inverse indices rebuild `x` from the unique elements. Every NaN is unique, as the array API standard requires.
+    Forces evaluation on MLX.
 
     Example:
         >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
@@ -185,7 +196,7 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
 
 @op
 def unique_inverse(x: TensorLike) -> UniqueInverseResult:
-    """Returns the sorted unique elements and which of them each element is; every NaN is unique.
+    """Returns the sorted unique elements and the indices that rebuild `x` from them; every NaN is unique.
 
     Forces evaluation on MLX.
 
@@ -210,7 +221,10 @@ def unique_values(x: TensorLike) -> Tensor:
 
 @op
 def isin(x1: TensorLike, x2: TensorLike, invert: bool = False) -> Tensor:
-    """Returns whether each element of `x1` is one of `x2`.
+    """Returns whether each element of `x1` occurs in `x2`.
+
+    Args:
+        invert: whether to negate the result.
 
     Example:
         >>> ops.isin([1, 2, 3], [2, 4]).tolist()

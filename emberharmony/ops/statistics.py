@@ -1,7 +1,7 @@
-"""Statistics: quantiles, averages, histograms, correlations, and the reductions that pass over NaN.
+"""Statistics: quantiles, averages, histograms, correlations, and reductions that ignore NaN.
 
-Shape and dtype follow the reductions. Where all elements are NaN, means, quantiles and extremes are NaN; of no elements
-means and quantiles are NaN too.
+Shape and dtype follow the reductions. If all elements are NaN, then means, quantiles and extremes are NaN. Means and
+quantiles of an empty tensor are NaN too.
 """
 
 from __future__ import annotations
@@ -53,15 +53,16 @@ def quantile(
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """Returns the q-th quantiles over axes, q from 0 to 1; NaN if an element is NaN.
+    """Returns the q-th quantiles over axes, with `q` from 0 to 1; NaN if an element is NaN.
 
     Shape: that of `q`, then that of the reduction.
 
     Args:
-        q: read by the host, in float64.
-        method: what is taken between two elements.
+        q: a number, a list or a tensor; a tensor is read on the host, as float64.
+        method: how to choose a value between two neighbouring elements.
 
-    Raises: ArgumentError for another method or q outside [0, 1].
+    Raises:
+        ArgumentError: if `method` is unknown or a value of `q` is outside [0, 1].
 
     Example:
         >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
@@ -78,9 +79,9 @@ def nanquantile(
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """Returns the q-th quantiles over axes of what is not NaN; forces evaluation on MLX.
+    """Returns the q-th quantiles over axes of the elements that are not NaN; forces evaluation on MLX.
 
-    Shape, args and errors are those of `quantile`.
+    Shape, arguments and errors are those of `quantile`.
 
     Example:
         >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
@@ -97,7 +98,7 @@ def percentile(
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """Returns the q-th percentiles over axes, q from 0 to 100; else as `quantile`.
+    """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`.
 
     Example:
         >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
@@ -114,13 +115,18 @@ def nanpercentile(
     method: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """Returns the q-th percentiles over axes of what is not NaN, q from 0 to 100; else as `nanquantile`."""
+    """Returns the q-th percentiles over axes of the elements that are not NaN, with `q` from 0 to 100.
+
+    Otherwise it is like `nanquantile`.
+    """
     return _quantile(x, _host(q) / 100, axis, method, keepdims, True)
 
 
 @op
 def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the median over axes, of an even number the mean of the two in the middle; NaN if one is NaN.
+    """Returns the median over axes; NaN if an element is NaN.
+
+    The median of an even number of elements is the mean of the two in the middle.
 
     Example:
         >>> ops.median([3, 1, 2, 4]).tolist()
@@ -131,7 +137,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the median over axes of what is not NaN; forces evaluation on MLX.
+    """Returns the median over axes of the elements that are not NaN; forces evaluation on MLX.
 
     Example:
         >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
@@ -141,7 +147,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 def _host(q: Any) -> Any:
-    """Returns quantiles as a float64 host array; Python numbers pass through no tensor, which would round them."""
+    """Returns quantiles as a float64 host array; Python numbers skip the tensor, which would round them to float32."""
     return digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q))
 
 
@@ -150,7 +156,7 @@ def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, ski
     axes = normalized(axis, len(x.shape))
     kept = [a for a in range(len(x.shape)) if a not in axes]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
-    length = math.prod([x.shape[a] for a in axes])  # torch.compile traces no generator here
+    length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
         places(q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
@@ -162,7 +168,7 @@ def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, ski
     below, above = pick(ordered, low, -1), pick(ordered, high, -1)
     share = convert_to_tensor(weight, dtype_of(ordered), get_device(x))
     between = add(below, multiply(subtract(above, below), share))
-    # Equal neighbours, infinite ones too, have nothing between them.
+    # Two equal infinities would give NaN, because inf - inf is NaN.
     found = where(equal(below, above), below, between)
     if not skip:
         last = ordered[:, -1:]
@@ -171,7 +177,7 @@ def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, ski
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Returns a tensor as its statistics are computed: halves in float32, integers in the default float."""
+    """Returns a tensor in the dtype that its statistics use: float32 for halves, the default float for integers."""
     dtype = dtype_of(x)
     if dtype in (float16, bfloat16):
         return cast(x, float32)
@@ -180,12 +186,13 @@ def _wide(x: Tensor) -> Tensor:
 
 @op
 def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
-    """Returns the mean over axes, each element weighted; NaN or infinite where the weights add up to 0.
+    """Returns the weighted mean over axes; NaN or infinite where the weights sum to 0.
 
     Args:
-        weights: they broadcast against `x`; a vector goes along `axis`.
+        weights: broadcast against `x`; a vector of weights applies along `axis`. None gives the plain mean.
 
-    Raises: ShapeError for a vector of weights that does not fit `axis`.
+    Raises:
+        ShapeError: if the length of a vector of weights differs from that of `axis`.
 
     Example:
         >>> ops.average([1.0, 3.0], weights=[3.0, 1.0]).tolist()
@@ -198,8 +205,8 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
         shape[axis] = -1
         weights = reshape(weights, shape)
         if weights.shape[axis] != x.shape[axis]:
-            raise ShapeError(f"{weights.shape[axis]} weights do not fit axis {axis} of length {x.shape[axis]}")
-    # As floats, since products of narrow integers would wrap.
+            raise ShapeError(f"expected {x.shape[axis]} weights for axis {axis}, got {weights.shape[axis]}")
+    # Cast to float, because products of narrow integers would wrap.
     weights = cast(weights, as_inexact(dtype_of(weights)))
     return divide(sum(multiply(x, weights), axis, keepdims), sum(broadcast_to(weights, x.shape), axis, keepdims))
 
@@ -214,7 +221,7 @@ def _without_nan(x: Tensor, instead: float) -> Tensor:
 
 @op
 def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the sum over axes of what is not NaN.
+    """Returns the sum over axes of the elements that are not NaN.
 
     Example:
         >>> ops.nansum([1.0, float("nan")]).tolist()
@@ -225,7 +232,7 @@ def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
 
 @op
 def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns the product over axes of what is not NaN.
+    """Returns the product over axes of the elements that are not NaN.
 
     Example:
         >>> ops.nanprod([2.0, float("nan"), 3.0]).tolist()
@@ -236,7 +243,7 @@ def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
 
 @op
 def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns `cumsum` with NaN counted as 0.
+    """Returns the cumulative sum along an axis, where NaN counts as 0; otherwise like `cumsum`.
 
     Example:
         >>> ops.nancumsum([1.0, float("nan"), 3.0]).tolist()
@@ -247,7 +254,7 @@ def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = 
 
 @op
 def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns `cumprod` with NaN counted as 1.
+    """Returns the cumulative product along an axis, where NaN counts as 1; otherwise like `cumprod`.
 
     Example:
         >>> ops.nancumprod([2.0, float("nan"), 3.0]).tolist()
@@ -257,7 +264,7 @@ def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None =
 
 
 def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
-    """Returns the mean of what is not NaN, and how many those are."""
+    """Returns the mean of the elements that are not NaN, and their number."""
     count = sum(logical_not(isnan(x)), axis, keepdims)
     return divide(sum(_without_nan(x, 0), axis, keepdims), count), count
 
@@ -266,7 +273,7 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: float) -> Tensor:
     x = _wide(x)
     missing = isnan(x)
     centre, _ = _nanmean(x, axis, True)
-    # What is left out must not be NaN when it is squared, or its slope would be.
+    # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
     off = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
     count = sum(logical_not(missing), axis, keepdims)
     divisor = where(greater(count, correction), subtract(count, correction), math.nan)
@@ -275,7 +282,7 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: float) -> Tensor:
 
 @op
 def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the mean over axes of what is not NaN.
+    """Returns the mean over axes of the elements that are not NaN.
 
     Example:
         >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
@@ -286,7 +293,10 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the variance over axes of what is not NaN, of real tensors.
+    """Returns the variance over axes of the elements that are not NaN; for real tensors.
+
+    Args:
+        correction: see `var`.
 
     Example:
         >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
@@ -297,23 +307,27 @@ def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction:
 
 @op
 def nanstd(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
-    """Returns the standard deviation over axes of what is not NaN, of real tensors.
+    """Returns the standard deviation over axes of the elements that are not NaN; for real tensors.
+
+    Args:
+        correction: see `var`.
 
     Example:
         >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
         1.0
     """
     variance = _nanvar(x, axis, keepdims, correction)
-    # The root of zero has an infinite slope, which would make the gradient NaN.
+    # The derivative of sqrt at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
     none = equal(variance, 0)
     return cast(where(none, 0.0, sqrt(where(none, 1.0, variance))), as_inexact(dtype_of(x)))
 
 
 @op
 def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the largest element over axes that is not NaN.
+    """Returns the largest element over axes that is not NaN; NaN where all are NaN.
 
-    Raises: ShapeError for no elements.
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.nanmax([1.0, float("nan")]).tolist()
@@ -327,9 +341,10 @@ def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 @op
 def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Returns the smallest element over axes that is not NaN.
+    """Returns the smallest element over axes that is not NaN; NaN where all are NaN.
 
-    Raises: ShapeError for no elements.
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.nanmin([1.0, float("nan")]).tolist()
@@ -345,9 +360,10 @@ def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the index of the first largest element along an axis that is not NaN; -1 where all are NaN.
 
-    So JAX has it; NumPy raises an error, for which the values must be read on the host.
+    JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
 
-    Raises: ShapeError for no elements.
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.nanargmax([1.0, float("nan"), 3.0]).tolist()
@@ -355,7 +371,7 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     """
     if not _is_float(x):
         return argmax(x, axis, keepdims)
-    # Among minus infinities the first that was one is wanted, not a NaN before it.
+    # If the maximum is -inf, argmax of `filled` could point to a NaN, so use the first element that is not NaN.
     missing = isnan(x)
     filled = where(missing, float("-inf"), x)
     first = argmax(logical_not(missing), axis, keepdims)
@@ -367,9 +383,10 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the index of the first smallest element along an axis that is not NaN; -1 where all are NaN.
 
-    So JAX has it; NumPy raises an error, for which the values must be read on the host.
+    JAX returns -1 too. NumPy raises an error instead, but raising one would mean reading the values on the host.
 
-    Raises: ShapeError for no elements.
+    Raises:
+        ShapeError: if there are no elements.
 
     Example:
         >>> ops.nanargmin([1.0, float("nan"), 3.0]).tolist()
@@ -388,20 +405,23 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 def diff(
     x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
 ) -> Tensor:
-    """Returns the n-th differences between neighbours along an axis.
+    """Returns the n-th differences between neighbouring elements along an axis.
 
     Args:
-        prepend: put before `x` along the axis.
-        append: put after it.
+        prepend: a tensor to put before `x` along the axis before taking differences.
+        append: a tensor to put after `x` along the axis.
 
-    Raises: ArgumentError for a negative n; AxisError; DTypeError for booleans.
+    Raises:
+        ArgumentError: if `n` is negative.
+        AxisError: if `axis` is out of range.
+        DTypeError: if `x` is boolean.
 
     Example:
         >>> ops.diff([1, 4, 9]).tolist()
         [3, 5]
     """
     if n < 0:
-        raise ArgumentError(f"differences are taken n times, not {n}")
+        raise ArgumentError(f"expected n of 0 or more, got {n}")
     parts = [part for part in (prepend, x, append) if part is not None]
     x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
@@ -416,13 +436,13 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis:
     """Returns the integral along an axis by the trapezoidal rule.
 
     Args:
-        x: where the samples were taken, a vector or of the shape of `y`; else they are `dx` apart.
+        x: the positions of the samples, as a vector or in the shape of `y`. Without it, samples are `dx` apart.
 
     Example:
         >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
         4.0
     """
-    # As floats, since sums and differences of narrow integers would wrap.
+    # Cast to float, because sums and differences of narrow integers would wrap.
     y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
     heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
     if x is None:
@@ -433,11 +453,11 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis:
 
 @op
 def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
-    """Returns in which bin each element lies (int64): 0 below the first edge, len(bins) from the last one on.
+    """Returns the index of the bin of each element (int64): 0 below the first edge, len(bins) above the last one.
 
     Args:
-        bins: edges in ascending order.
-        right: whether an element on an edge belongs to the bin below.
+        bins: the edges in ascending order.
+        right: whether an element on an edge belongs to the bin below it; by default it belongs to the bin above.
 
     Example:
         >>> ops.digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
@@ -448,16 +468,20 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 @op
 def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
-    """Returns the covariance matrix of variables, each a row of `x`, or with `rowvar` False a column.
+    """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False.
 
-    Raises: ShapeError for more than two axes.
+    Args:
+        correction: subtracted from the number of observations in the divisor.
+
+    Raises:
+        ShapeError: if `x` has more than two axes.
 
     Example:
         >>> ops.cov([[1.0, 3.0], [3.0, 1.0]]).tolist()
         [[2.0, -2.0], [-2.0, 2.0]]
     """
     if len(x.shape) > 2:
-        raise ShapeError(f"variables are the rows of a matrix; this tensor has shape {tuple(x.shape)}")
+        raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
     result = as_inexact(dtype_of(x))
     rows = _wide(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
@@ -467,9 +491,10 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
 
 @op
 def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
-    """Returns the correlation coefficients of real variables, each a row of `x`, or with `rowvar` False a column.
+    """Returns the correlation coefficients of real variables: the rows of `x`, or the columns if `rowvar` is False.
 
-    Raises: ShapeError for more than two axes.
+    Raises:
+        ShapeError: if `x` has more than two axes.
 
     Example:
         >>> ops.corrcoef([[1.0, 3.0], [3.0, 1.0]]).tolist()
@@ -487,20 +512,24 @@ def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
 def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "full"] = "valid") -> Tensor:
     """Returns the cross-correlation of two vectors, `sum(x1[n + k] * conj(x2[n]))` for each shift k.
 
-    Args:
-        mode: "full" for all shifts with an overlap, "valid" for those with a full one, "same" for as many as the longer
-            has elements. The memory needed grows with the product of the lengths.
+    The memory needed grows with the product of the lengths.
 
-    Raises: ArgumentError for another mode; ShapeError for empty tensors and those that are no vectors.
+    Args:
+        mode: "full" keeps all shifts with an overlap, "valid" those with a full overlap, and "same" as many as the
+            longer vector has elements.
+
+    Raises:
+        ArgumentError: if `mode` is unknown.
+        ShapeError: if an operand is empty or is not a vector.
 
     Example:
         >>> ops.correlate([1, 2, 3], [0, 1]).tolist()
         [2, 3]
     """
     if mode not in ("valid", "same", "full"):
-        raise ArgumentError(f"mode is 'valid', 'same' or 'full', not {mode!r}")
+        raise ArgumentError(f"expected mode 'valid', 'same' or 'full', got {mode!r}")
     if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
-        raise ShapeError(f"two vectors are wanted, not shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+        raise ShapeError(f"expected two vectors that are not empty, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
     long, short = x1.shape[0], x2.shape[0]
     if long < short:
         return flip(conj(correlate(x2, x1, mode)), 0)
@@ -514,11 +543,14 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
 
 @op
 def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """Returns how often each integer from 0 occurs in a vector, or the sums of its weights.
+    """Returns how often each integer from 0 occurs in a vector, or the sum of its weights.
 
-    Shape: (max(x) + 1,) or (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
+    Shape: (max(x) + 1,), but at least (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
 
-    Raises: ArgumentError for negative integers; DTypeError for what is no integer; ShapeError for what is no vector.
+    Raises:
+        ArgumentError: if an integer is negative.
+        DTypeError: if `x` does not hold integers.
+        ShapeError: if `x` is not a vector.
 
     Example:
         >>> ops.bincount([0, 2, 2]).tolist()
@@ -529,9 +561,15 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
 
 @op
 def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
-    """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges.
+    """Returns the counts (int64) of elements in bins of equal width, and the edges of the bins.
 
-    The last bin is closed. Raises: ArgumentError for no bins or an empty range. Forces evaluation on MLX.
+    The last bin includes its upper edge. Forces evaluation on MLX.
+
+    Args:
+        range: the lower and upper edge of all bins; by default the smallest and largest element of `x`.
+
+    Raises:
+        ArgumentError: if there are no bins or the range is empty.
 
     Example:
         >>> [part.tolist() for part in ops.histogram([0.0, 1.0, 1.0], 2)]

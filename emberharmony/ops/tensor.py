@@ -1,4 +1,4 @@
-"""Tensors as such: conversion in and out, casts, copies, evaluation."""
+"""Tensors themselves: conversion from and to other libraries, casts, copies, evaluation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostA
 def convert_to_tensor(
     x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Tensor:
-    """Returns `x` as a tensor of the active backend; its own tensors of that dtype are returned as they are.
+    """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself.
 
-    Dtype: NumPy arrays keep theirs; Python numbers and lists take `dtype`, else the default of their kind. Never
-    narrowed silently.
+    Dtype: NumPy arrays keep theirs. Python numbers and lists become `dtype`, or by default the default dtype of their
+    kind. No value is narrowed silently.
 
     Args:
-        device: where the tensor is wanted; by default tensors stay where they are.
-        copy: True gives memory of its own; None copies where it must; False refuses that, and so takes no list or
-            number, nor on MLX a NumPy array.
+        device: the device of the result; by default tensors stay on their device.
+        copy: True always copies; None copies where it is necessary; False never copies, so it does not accept lists and
+            numbers, nor NumPy arrays on MLX.
 
-    Raises: DTypeError if the backend lacks the dtype; BackendMismatchError for a tensor of another backend;
-    RangeError for Python integers that do not fit; ArgumentError (a ValueError) if a copy was refused and is needed;
-    ArgumentTypeError for a masked array.
+    Raises:
+        DTypeError: if the backend does not have the dtype.
+        BackendMismatchError: if `x` is a tensor of another backend.
+        RangeError: if a Python integer is outside the range of the dtype.
+        ArgumentError: (a ValueError) if `copy` is False and a copy is necessary.
+        ArgumentTypeError: if `x` is a masked array.
 
     Example:
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
@@ -38,9 +41,9 @@ asarray = alias("asarray", convert_to_tensor)
 
 @op
 def to_numpy(x: TensorLike) -> HostArray:
-    """Returns the values as a NumPy array; detached, evaluated and copied from the device where there is need.
+    """Returns the values as a NumPy array, detached from gradients, evaluated, and copied from the device if necessary.
 
-    The array may share memory with the tensor and is then read-only where the backend's tensors are immutable.
+    The array may share memory with the tensor. It is then read-only if the backend's tensors are immutable.
 
     Example:
         >>> ops.to_numpy([1.0, 2.0]).shape
@@ -54,7 +57,9 @@ convert_to_numpy = alias("convert_to_numpy", to_numpy)
 
 @op
 def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
-    """Returns `x` in another dtype; `x` itself if it has it. A complex tensor cast to a real dtype gives its real part.
+    """Returns `x` in another dtype, or `x` itself if it has that dtype already.
+
+    A complex tensor cast to a real dtype gives its real part.
 
     Example:
         >>> ops.cast([1.7, -1.7], "int32").tolist()
@@ -65,7 +70,10 @@ def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
 
 @op
 def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
-    """Returns `x` in another dtype, in memory of its own unless `copy` is False; else like `cast`.
+    """Returns `x` in another dtype; otherwise like `cast`.
+
+    Args:
+        copy: whether the result always gets its own memory.
 
     Example:
         >>> ops.astype([1.5, 0.0], "bool").tolist()
@@ -76,11 +84,12 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
 
 @op
 def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Returns the bits of `x` read as another dtype.
+    """Returns the bits of `x` reinterpreted as another dtype.
 
     Shape: the last axis grows or shrinks with the width of the dtypes.
 
-    Raises: ShapeError if the last axis does not divide into numbers of the new width.
+    Raises:
+        ShapeError: if the last axis does not divide into elements of the new width.
 
     Example:
         >>> ops.view(ops.cast([1.0], "float32"), "int32").tolist()
@@ -91,13 +100,13 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 @op
 def copy(x: TensorLike) -> Tensor:
-    """Returns a tensor of the same values that shares no memory with `x`."""
+    """Returns a tensor of the same values that does not share memory with `x`."""
     ...
 
 
 @op
 def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns a new tensor of the values of `x`, which shares no memory with it.
+    """Returns a new tensor of the values of `x` that does not share memory with it.
 
     Example:
         >>> ops.array([1, 2]).tolist()
@@ -108,15 +117,18 @@ def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
 @op
 def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
-    """Returns a tensor of another library, given by the DLPack protocol; the way from one backend to another.
+    """Returns a tensor of another library as one of the active backend, by the DLPack protocol.
 
-    Memory is shared where both sides can; MLX copies what comes to it. Dtype: kept.
+    This is how to move a tensor from one backend to another. Memory is shared if both libraries can share it; MLX
+    copies every tensor it imports. Dtype: unchanged.
 
     Args:
-        copy: True gives memory of its own; None copies where it must; False refuses that.
+        copy: True always copies; None copies where it is necessary; False never copies.
 
-    Raises: ArgumentTypeError for what does not speak DLPack, and a masked array; DTypeError for a dtype that the
-    backend or the protocol's implementation lacks; ArgumentError if a copy was refused and is needed.
+    Raises:
+        ArgumentTypeError: if `x` does not support DLPack, or is a masked array.
+        DTypeError: if the backend, or its implementation of the protocol, does not have the dtype.
+        ArgumentError: if `copy` is False and a copy is necessary.
 
     Example:
         >>> ops.from_dlpack(ops.zeros(2)).tolist()
@@ -127,7 +139,7 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
 
 @op
 def is_tensor(x: Any) -> bool:
-    """Returns whether `x` is a tensor of the active backend; never converts it.
+    """Returns whether `x` is a tensor of the active backend; `x` is never converted.
 
     Example:
         >>> ops.is_tensor([1, 2]), ops.is_tensor(ops.zeros(2))
@@ -138,7 +150,7 @@ def is_tensor(x: Any) -> bool:
 
 @op
 def shape(x: TensorLike) -> tuple[int, ...]:
-    """Returns the shape.
+    """Returns the shape as a tuple of integers.
 
     Example:
         >>> ops.shape([[1, 2, 3]])
@@ -171,8 +183,8 @@ def size(x: TensorLike) -> int:
 
 @op
 def eval(*trees: Any) -> None:
-    """Computes all tensors in trees now: forces MLX, which is lazy, and is free elsewhere.
+    """Evaluates all tensors in trees now; needed only for MLX, which is lazy.
 
-    Raises: what computing them raises.
+    Raises any error that occurs during the evaluation.
     """
     ...

@@ -1,8 +1,8 @@
-"""Functions of functions: gradients, products with Jacobians, batching, compilation.
+"""Transforms of functions: gradients, products with Jacobians, batching, compilation.
 
 They take functions of trees (nested dicts, lists, tuples, named tuples and dataclasses of tensors or numbers) and
-return functions that follow the active backend, as ops do. A list of numbers is one tensor there, a tuple never. What
-is differentiated must be floating or complex.
+return functions that use the active backend, as ops do. A list of numbers counts as one tensor; a tuple never does.
+Arguments that are differentiated must be floating or complex.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ else:
 def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Returns the function that computes the gradient of `fn`, which returns a scalar.
 
-    The gradient has the structure, shapes and dtypes of the argument; for a sequence of `argnums` it is a tuple. Of a
+    The gradient has the structure, shapes and dtypes of the argument; for a sequence of `argnums` it is a tuple. For a
     real loss of complex arguments it is the direction of steepest ascent, ∂/∂Re + i ∂/∂Im. Keyword arguments are passed
-    on and not differentiated.
+    on and are not differentiated.
 
     Args:
-        argnums: the position of the argument to differentiate, or several; negative ones count from the end.
-        has_aux: `fn` returns (loss, aux), and the gradient function (gradient, aux).
+        argnums: the position of the argument to differentiate, or a sequence of positions; negative ones count from the
+            end.
+        has_aux: whether `fn` returns (loss, aux); the gradient function then returns (gradient, aux).
 
-    Raises: from the function returned, ShapeError if the loss is no scalar, DTypeError if an argument to differentiate
-    is an integer, ArgumentError for `argnums` out of range.
+    Raises:
+        ShapeError: from the returned function, if the loss is not a scalar.
+        DTypeError: from the returned function, if an argument to differentiate is an integer.
+        ArgumentError: from the returned function, if `argnums` is out of range.
 
     Example:
         >>> ops.grad(lambda x: ops.sum(ops.square(x)))([1.0, 2.0]).tolist()
@@ -60,15 +63,18 @@ def value_and_grad(
 
 @op
 def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Returns `fn(*primals)` and the function that multiplies cotangents with its Jacobian from the left.
+    """Returns `fn(*primals)` and its VJP function, which multiplies cotangents by the Jacobian from the left.
 
-    That function takes a tree like the result and gives a tuple, one gradient for each primal; it may be called again.
-    On MLX, which keeps no graph, each call calls `fn` again.
+    The VJP function takes a tree like the result and returns a tuple with one gradient for each primal. It may be
+    called several times. MLX keeps no graph, so there each call runs `fn` again.
 
     Args:
-        has_aux: `fn` returns (result, aux), and aux comes third.
+        has_aux: whether `fn` returns (result, aux); aux is then the third value returned.
 
-    Raises: DTypeError for an integer primal; ShapeError, DTypeError and ArgumentError for cotangents unlike the result.
+    Raises:
+        DTypeError: if a primal is an integer, or if the dtypes of the cotangents differ from those of the result.
+        ShapeError: if the shapes of the cotangents differ from those of the result.
+        ArgumentError: if the tree structure of the cotangents differs from that of the result.
 
     Example:
         >>> y, pull = ops.vjp(ops.multiply, 3.0, 4.0)
@@ -83,12 +89,15 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
 def jvp(
     fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """Returns `fn(*primals)` and the derivative of it along `tangents`, which are like `primals`.
+    """Returns `fn(*primals)` and its directional derivative along `tangents`, which are like `primals`.
 
     Args:
-        has_aux: `fn` returns (result, aux), and aux comes third.
+        has_aux: whether `fn` returns (result, aux); aux is then the third value returned.
 
-    Raises: as `vjp` does.
+    Raises:
+        DTypeError: if a primal is an integer, or if the dtypes of the tangents differ from those of the primals.
+        ShapeError: if the shapes of the tangents differ from those of the primals.
+        ArgumentError: if the tree structure of the tangents differs from that of the primals.
 
     Example:
         >>> y, slope = ops.jvp(ops.square, (3.0,), (1.0,))
@@ -101,16 +110,20 @@ def jvp(
 
 @op
 def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Returns the function that computes all first derivatives of `fn`, one element of its result at a time (`jacrev`).
+    """Returns the function that computes all first derivatives of `fn` in reverse mode (`jacrev`).
 
-    Shape: that of the result, then that of the argument, for each pair of their tensors: a tree like the result whose
-    leaves are trees like the argument, in a tuple for a sequence of `argnums`.
+    It takes one backward pass for each element of the result.
+
+    Shape: for each pair of tensors of result and argument, the shape of the result followed by that of the argument.
+    The derivatives form a tree like the result, whose leaves are trees like the argument, in a tuple for a sequence of
+    `argnums`.
 
     Args:
         argnums: see `grad`.
-        has_aux: `fn` returns (result, aux), and the Jacobian function (jacobian, aux).
+        has_aux: whether `fn` returns (result, aux); the Jacobian function then returns (jacobian, aux).
 
-    Raises: from the function returned, DTypeError for integers and complex numbers.
+    Raises:
+        DTypeError: from the returned function, if a tensor is an integer or complex.
 
     Example:
         >>> ops.jacobian(ops.square)([1.0, 2.0]).tolist()
@@ -124,7 +137,9 @@ jacrev = alias("jacrev", jacobian)
 
 @op
 def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Returns what `jacobian` does, found one element of the argument at a time: cheaper where the result is larger.
+    """Returns the same function as `jacobian`, but in forward mode: one pass for each element of the argument.
+
+    It is cheaper than `jacobian` if the result has more elements than the argument.
 
     Example:
         >>> ops.jacfwd(ops.square)([1.0, 2.0]).tolist()
@@ -137,7 +152,7 @@ def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
 def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Returns the function that computes all second derivatives of `fn`: the Jacobian of its Jacobian.
 
-    Shape: that of the result, then twice that of the argument; trees nest alike.
+    Shape: that of the result, followed twice by that of the argument; trees nest in the same order.
 
     Example:
         >>> ops.hessian(lambda x: ops.sum(ops.square(x)))([2.0, 3.0]).tolist()
@@ -151,16 +166,18 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Returns `fn` mapped over an axis of its arguments, as if it were called for each slice and the results stacked.
 
-    Keyword arguments are passed on as they are. On NumPy, and where PyTorch or MLX cannot vectorize what `fn` does (a
-    Python `if` on a value, an op without a rule), `fn` is called once a slice.
+    Keyword arguments are passed on unchanged. On NumPy `fn` is called once for each slice. So it is on PyTorch and MLX
+    if they cannot vectorize `fn`, for example because of a Python `if` on a value or an op without a rule.
 
     Args:
-        in_axes: the axis of all arguments, or a tuple with one for each: an int, None for an argument that is not
-            mapped, or a tree of such like the argument.
-        out_axes: where the axis goes in the results, in the same forms, but without None.
+        in_axes: the axis to map over, for all arguments, or a tuple with one entry for each: an int, None for an
+            argument that is not mapped, or a tree of these like the argument.
+        out_axes: the position of the mapped axis in the results, in the same forms, but without None.
 
-    Raises: from the function returned, ShapeError if the axes differ in length or are empty, AxisError for one out of
-    range, ArgumentError for axes that do not fit the arguments.
+    Raises:
+        ShapeError: from the returned function, if the mapped axes differ in length or are empty.
+        AxisError: from the returned function, if an axis is out of range.
+        ArgumentError: from the returned function, if the axes do not fit the structure of the arguments.
 
     Example:
         >>> ops.vmap(ops.dot, in_axes=(0, None))([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
@@ -171,7 +188,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
 @op
 def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
-    """Returns the results of `function` for each slice of `elements`, a tree, along the first axis, stacked.
+    """Returns the stacked results of `function` for each slice of the tree `elements` along the first axis.
 
     Example:
         >>> ops.vectorized_map(ops.sum, [[1, 2], [3, 4]]).tolist()
@@ -184,15 +201,16 @@ def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
 def vectorize(
     pyfunc: Callable[..., Any], *, excluded: Sequence[int] | None = None, signature: str | None = None
 ) -> Callable[..., Any]:
-    """Returns `pyfunc`, a function of scalars, as one of tensors that broadcasts.
+    """Returns `pyfunc`, a function of scalars, as a function of tensors that broadcasts its arguments.
 
     Args:
         excluded: positions of arguments that are passed on whole.
-        signature: the axes that `pyfunc` itself takes and gives, as in `"(m,n),(n)->(m)"`; the axes before them
-            broadcast.
+        signature: the axes that `pyfunc` itself takes and returns, for example `"(m,n),(n)->(m)"`; the axes before them
+            are broadcast.
 
-    Raises: ArgumentError for a malformed signature; from the function returned, ShapeError for shapes that do not fit
-    it or do not broadcast.
+    Raises:
+        ArgumentError: if the signature is malformed.
+        ShapeError: from the returned function, if shapes do not fit the signature or do not broadcast.
 
     Example:
         >>> ops.vectorize(lambda a, b: ops.add(a, b))([[1.0], [2.0]], [10.0, 20.0]).tolist()
@@ -205,10 +223,10 @@ def vectorize(
 def custom_vjp(
     forward: Callable[..., Sequence[Tensor]], backward: Callable[..., Sequence[Tensor]], primals: Sequence[Any]
 ) -> list[Tensor]:
-    """Returns the tensors that `forward(*primals)` lists, which have the gradients `backward(primals, cotangents)`.
+    """Returns the tensors that `forward(*primals)` lists, with the gradients `backward(primals, cotangents)`.
 
-    Nothing is differentiated through `forward`; `backward` is, for derivatives of higher order. It must be linear in
-    the cotangents, of which there is one for each output. `custom_gradient` is the same for functions of trees.
+    `forward` is not differentiated. `backward` is, for derivatives of higher order; it must be linear in the
+    cotangents. There is one cotangent for each output. `custom_gradient` does the same for functions of trees.
 
     Example:
         >>> double = lambda x: ops.custom_vjp(lambda x: [x], lambda primals, cts: [ops.multiply(cts[0], 2.0)], [x])[0]
@@ -220,14 +238,16 @@ def custom_vjp(
 
 @op
 def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function whose gradient is the user's own: `fn` returns (result, gradient function).
+    """Returns the function whose gradient the user defines: `fn` returns (result, gradient function).
 
-    That function is called as `gradient(*args, upstream=cotangent)`, with a cotangent like the result, and returns one
-    gradient for each argument, in a tuple; one argument's may stand alone, and None stands for zeros. It is
-    differentiated for derivatives of higher order, so `fn` runs again whenever it is. Arguments are trees. Tensors that
-    `fn` closes over, and keyword arguments, are constants.
+    The gradient function is called as `gradient(*args, upstream=cotangent)`, where the cotangent is a tree like the
+    result. It returns a tuple with one gradient for each argument; None stands for zeros, and for a single argument the
+    tuple may be left out. It is differentiated for derivatives of higher order, and then `fn` runs again. Arguments are
+    trees. Keyword arguments, and tensors that `fn` closes over, are constants.
 
-    Raises: from the function returned, ArgumentError and ShapeError if the gradients are not like the arguments.
+    Raises:
+        ArgumentError: from the returned function, if the gradients have another tree structure than the arguments.
+        ShapeError: from the returned function, if the gradients have other shapes than the arguments.
 
     Example:
         >>> @ops.custom_gradient
@@ -236,18 +256,18 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         >>> ops.grad(lambda x: ops.multiply(clipped(x), 5.0))(ops.ones(())).tolist()
         1.0
 
-    Source: the form is that of Keras and TensorFlow.
+    Source: the calling convention of Keras and TensorFlow.
     """
     return derivatives.customized("custom_gradient", fn)
 
 
 @op
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `fn` as a function that keeps nothing but its arguments for the gradient, and runs again to compute it.
+    """Returns `fn` as a function that stores only its arguments for the gradient, and runs again to compute it.
 
-    That saves memory for time. Tensors that `fn` closes over, and keyword arguments, are constants: pass as a
-    positional argument whatever a gradient is wanted of. (On NumPy a tensor that is being differentiated is refused
-    there; PyTorch and MLX do not tell.)
+    This saves memory and costs time. Keyword arguments, and tensors that `fn` closes over, are constants, so pass every
+    tensor that needs a gradient as a positional argument. (On NumPy, a closed-over tensor that is being differentiated
+    raises an error; PyTorch and MLX do not detect it.)
 
     Example:
         >>> ops.grad(ops.checkpoint(ops.square))(3.0).tolist()
@@ -258,11 +278,12 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @op
 def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, and on NumPy `fn` as it is.
+    """Returns `fn` compiled by the active backend: by `torch.compile`, by `mx.compile`, and on NumPy `fn` itself.
 
-    Other shapes, dtypes and Python numbers compile it again. What cannot be compiled is run as it is: on MLX reading
-    a value or drawing a random number, and any call from another thread than the main one, which could abort the
-    process. A tensor that `fn` closes over may be taken for constant, so pass it as an argument; a `Parameter` is not.
+    Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On MLX
+    that is a function that reads a value or draws a random number. Calls from other threads than the main thread run
+    uncompiled there too, because compiled they could abort the process. The compiler may treat a tensor that `fn`
+    closes over as a constant, so pass it as an argument; a closed-over `Parameter` is not affected.
 
     Example:
         >>> step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.matmul(x, w)))))
@@ -274,16 +295,18 @@ def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @op
 def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
-    """Returns the scalar `loss_fn()`, and adds its gradient by each trainable `Parameter` in `params` to its `grad`.
+    """Returns the scalar `loss_fn()`, and adds its gradients to the `grad` of each trainable `Parameter` in `params`.
 
-    The loss reads the parameters' `value`. What it assigns to the value of a parameter that is not trainable, such as a
-    running mean, is kept; trainable ones have their old value afterwards, whatever was raised.
+    The loss reads the `value` of the parameters. Values that it assigns to parameters that are not trainable, such as a
+    running mean, are kept. Trainable parameters have their old value afterwards, even if an error was raised.
 
     Args:
-        params: a tree; leaves that are no parameters are passed over.
+        params: a tree; leaves that are not parameters are ignored.
 
-    Raises: ShapeError if the loss is no scalar, DTypeError if a trainable parameter is an integer, ArgumentError if
-    there is none.
+    Raises:
+        ShapeError: if the loss is not a scalar.
+        DTypeError: if a trainable parameter is an integer.
+        ArgumentError: if there is no trainable parameter.
 
     Example:
         >>> from emberharmony import Parameter
@@ -296,7 +319,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
 
 @op
 def zero_grad(params: Any) -> None:
-    """Sets the `grad` of each `Parameter` in `params`, a tree, to None.
+    """Sets the `grad` of each `Parameter` in the tree `params` to None.
 
     Example:
         >>> from emberharmony import Parameter
@@ -312,7 +335,7 @@ def zero_grad(params: Any) -> None:
 
 @op
 def stop_gradient(x: TensorLike) -> Tensor:
-    """Returns `x` as a constant: nothing is differentiated through it.
+    """Returns `x` as a constant: derivatives do not flow through it.
 
     Example:
         >>> ops.grad(lambda x: ops.multiply(x, ops.stop_gradient(x)))(3.0).tolist()

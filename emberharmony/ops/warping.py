@@ -1,8 +1,8 @@
-"""Images bent out of shape: each pixel of the result shows a place in the image.
+"""Geometric image transforms: each output pixel samples a position of the input.
 
-`fill_mode` says what lies outside: "constant" (`fill_value`), "nearest" (the pixel at the edge), "wrap" (the image
-again), "mirror" (mirrored about the edge pixel's middle), "reflect" (about its outer side). Layout and dtype are those
-of `ops/resampling.py`.
+`fill_mode` says how the image continues outside: "constant" (`fill_value`), "nearest" (the edge pixel), "wrap" (the
+image repeats), "mirror" (mirrored about the centre of the edge pixel) or "reflect" (mirrored about the outer side of
+the edge pixel). Layout and dtype are those of `ops/resampling.py`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ _ORDERS = {"nearest": 0, "bilinear": 1}
 def map_coordinates(
     inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: str = "constant", fill_value: float = 0.0
 ) -> Tensor:
-    """Returns the values of a tensor at places between its elements.
+    """Returns the values of a tensor at positions between its elements.
 
-    With order 0 a place halfway between two elements belongs to the one farther from 0.
+    With order 0, a position halfway between two elements takes the one farther from 0.
 
     Args:
-        coordinates: one tensor of places an axis of `inputs`.
-        order: 0 (the nearest element) or 1 (linear interpolation).
+        coordinates: positions along each axis of `inputs`: its first axis has one entry for each axis of `inputs`.
+        order: 0 (nearest element) or 1 (linear interpolation).
 
     Shape: that of `coordinates` without its first axis. Dtype: that of `inputs`.
 
-    Raises: ArgumentError for another order or fill mode; ShapeError for coordinates of another number of axes, or
-    without an element in `inputs`.
+    Raises:
+        ArgumentError: if `order` or `fill_mode` is unknown.
+        ShapeError: if `coordinates` does not have one row for each axis, or if `inputs` is empty.
 
     Example:
         >>> ops.map_coordinates([1.0, 2.0, 4.0], [[0.5, 1.5, 9.0]], 1).tolist()
@@ -58,10 +59,10 @@ def map_coordinates(
     Source: `scipy.ndimage.map_coordinates`, its modes "grid-constant", "nearest", "grid-wrap", "mirror" and "reflect".
     """
     if order not in (0, 1):
-        raise ArgumentError(f"order is 0 or 1, not {order!r}")
+        raise ArgumentError(f"expected order 0 or 1, got {order!r}")
     if coordinates.ndim < 1 or inputs.ndim < 1 or coordinates.shape[0] != inputs.ndim:
         raise ShapeError(
-            f"a tensor of {inputs.ndim} axes needs as many rows of coordinates, not shape {tuple(coordinates.shape)}"
+            f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
         )
     places = unstack(to_device(coordinates, get_device(inputs)))
     sampled = _sampled(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
@@ -77,16 +78,18 @@ def affine_transform(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images in which (x, y) shows what lay at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`.
+    """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`.
 
-    There `k = c0 x + c1 y + 1`; where it is 0 the place (-2, -2) is shown. Places count in whole pixels, from 0 at the
-    middle of the first one.
+    There `k = c0 x + c1 y + 1`; where k is 0, the pixel shows position (-2, -2). Positions are in pixels, and 0 is the
+    centre of the first pixel.
 
     Args:
-        transform: the numbers `a0, a1, a2, b0, b1, b2, c0, c1`, or such a row for each image.
+        transform: the numbers `a0, a1, a2, b0, b1, b2, c0, c1`, of shape (8,), or one such row for each image.
         interpolation: "bilinear" or "nearest".
 
-    Raises: ArgumentError for another interpolation or fill mode; ShapeError for transforms that do not fit.
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown.
+        ShapeError: if the shape of `transform` does not fit the images.
 
     Example:
         >>> ops.affine_transform([[[1.0], [2.0], [4.0]]], [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0]).tolist()
@@ -95,7 +98,7 @@ def affine_transform(
     x = _batch(images, data_format)
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
-        raise ShapeError(f"{count} images take transforms (8,) or ({count}, 8), not {tuple(transform.shape)}")
+        raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
     kind = result_type(computed_in(dtype(transform)), computed_in(dtype(images)))
     numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
@@ -120,14 +123,18 @@ def perspective_transform(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Returns images seen so that four points (x, y) of each come to lie where four others are.
+    """Returns images warped so that four points of each image move to four other points.
 
-    No gradient flows into the points, which are read on the host.
+    The points are read on the host, so they get no gradient.
 
-    Shape: points (4, 2), or (batch, 4, 2).
+    Args:
+        start_points: the points (x, y) in the input, of shape (4, 2) or (batch, 4, 2), in pixels.
+        end_points: the points (x, y) in the result, of the same shape.
 
-    Raises: ArgumentError for another interpolation; ShapeError for other points; LinAlgError if three of the end points
-    lie on a line.
+    Raises:
+        ArgumentError: if `interpolation` is unknown.
+        ShapeError: if the points have another shape.
+        LinAlgError: if three of the end points are on one line.
 
     Example:
         >>> corners = [[0, 0], [2, 0], [0, 2], [2, 2]]
@@ -153,14 +160,15 @@ def elastic_transform(
     data_format: str | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns images whose pixels are moved by smooth random fields, one for each image.
+    """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image.
 
     Args:
-        alpha: how far pixels move: the factor of normal numbers of deviation `sigma`, smoothed.
-        sigma: how smooth the fields are: the standard deviation of the Gaussian window, in pixels.
-        seed: with `generator`, as in `ops/random_ops.py`.
+        alpha: how far pixels move: the factor of the smoothed normal random numbers of standard deviation `sigma`.
+        sigma: how smooth the displacements are: the standard deviation of the Gaussian kernel, in pixels.
+        seed: with `generator`, see `ops/random_ops.py`.
 
-    Raises: ArgumentError for another interpolation or fill mode, or a sigma that is not positive.
+    Raises:
+        ArgumentError: if `interpolation` or `fill_mode` is unknown, or if `sigma` is not positive.
 
     Source: Simard et al., Best practices for convolutional neural networks applied to visual document analysis, 2003,
     section 2.
@@ -176,28 +184,28 @@ def elastic_transform(
 
 
 def _batch(images: Tensor, data_format: str | None) -> Tensor:
-    """Returns images as a batch with the channels last."""
+    """Returns images as a batch with the channels on the last axis."""
     last = spatial_axes(images.shape, data_format)[0] == -3
     x = images if last else moveaxis(images, -3, -1)
     return x if x.ndim == 4 else expand_dims(x, 0)
 
 
 def _as_given(batch: Tensor, images: Tensor, data_format: str | None) -> Tensor:
-    """Returns a batch with the channels last in the layout of the images."""
+    """Returns a batch with the channels on the last axis in the layout of the images."""
     x = batch if images.ndim == 4 else squeeze(batch, 0)
     return x if spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
 
 
 def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the places of pixels across, (width,), and down, (height, 1), on the device of a tensor."""
+    """Returns the positions of pixels across, (width,), and down, (height, 1), on the device of a tensor."""
     across, down = (arange(n, dtype=dtype(like), device=get_device(like)) for n in (width, height))
     return across, expand_dims(down, -1)
 
 
 def _shown(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: float) -> Tensor:
-    """Returns the pixels of a batch at places down and across."""
+    """Returns the pixels of a batch at positions down and across."""
     if interpolation not in _ORDERS:
-        raise ArgumentError(f"interpolation is one of {', '.join(_ORDERS)}, not {interpolation!r}")
+        raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
     count, height, width, channels = x.shape
     first = reshape(arange(count, device=get_device(x)), (count, 1, 1))
     pixels = reshape(x, (count * height * width, channels))
@@ -213,15 +221,15 @@ def _sampled(
     value: float,
     first: Tensor | None = None,
 ) -> Tensor:
-    """Returns rows, which stand for the elements of a shape, at places along each of its axes.
+    """Returns rows, which hold the elements of a tensor of a shape, at positions along each axis of that shape.
 
     Args:
-        first: for each place, the number of the block of such a shape in which it is looked for.
+        first: for each position, the index of the block of rows to sample, if the rows hold several such tensors.
     """
     if mode not in _MODES:
-        raise ArgumentError(f"fill_mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ArgumentError(f"expected fill_mode to be one of {', '.join(_MODES)}, got {mode!r}")
     if 0 in shape:
-        raise ShapeError(f"there are no elements in a tensor of shape {tuple(shape)}")
+        raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     kind = dtype(rows)
     wide = computed_in(kind)
     outside = held(value, kind)
@@ -247,9 +255,9 @@ def _sampled(
 
 
 def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
-    """Returns the elements next to places on an axis: their indices, whether they exist, and what they weigh.
+    """Returns the elements next to positions on an axis: their indices, whether they exist, and their weights.
 
-    Existence is None where all elements do, a weight where there is one element.
+    The second is None if all elements exist; the third is None if there is only one element.
     """
     x = cast(place, computed_in(dtype(place)))
     if mode == "constant":
@@ -266,8 +274,11 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
 
 
 def _element(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]:
-    """Returns the index of the element that stands at a whole number on an axis going on forever."""
-    # NaN, and what is too far out to be an index, would be any integer.
+    """Returns the index of the element at an integer position on an axis that is continued by `mode`.
+
+    The second value is where the element exists, or None if it always does.
+    """
+    # Casting NaN or a huge float to int64 is undefined; replace them by 0.
     index = cast(stop_gradient(where(less(absolute(number), _FAR), number, 0.0)), "int64")
     if mode == "constant":
         return clip(index, 0, n - 1), logical_and(greater_equal(number, 0.0), less(number, float(n)))

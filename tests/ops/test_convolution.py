@@ -57,7 +57,7 @@ def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.conv(X, W[None])
     with pytest.raises(ShapeError, match="a window of 13 does not fit an axis of length 8"):
         ops.conv(X, W, dilation_rate=6)
-    with pytest.raises(ShapeError, match=r"are not \(batch, channels \* 3, 5\)"):
+    with pytest.raises(ShapeError, match=r"expected columns of shape \(batch, channels \* 3, 5\)"):
         ops.fold(np.ones((1, 6, 4)), (7,), 3)
 
 

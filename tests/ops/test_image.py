@@ -53,7 +53,7 @@ def test_images_without_three_colours_are_refused(backend: str) -> None:
 
 def test_hues_of_whole_numbers_are_refused(backend: str) -> None:
     for convert in (ops.rgb_to_hsv, ops.hsv_to_rgb):
-        with pytest.raises(DTypeError, match="colours from 0 to 1 are floating numbers, not int64"):
+        with pytest.raises(DTypeError, match="expected floating images with values from 0 to 1, got int64"):
             convert([[[1, 2, 3]]])
 
 

@@ -249,7 +249,7 @@ def test_parameters_may_vary(name: str, backend: str) -> None:
     with pytest.raises(ShapeError, match=r"of shape \(2, 50, 2\) does not broadcast"):
         draw(np.ones((2, 50, 2)))
     if name != "counts":
-        with pytest.raises(DTypeError, match=rf"{name.split()[0]} is real, not complex64"):
+        with pytest.raises(DTypeError, match=rf"expected a real {name.split()[0]}, got complex64"):
             draw(np.ones(2, np.complex64))
 
 
@@ -397,7 +397,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "a number of elements is from 0 on, not -1": lambda: ops.random.permutation(-1),
     "a number of elements is from 0 on, not -2": lambda: ops.random.choice(-2),
     "a number of elements is from 0 on, not -3": lambda: ops.random.Generator(0).split(-3),
-    "rate is from 0 up to and without 1, not 1.0": lambda: ops.dropout([1.0], 1.0),
+    "expected rate from 0 to less than 1, got 1.0": lambda: ops.dropout([1.0], 1.0),
     "rate is a finite number, not nan": lambda: ops.dropout([1.0], float("nan")),
 }
 

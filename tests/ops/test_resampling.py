@@ -135,9 +135,9 @@ def test_bad_arguments_are_refused(backend: str) -> None:
         ops.resize(SHOT, (2, 2), "area")
     with pytest.raises(ArgumentError, match="size is an integer from 1 on"):
         ops.resize(SHOT, (0, 2))
-    with pytest.raises(ArgumentError, match="fill_mode is 'constant'"):
+    with pytest.raises(ArgumentError, match="expected fill_mode 'constant'"):
         ops.resize(SHOT, (2, 2), fill_mode="wrap")
-    with pytest.raises(ArgumentError, match="cropped or padded to the ratio, not both"):
+    with pytest.raises(ArgumentError, match="crop_to_aspect_ratio or pad_to_aspect_ratio, got both"):
         ops.resize(SHOT, (2, 2), crop_to_aspect_ratio=True, pad_to_aspect_ratio=True)
     with pytest.raises(ArgumentError, match="the method is one of linear"):
         ops.scale_and_translate(SHOT, SHOT.shape, 1.0, 0.0, (0,), "nearest")
@@ -152,20 +152,20 @@ def test_bad_arguments_are_refused(backend: str) -> None:
 
 
 def test_shapes_and_dtypes_that_do_not_fit_are_refused(backend: str) -> None:
-    with pytest.raises(ShapeError, match=r"there are no pixels in a tensor of shape \(0, 2, 3\)"):
+    with pytest.raises(ShapeError, match=r"expected images with pixels, got shape \(0, 2, 3\)"):
         ops.resize(np.ones((0, 2, 3)), (2, 2))
-    with pytest.raises(ShapeError, match=r"does not become one of shape \(8, 5, 4\)"):
+    with pytest.raises(ShapeError, match=r"got output_shape \(8, 5, 4\)"):
         ops.scale_and_translate(SHOT, (8, 5, 4), 2.0, 0.0, (0,), "linear")
     with pytest.raises(AxisError):
         ops.scale_and_translate(SHOT, SHOT.shape, 1.0, 0.0, (3,), "linear")
-    with pytest.raises(ShapeError, match="are not compared"):
+    with pytest.raises(ShapeError, match="expected images of the same shape"):
         ops.ssim(SHOT, SHOT[:3])
-    with pytest.raises(ShapeError, match="a window of 11 does not fit images"):
+    with pytest.raises(ShapeError, match="are smaller than filter_size=11"):
         ops.ssim(SHOT, SHOT)
     with pytest.raises(DTypeError, match="pixels are real numbers, not complex64"):
         ops.resize(SHOT.astype(np.complex64), (2, 2))
 
 
 def test_an_image_without_pixels_shows_nothing(backend: str) -> None:
-    with pytest.raises(ShapeError, match="no pixels"):
+    with pytest.raises(ShapeError, match="expected images with pixels"):
         ops.scale_and_translate(np.ones((0, 5, 3)), (3, 4, 3), [0.5, 0.75], [0.0, 0.0], (0, 1), "linear")
