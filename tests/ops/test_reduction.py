@@ -157,7 +157,9 @@ def test_elements_are_cast_before_they_are_added(name: str, backend: str) -> Non
         for wanted in dtypes:
             got = call(ops.cast(x, own), 0, dtype=wanted)
             assert ops.dtype(got) == wanted
-            assert np.array_equal(ops.to_numpy(got), ops.to_numpy(call(ops.cast(ops.cast(x, own), wanted), 0, dtype=wanted)))
+            assert np.array_equal(
+                ops.to_numpy(got), ops.to_numpy(call(ops.cast(ops.cast(x, own), wanted), 0, dtype=wanted))
+            )
 
 
 def test_what_a_narrower_dtype_would_lose_is_kept(backend: str) -> None:
@@ -170,3 +172,11 @@ def test_what_a_narrower_dtype_would_lose_is_kept(backend: str) -> None:
     assert int(ops.sum(np.full(4, 0.5, np.float32), dtype="int8")) == 0
     # As halves every element is 1.
     assert float(ops.sum(np.full(8, 1 + 2.0**-12), dtype="float16")) == 8.0
+
+
+@pytest.mark.parametrize("flag", [1, 0, np.True_, np.False_])
+def test_flags_are_booleans_of_any_kind(flag: Any, backend: str) -> None:
+    x, wanted = ops.ones((2, 3)), (2, 1) if flag else (2,)
+    for op in (ops.sum, ops.max, ops.argmax, ops.any, ops.logsumexp, ops.std, ops.median, ops.vector_norm):
+        assert tuple(op(x, 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
+        assert tuple(op([[1.0, 2.0], [3.0, 4.0]], 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
