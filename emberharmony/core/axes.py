@@ -10,7 +10,9 @@ from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
 
-    Raises: AxisError for one out of range or repeated; ArgumentTypeError for what is no integer, which no boolean is.
+    Raises:
+        AxisError: if one is out of range or repeated.
+        ArgumentTypeError: if one is not an integer; a boolean is not one.
     """
     if axis.__class__ is int and -ndim <= axis < ndim:
         return (axis % ndim,)

@@ -127,8 +127,8 @@ def searchsorted(
     Args:
         sorter: the indices that sort the vector, if it is not sorted.
 
-    Raises: ArgumentError for another side; ShapeError if the sequence is no vector, or the sorter not one of its length;
-    IndexOutOfBoundsError for a sorter that points outside.
+    Raises: ArgumentError for another side; ShapeError if the sequence is no vector, or the sorter not one of the same
+    length; IndexOutOfBoundsError for a sorter that points outside.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()

@@ -180,7 +180,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     wide = widened(x, few=0)
     count = math.prod(x.shape[a] for a in axes)
-    divisor = mx.array(count - correction if count > correction else math.nan, wide.dtype)
+    divisor = mx.array(float(count - correction) if count > correction else math.nan, wide.dtype)
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
