@@ -19,6 +19,7 @@ from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
 from emberharmony.core.errors import LinAlgError as LinAlgError
+from emberharmony.core.errors import OutOfMemoryError as OutOfMemoryError
 from emberharmony.core.errors import RangeError as RangeError
 from emberharmony.core.errors import SettingsWarning as SettingsWarning
 from emberharmony.core.errors import ShapeError as ShapeError
@@ -40,6 +41,7 @@ __all__ = [
     "EmberError",
     "IndexOutOfBoundsError",
     "LinAlgError",
+    "OutOfMemoryError",
     "RangeError",
     "SettingsWarning",
     "ShapeError",

@@ -17,6 +17,7 @@ from emberharmony.core.errors import (
     EmberError,
     IndexOutOfBoundsError,
     LinAlgError,
+    OutOfMemoryError,
     RangeError,
     ShapeError,
 )
@@ -28,6 +29,7 @@ S = np.ones((3, 3), np.float32)
 N = np.arange(6).reshape(2, 3)
 Z = X[:0]
 NAN = float("nan")
+FAR = 2**60
 PILE = np.ones((2, 1, 3), np.float32)
 
 
@@ -325,6 +327,62 @@ BAD: dict[str, list[Row]] = {
         ("fft", lambda: ops.fft.fft(V, n=0), ArgumentError, ("0",)),
         ("fft", lambda: ops.fft.fft(V, n=-1), ArgumentError, ("-1",)),
         ("zeros", lambda: ops.zeros((1.5,)), ArgumentTypeError, ("1.5",)),
+    ],
+    "what no memory holds": [
+        ("zeros", lambda: ops.zeros((2**31 - 1, 2**31 - 1, 4)), OutOfMemoryError, ()),
+        ("zeros", lambda: ops.zeros(2**70), OutOfMemoryError, ()),
+        ("ones", lambda: ops.ones((FAR,)), OutOfMemoryError, ()),
+        ("empty", lambda: ops.empty((FAR,)), OutOfMemoryError, ()),
+        ("full", lambda: ops.full((FAR,), 1.5), OutOfMemoryError, ()),
+        ("full", lambda: ops.full((FAR,), ops.ones(())), OutOfMemoryError, ()),
+        ("eye", lambda: ops.eye(2**31 - 1), OutOfMemoryError, ()),
+        ("tri", lambda: ops.tri(2**31 - 1), OutOfMemoryError, ()),
+        ("diag", lambda: ops.diag(V, 2**31), OutOfMemoryError, ()),
+        ("arange", lambda: ops.arange(FAR), OutOfMemoryError, ()),
+        ("linspace", lambda: ops.linspace(0.0, 1.0, FAR), OutOfMemoryError, ()),
+        ("linspace", lambda: ops.linspace(V, V, FAR), OutOfMemoryError, ()),
+        ("hanning", lambda: ops.hanning(FAR), OutOfMemoryError, ()),
+        ("vander", lambda: ops.vander(V, FAR), OutOfMemoryError, ()),
+        ("tril_indices", lambda: ops.tril_indices(2**50), OutOfMemoryError, ()),
+        ("pad", lambda: ops.pad(PILE, 2**20), OutOfMemoryError, ()),
+        ("pad", lambda: ops.pad(V, FAR, "edge"), OutOfMemoryError, ()),
+        ("tile", lambda: ops.tile(V, (2**30, 2**30)), OutOfMemoryError, ()),
+        ("repeat", lambda: ops.repeat(V, FAR), OutOfMemoryError, ()),
+        ("repeat", lambda: ops.repeat(V, [2**58] * 4), OutOfMemoryError, ()),
+        ("one_hot", lambda: ops.one_hot([1], FAR), OutOfMemoryError, ()),
+        ("scatter", lambda: ops.scatter([[0]], [1.0], (FAR,)), OutOfMemoryError, ()),
+        ("segment_sum", lambda: ops.segment_sum(V, [0, 1, 2, 3], FAR), OutOfMemoryError, ()),
+        ("bincount", lambda: ops.bincount([1], minlength=FAR), OutOfMemoryError, ()),
+        ("histogram", lambda: ops.histogram(V, FAR), OutOfMemoryError, ()),
+        ("fft", lambda: ops.fft.fft(V, FAR), OutOfMemoryError, ()),
+        ("conv_transpose", lambda: ops.conv_transpose(PILE, PILE, FAR), OutOfMemoryError, ()),
+        ("random_uniform", lambda: ops.random_uniform((FAR,)), OutOfMemoryError, ()),
+        ("random_normal", lambda: ops.random_normal((FAR,), seed=0), OutOfMemoryError, ()),
+    ],
+    "integers beyond 64 bits": [
+        ("sum", lambda: ops.sum(X, 2**70), AxisError, ("1180591620717411303424",)),
+        ("concatenate", lambda: ops.concatenate([X, X], -(2**40)), AxisError, ("-1099511627776",)),
+        ("moveaxis", lambda: ops.moveaxis(X, 2**31, 0), AxisError, ("2147483648",)),
+        ("expand_dims", lambda: ops.expand_dims(X, 2**63), AxisError, ("9223372036854775808",)),
+        ("transpose", lambda: ops.transpose(X, (0, 2**40)), AxisError, ("1099511627776",)),
+        ("take", lambda: ops.take(V, [2**64 - 1]), IndexOutOfBoundsError, ("18446744073709551615",)),
+        (
+            "take",
+            lambda: ops.take(V, np.array([2**64 - 4], np.uint64)),
+            IndexOutOfBoundsError,
+            ("18446744073709551612",),
+        ),
+        ("take", lambda: ops.take(V, [-(2**70)]), IndexOutOfBoundsError, ("-1180591620717411303424",)),
+        ("repeat", lambda: ops.repeat(V, [2**63]), IndexOutOfBoundsError, ("9223372036854775808",)),
+    ],
+    "axes and flags of other types": [
+        ("sum", lambda: ops.sum(X, True), ArgumentTypeError, ("True",)),
+        ("argmax", lambda: ops.argmax(X, False), ArgumentTypeError, ("False",)),
+        ("concatenate", lambda: ops.concatenate([X], 5), AxisError, ("5",)),
+        ("concatenate", lambda: ops.concatenate([X], True), ArgumentTypeError, ("True",)),
+        ("sum", lambda: ops.sum(X, 1, "yes"), ArgumentTypeError, ("keepdims", "'yes'")),
+        ("searchsorted", lambda: ops.searchsorted(V, V, sorter=[0, 1]), ShapeError, ("(2,)",)),
+        ("searchsorted", lambda: ops.searchsorted(V, V, sorter=[0, 1, 2, 4]), IndexOutOfBoundsError, ("4",)),
     ],
     "ragged lists": [
         ("sin", lambda: ops.sin([[1], [2, 3]]), ShapeError, ("(2,)",)),

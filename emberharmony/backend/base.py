@@ -328,14 +328,12 @@ class Backend:
         return f"{op}() on backend {self.name!r}: {inner}{message[head.end() :]}"
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one that an op raised; a `MemoryError` stays what it is.
+        """Returns the typed error for a native one that an op raised.
 
         A typed error raised below gets the op's and the backend's name in front.
         """
         if isinstance(error, EmberError):
             error.args = (self._named(op, str(error)),)
-            return error
-        if isinstance(error, MemoryError):
             return error
         typed = next(
             (

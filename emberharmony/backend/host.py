@@ -11,6 +11,7 @@ from emberharmony.core.errors import (
     BackendMismatchError,
     DTypeError,
     EmberError,
+    IndexOutOfBoundsError,
     RangeError,
     ShapeError,
     brief,
@@ -153,7 +154,8 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
 def host_indices(indices: Any) -> np.ndarray:
     """Returns indices known to the host as an int64 array.
 
-    Raises: ArgumentTypeError if they are no integers; BackendMismatchError for a tensor of another backend.
+    Raises: ArgumentTypeError if they are no integers; IndexOutOfBoundsError for one beyond int64; BackendMismatchError
+    for a tensor of another backend.
     """
     if is_foreign(indices):
         raise BackendMismatchError(
@@ -161,7 +163,14 @@ def host_indices(indices: Any) -> np.ndarray:
             f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
         )
     array = plain(indices)
+    if array.dtype is _INT64:
+        return array
     if array.dtype.kind not in "iu" and (array.size or array is indices):
         # An empty list says nothing of its dtype.
-        raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
-    return array if array.dtype is _INT64 else array.astype(_INT64)
+        if array.dtype.kind != "O" or not all(isinstance(index, int) for index in array.flat):
+            raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
+    elif array.dtype != np.uint64 or not (array >= 2**63).any():
+        return array.astype(_INT64)
+    # As int64 it would wrap, and might point into the axis.
+    beyond = max(map(int, array.flat), key=abs, default=0)
+    raise IndexOutOfBoundsError(f"index {beyond} does not fit into 64 bits, so no axis has it")

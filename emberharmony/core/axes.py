@@ -4,19 +4,24 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
     """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
 
-    Raises: AxisError for one out of range or repeated.
+    Raises:
+        AxisError: if one is out of range or repeated.
+        ArgumentTypeError: if one is not an integer; a boolean is not one.
     """
     if axis.__class__ is int and -ndim <= axis < ndim:
         return (axis % ndim,)
     if axis is None:
         return tuple(range(ndim))
-    axes = tuple(operator.index(a) for a in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if bool in map(type, given):
+        raise ArgumentTypeError(f"an axis is an integer, not a boolean, as in {axis}")
+    axes = tuple(operator.index(a) for a in given)
     for a in axes:
         if not -ndim <= a < ndim:
             raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 from emberharmony.core import natives
 from emberharmony.core.code_flags import VARIADIC
-from emberharmony.core.errors import EmberError
+from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
 from emberharmony.core.tracing import Traced, TracedMet
 
@@ -349,13 +349,20 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
-    """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed."""
+    """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed.
+
+    A call whose flags are not Python's own booleans is tried again too, for `slow` makes them so.
+    """
     met = (error.traced,) if isinstance(error, TracedMet) else arguments
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)
-    fuller = hasattr(backend.implementation(OPS[name]), "__fast__")
-    if not isinstance(error, EmberError) and (fuller or any(backend.option(x) is not x for x in arguments)):
+    spec = OPS[name]
+    if not isinstance(error, EmberError) and (
+        hasattr(backend.implementation(spec), "__fast__")
+        or any(backend.option(x) is not x for x in arguments)
+        or any(_is_odd_flag(p, x) for p, x in zip(spec.parameters, arguments, strict=False))
+    ):
         return slow(backend, name, arguments)
     typed = backend.translate(name, error, arguments)
     raise typed from (None if typed is error else error)
@@ -402,7 +409,23 @@ def _convert(backend: Any, parameter: Parameter, value: Any, dtype: Any) -> Any:
         return backend.as_tensors(value)
     if role == "DTypeLike":
         return backend.dtypes[value]
-    return backend.option(value)
+    value = backend.option(value)
+    return _flag(parameter, value) if _is_odd_flag(parameter, value) else value
+
+
+def _is_odd_flag(parameter: Parameter, value: Any) -> bool:
+    return parameter.annotation == "bool" and value.__class__ is not bool
+
+
+def _flag(parameter: Parameter, value: Any) -> bool:
+    """Returns an integer, or a boolean tensor without axes, as a Python boolean.
+
+    Raises:
+        ArgumentTypeError: if it is anything else.
+    """
+    if isinstance(value, int) or getattr(value, "shape", None) == ():
+        return bool(value)
+    raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
 
 
 natives.__dict__.update(slow=slow, rescue=rescue)

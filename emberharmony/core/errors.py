@@ -24,6 +24,10 @@ class RangeError(EmberError, OverflowError, ValueError):
     """Raised when a Python number does not fit into the dtype that it would take."""
 
 
+class OutOfMemoryError(EmberError, MemoryError):
+    """Raised when a tensor does not fit into the memory of the machine."""
+
+
 class IndexOutOfBoundsError(EmberError, IndexError):
     """Raised when an index is outside its axis."""
 

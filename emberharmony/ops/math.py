@@ -271,7 +271,7 @@ def fmax(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmax([1.0, float("nan")], 0.5).tolist()
         [1.0, 0.5]
     """
-    return where(isnan(x1), x2, where(isnan(x2), x1, maximum(x1, x2)))
+    return where(_is_nan(x1), x2, where(_is_nan(x2), x1, maximum(x1, x2)))
 
 
 @op
@@ -282,7 +282,7 @@ def fmin(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.fmin([1.0, float("nan")], 0.5).tolist()
         [0.5, 0.5]
     """
-    return where(isnan(x1), x2, where(isnan(x2), x1, minimum(x1, x2)))
+    return where(_is_nan(x1), x2, where(_is_nan(x2), x1, minimum(x1, x2)))
 
 
 @op
@@ -367,3 +367,8 @@ def lcm(x1: Operand, x2: Operand) -> Tensor:
         [20, 30, 0]
     """
     return absolute(multiply(floor_divide(x1, gcd(x1, x2)), x2))
+
+
+def _is_nan(x: Tensor | float) -> Tensor | bool:
+    """Returns where an operand is NaN; a Python integer, which may not fit into a dtype of its own, never is."""
+    return False if isinstance(x, int) else isnan(x)

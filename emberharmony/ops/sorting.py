@@ -137,7 +137,8 @@ def searchsorted(
 
     Raises:
         ArgumentError: if `side` is unknown.
-        ShapeError: if `sorted_sequence` is not a vector.
+        ShapeError: if `sorted_sequence` is not a vector, or `sorter` not one of the same length.
+        IndexOutOfBoundsError: if `sorter` has an index outside.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()

@@ -13,6 +13,7 @@ from emberharmony.core import errors
         (errors.AxisError, IndexError),
         (errors.DTypeError, TypeError),
         (errors.RangeError, OverflowError),
+        (errors.OutOfMemoryError, MemoryError),
         (errors.IndexOutOfBoundsError, IndexError),
         (errors.LinAlgError, ValueError),
         (errors.BackendMismatchError, TypeError),

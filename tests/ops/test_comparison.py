@@ -95,3 +95,15 @@ def test_whole_tensors(backend: str) -> None:
     assert not bool(ops.array_equal([1.0], [np.nan]))
     assert bool(ops.array_equal(np.zeros((0, 2)), np.zeros((0, 2))))
     assert not bool(ops.array_equal(np.zeros((0, 2)), np.zeros((2, 0))))
+
+
+def test_infinite_complex_numbers_are_close_to_themselves_alone(backend: str) -> None:
+    inf, nan = float("inf"), float("nan")
+    numbers = [1 + 1j, complex(inf, 1), complex(-inf, 1), complex(inf, inf), complex(nan, 0), complex(1, nan), 0j, 1e30]
+    z = np.array([*numbers, complex(1 + 1e-6, 1)], np.complex64)
+    a, b = (part.ravel() for part in np.meshgrid(z, z))
+    for equal_nan in (False, True):
+        with np.errstate(all="ignore"):
+            wanted = np.isclose(a, b, equal_nan=equal_nan)
+            assert np.array_equal(ops.to_numpy(ops.isclose(a, b, equal_nan=equal_nan)), wanted)
+    assert not bool(ops.allclose(z[:1], z[1:2]))

@@ -187,3 +187,12 @@ def test_kernels_without_elements(backend: str) -> None:
     with pytest.raises(ShapeError, match="nothing to spread"):
         ops.conv_transpose(np.ones((2, 0, 4)), np.ones((3, 4, 4)), 2, "same")
     assert tuple(ops.conv(np.ones((2, 7, 4)), np.ones((3, 4, 0))).shape) == (2, 5, 0)
+
+
+@pytest.mark.parametrize("stride", [8, 2**31, 2**63, 2**70])
+def test_strides_beyond_the_axis_leave_one_window(stride: int, backend: str) -> None:
+    for padding in ("valid", "same"):
+        one = ops.conv(X, W, stride, padding)
+        assert np.allclose(ops.to_numpy(one), ops.to_numpy(ops.conv(X, W, 8, padding)))
+        assert tuple(ops.max_pool(X, 2, stride, padding).shape) == (2, 1, 4)
+    assert ops.extract_sequences([1, 2, 3], 2, stride).tolist() == [[1, 2]]

@@ -171,3 +171,24 @@ def test_diagonals_are_counted_in_integers(backend: str) -> None:
 def test_ranges_that_never_end(backend: str, step: float) -> None:
     with pytest.raises(errors.EmberError):
         ops.arange(0, step)
+
+
+@pytest.mark.parametrize("k", [2**31, -(2**31) - 1, -66182305740, 2**70, -(2**70)])
+def test_diagonals_beyond_the_matrix_are_empty(k: int, backend: str) -> None:
+    x = np.ones((3, 4), np.float32)
+    above, below = (x, 0 * x) if k > 0 else (0 * x, x)
+    assert np.array_equal(ops.to_numpy(ops.tril(x, k)), above)
+    assert np.array_equal(ops.to_numpy(ops.triu(x, k)), below)
+    assert np.array_equal(ops.to_numpy(ops.eye(3, 4, k)), 0 * x)
+    assert np.array_equal(ops.to_numpy(ops.tri(3, 4, k)), above)
+    assert ops.diagonal(x, k).tolist() == ops.diag(x, k).tolist() == []
+    assert float(ops.trace(x, k)) == 0.0
+
+
+def test_numbers_of_points_and_bounds_of_any_size(backend: str) -> None:
+    for window in (ops.bartlett, ops.blackman, ops.hamming, ops.hanning):
+        assert window(-(2**70)).tolist() == []
+    assert tuple(ops.vander([1.0, 2.0], -(2**70)).shape) == (2, 0)
+    assert ops.arange(5.0, None, 2**70).tolist() == [0.0]
+    assert ops.linspace(-(2**70), 0, 2).tolist() == [-(2.0**70), 0.0]
+    assert ops.geomspace(1, 2**70, 3).tolist() == [1.0, 2.0**35, 2.0**70]

@@ -165,3 +165,14 @@ def test_i0_overflows_no_earlier_than_its_value(backend: str) -> None:
     assert np.allclose(ops.to_numpy(ops.i0(x)), special.i0(x.astype(np.float64)), 2e-5)
     slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.i0(x)))(x))
     assert np.allclose(slopes, special.i1(x.astype(np.float64)), 1e-4)
+
+
+def test_powers_of_two_with_infinite_complex_exponents(backend: str) -> None:
+    z = np.array([complex(INF, 0), complex(-INF, 0), complex(INF, 1), complex(-INF, 2), 3 - 2j], np.complex64)
+    with np.errstate(all="ignore"):
+        powers = ops.to_numpy(ops.exp2(z))
+    assert powers[:2].tolist() == [complex(INF, 0), 0j]
+    assert np.isinf(powers[2].real)
+    assert np.isinf(powers[2].imag)
+    assert powers[3] == 0
+    assert np.isclose(powers[4], 2.0 ** (3 - 2j), rtol=1e-6)

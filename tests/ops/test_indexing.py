@@ -450,3 +450,12 @@ def test_writing_nothing(
 def test_an_empty_axis_has_no_index_even_of_an_empty_result(backend: str) -> None:
     with pytest.raises(errors.IndexOutOfBoundsError):
         ops.take(ops.ones((0, 0)), [2, -1], 1)
+
+
+def test_a_block_is_named_by_tensors_too(backend: str) -> None:
+    x, two, three = ops.arange(10), ops.convert_to_tensor([2]), ops.convert_to_tensor([3])
+    for start in ([2], two, [two[0]]):
+        for shape in ([3], three, (three[0],)):
+            assert ops.slice(x, start, shape).tolist() == [2, 3, 4]
+    with pytest.raises(errors.IndexOutOfBoundsError):
+        ops.slice(x, [8], three)

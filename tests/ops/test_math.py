@@ -233,3 +233,18 @@ def test_sums_of_mixed_kinds_are_derived(backend: str) -> None:
     size = lambda z, x: ops.sum(ops.square(ops.absolute(ops.subtract(z, x))))
     assert ops.to_numpy(ops.grad(size, 1)(z, x)).tolist() == [2.0, -2.0]
     assert ops.to_numpy(ops.vmap(ops.add)(z, x)).tolist() == [3 + 2j, -1 + 3j]
+
+
+def test_the_sign_of_a_complex_zero_has_no_signs(backend: str) -> None:
+    zeros = np.array([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)], np.complex64)
+    signs = ops.to_numpy(ops.sign(zeros))
+    assert not np.signbit(signs.real).any()
+    assert not np.signbit(signs.imag).any()
+
+
+def test_fmax_and_fmin_take_integers_beyond_64_bits(backend: str) -> None:
+    x = np.array([1.0, math.nan], np.float32)
+    assert ops.fmax(x, 2**70).tolist() == ops.fmax(2**70, x).tolist() == [2.0**70] * 2
+    assert ops.fmin(x, 2**70).tolist() == ops.fmin(2**70, x).tolist() == [1.0, 2.0**70]
+    with pytest.raises(RangeError):
+        ops.fmax(np.array([1]), 2**70)

@@ -118,3 +118,11 @@ def test_norms_of_nothing_and_of_what_is_not_finite(backend: str) -> None:
             for order in (2, 12):
                 found = ops.vector_norm(np.array(values, dtype), ord=order)
                 np.testing.assert_equal(float(found), wanted)
+
+
+@pytest.mark.parametrize("ord", [100, 2**31, 2**70, 1e9])
+def test_steep_norms_neither_overflow_nor_vanish(ord: float, backend: str) -> None:
+    x = np.array([1.0, -200.0, 1e-30], np.float32)
+    assert float(ops.vector_norm(x, ord=ord)) == pytest.approx(200.0, rel=1e-5)
+    with np.errstate(all="ignore"):
+        assert float(ops.vector_norm(x[:2], ord=-ord)) == pytest.approx(1.0, rel=1e-5)

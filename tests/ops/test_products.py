@@ -164,5 +164,5 @@ def test_sums_of_no_products(
     for dtype in ("float32", "int8"):
         found = ops.einsum(subscripts, *(ops.ones(shape, dtype) for shape in shapes))
         assert np.array_equal(ops.to_numpy(found), np.zeros(result, dtype))
-    with pytest.raises(errors.ShapeError, match="differ in length"):
+    with pytest.raises(errors.ShapeError, match="index 'i' of 'ii' has lengths 1 and 4"):
         ops.einsum("ii", ones(1, 4))

@@ -147,3 +147,36 @@ def test_the_variance_of_long_rows_keeps_its_digits(backend: str, dtype: str) ->
     assert np.allclose(spread, rows.std(1, ddof=1, dtype="f8", keepdims=True), **near)
     whole = ops.var(ops.reshape(ops.convert_to_tensor(rows), (3, 700, 100)), (2, 1))
     assert np.allclose(ops.to_numpy(whole), wanted, **near)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod", "nansum", "nanprod", "nancumsum", "nancumprod"])
+def test_elements_are_cast_before_they_are_added(name: str, backend: str) -> None:
+    call, dtypes = getattr(ops, name), ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64")
+    x = np.array([[0.5, 1.5, 2.0], [3.7, -0.2, 1.0]])
+    for own in dtypes:
+        for wanted in dtypes:
+            got = call(ops.cast(x, own), 0, dtype=wanted)
+            assert ops.dtype(got) == wanted
+            assert np.array_equal(
+                ops.to_numpy(got), ops.to_numpy(call(ops.cast(ops.cast(x, own), wanted), 0, dtype=wanted))
+            )
+
+
+def test_what_a_narrower_dtype_would_lose_is_kept(backend: str) -> None:
+    x = np.array([1e8, 1, 1, 1], np.float32)
+    assert float(ops.sum(x, dtype="float64")) == float(ops.nansum(x, dtype="float64")) == 100000003.0
+    assert float(ops.linalg.trace(np.diag(x), dtype="float64")) == 100000003.0
+    assert ops.cumulative_sum(x, dtype="float64").tolist()[-1] == 100000003.0
+    assert ops.cumprod(np.array([1e30, 1e30], np.float32), dtype="float64").tolist()[-1] == pytest.approx(1e60)
+    assert float(ops.prod(np.array([1e30, 1e30], np.float32), dtype="float64")) == pytest.approx(1e60)
+    assert int(ops.sum(np.full(4, 0.5, np.float32), dtype="int8")) == 0
+    # As halves every element is 1.
+    assert float(ops.sum(np.full(8, 1 + 2.0**-12), dtype="float16")) == 8.0
+
+
+@pytest.mark.parametrize("flag", [1, 0, np.True_, np.False_])
+def test_flags_are_booleans_of_any_kind(flag: Any, backend: str) -> None:
+    x, wanted = ops.ones((2, 3)), (2, 1) if flag else (2,)
+    for op in (ops.sum, ops.max, ops.argmax, ops.any, ops.logsumexp, ops.std, ops.median, ops.vector_norm):
+        assert tuple(op(x, 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
+        assert tuple(op([[1.0, 2.0], [3.0, 4.0]], 1, keepdims=flag).shape) == wanted  # type: ignore[operator]

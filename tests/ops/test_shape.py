@@ -277,3 +277,12 @@ def test_pad_takes_a_number(value: object, backend: str) -> None:
 def test_pad_is_not_differentiated_by_its_number(backend: str) -> None:
     with pytest.raises((errors.ArgumentTypeError, errors.UnsupportedOpError), match="constant_values"):
         ops.grad(lambda v: ops.sum(ops.pad([1.0], 1, constant_values=v)))(3.0)
+
+
+@pytest.mark.parametrize("shift", [2**31, -(2**31) - 1, 2**40 + 1, -(2**70), 5, -1])
+def test_shifts_of_any_size_roll(shift: int, backend: str) -> None:
+    for axis in (None, 0, 2, (0, 1)):
+        near = shift % 24 if axis is None else shift % 12
+        assert np.array_equal(ops.to_numpy(ops.roll(X, shift, axis)), np.roll(X, near, axis))
+    assert np.array_equal(ops.to_numpy(ops.roll(X, (shift, 1), (1, 2))), np.roll(X, (shift % 3, 1), (1, 2)))
+    assert tuple(ops.roll(X[:0], shift).shape) == tuple(ops.roll(X[:0], shift, 0).shape) == (0, 3, 4)

@@ -1,5 +1,8 @@
 """The MLX backend."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import mlx.core as mx
 import numpy as np
 
@@ -72,6 +75,7 @@ class MLXBackend(
     dtypes = DTYPES
     errors = (
         (BufferError, "", errors.ArgumentError),
+        (RuntimeError, r"malloc|[Oo]ut of memory", errors.OutOfMemoryError),
         (ValueError, "non-empty take from|If the input is empty", errors.IndexOutOfBoundsError),
         (ValueError, "Slice indices must be", errors.ArgumentTypeError),
         (ValueError, r"[Rr]epeat axes|Received \d+ axes|duplicate axes", errors.AxisError),
@@ -100,6 +104,24 @@ class MLXBackend(
             return mx.array(array.copy().view(np.uint16)).view(mx.bfloat16)
         # The copy has no negative strides, which MLX refuses.
         return mx.array(array.copy(), dtype=dtype)
+
+    def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
+        """Returns the typed error for a native one; MLX raises TypeError for an integer that 32 bits do not hold."""
+        if isinstance(error, TypeError) and "incompatible function arguments" in str(error):
+            for number in _integers(arguments):
+                if not -(2**31) <= number < 2**31:
+                    beyond = OverflowError(f"MLX counts in 32 bits, and {number} does not fit into them")
+                    return super().translate(op, beyond, arguments)
+        return super().translate(op, error, arguments)
+
+
+def _integers(value: Any) -> Iterator[int]:
+    """Yields the integers among arguments."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _integers(item)
 
 
 BACKEND = MLXBackend

@@ -49,9 +49,12 @@ class MLXActivationOps:
 
     def sigmoid(self, x: mx.array) -> mx.array:
         x = promotion.floats(x)
+        if x.dtype == mx.float32:
+            return mx.sigmoid(x)
         if x.dtype == mx.float64:
             return _sigmoid64(x)
-        return mx.sigmoid(x) if is_single(x) else self.composed("sigmoid")(x)
+        # In half precision MLX 0.32 gives 0 where the exponential overflows.
+        return mx.sigmoid(x.astype(mx.float32)).astype(x.dtype) if is_single(x) else self.composed("sigmoid")(x)
 
     @staticmethod
     def softplus(x: mx.array) -> mx.array:
@@ -65,7 +68,12 @@ class MLXActivationOps:
 
     def silu(self, x: mx.array) -> mx.array:
         x = promotion.floats(x)
-        return x * mx.sigmoid(x) if x.dtype == mx.float32 else self.composed("silu")(x)
+        if x.dtype == mx.float32:
+            return x * mx.sigmoid(x)
+        if not is_single(x):
+            return self.composed("silu")(x)
+        wide = x.astype(mx.float32)
+        return (wide * mx.sigmoid(wide)).astype(x.dtype)
 
     def leaky_relu(self, x: mx.array, negative_slope: float = 0.2) -> mx.array:
         x = promotion.floats(x)

@@ -10,6 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
@@ -88,4 +89,4 @@ class MLXConvolutionOps:
         else:
             parts = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
             result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
-        return result if last else mx.moveaxis(result, -1, 1)
+        return fitting(result if last else mx.moveaxis(result, -1, 1))

@@ -1,11 +1,12 @@
 """Making tensors, on MLX."""
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.device_ops import place
+from emberharmony.backend.mlx.device_ops import check_memory, memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES, promotion
 from emberharmony.backend.shared.creation import HostMade, with_number
 from emberharmony.backend.shared.shape import as_shape, held, matrices
@@ -17,9 +18,17 @@ def _float(dtype: mx.Dtype | None) -> mx.Dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
+def _made(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
+    """Returns what `native` makes of a shape and a dtype."""
+    lengths, kind = as_shape(shape), _float(dtype)
+    check_memory(lengths, kind.size)
+    return native(lengths, kind, stream=place(device))
+
+
 def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # The dtype argument of mx.full is overruled by the value's kind; its gradient is wrong.
     value, stream = promotion.filling(fill_value, dtype), place(device)
+    check_memory(shape, value.itemsize)
     if isinstance(fill_value, mx.array):
         return mx.broadcast_to(value, shape, stream=stream)
     return mx.full(shape, value, stream=stream)
@@ -28,6 +37,8 @@ def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) ->
 class MLXCreationOps(HostMade):
     """Holds the ops of `ops/creation.py`."""
 
+    _memory = staticmethod(memory)
+
     @staticmethod
     def _placed(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
         place(device)
@@ -35,20 +46,18 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.zeros(as_shape(shape), _float(dtype), stream=place(device))
+        return _made(mx.zeros, shape, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.ones(as_shape(shape), _float(dtype), stream=place(device))
+        return _made(mx.ones, shape, dtype, device)
 
     @staticmethod
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
         return _filled(as_shape(shape), fill_value, dtype, device)
 
-    @staticmethod
-    def empty(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return mx.zeros(as_shape(shape), _float(dtype), stream=place(device))
+    empty = zeros
 
     @staticmethod
     def zeros_like(x: mx.array, dtype: Any = None, device: Any = None) -> mx.array:
@@ -68,6 +77,7 @@ class MLXCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
+        check_memory((rows, columns), _float(dtype).size)
         return mx.eye(rows, columns, held(k, rows, columns), _float(dtype), stream=place(device))
 
     @staticmethod
@@ -82,4 +92,7 @@ class MLXCreationOps(HostMade):
     def diag(x: mx.array, k: int = 0) -> mx.array:
         if x.ndim not in (1, 2):
             raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {x.shape}")
-        return mx.diag(x, k if x.ndim == 1 else held(k, *x.shape))
+        if x.ndim == 2:
+            return mx.diag(x, held(k, *x.shape))
+        check_memory((x.size + abs(k), x.size + abs(k)), x.itemsize)
+        return mx.diag(x, k)

@@ -2,12 +2,13 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.shared.device import Placement, host_memory, unknown
+from emberharmony.backend.shared import device
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, unknown
 from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
@@ -41,6 +42,32 @@ def place(device: Any) -> mx.Device | None:
     if device is not None:
         return native(device)
     return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+
+
+def memory() -> int:
+    """Returns how many bytes a tensor can have at most, on the device with the most memory."""
+    accelerator = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available() else 0
+    return max(memory_limit(), accelerator)
+
+
+def check_memory(shape: Sequence[int], width: int) -> None:
+    """Checks that a tensor of a shape, with so many bytes per element, is not larger than all memory.
+
+    MLX 0.32 writes through a null pointer where an allocation fails on the CPU, and the process ends.
+
+    Raises: OutOfMemoryError.
+    """
+    device.check_memory(shape, width, memory)
+
+
+def fitting(result: mx.array) -> mx.array:
+    """Returns the result of an op that makes tensors larger, if memory can hold it (see `check_memory`).
+
+    Raises: OutOfMemoryError.
+    """
+    if result.nbytes > device.SURE:
+        check_memory(result.shape, result.itemsize)
+    return result
 
 
 class _Workplace:

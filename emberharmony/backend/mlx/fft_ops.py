@@ -5,6 +5,7 @@ from collections.abc import Callable
 import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import both_modes
+from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.fft import along
 
@@ -17,10 +18,10 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
         x = promotion.floats(x)
         x = x.astype(mx.float32) if x.dtype.size == 2 else x
         if not halved or not x.size:
-            return native(x, length, place, norm)
+            return fitting(native(x, length, place, norm))
         # The forward mode of MLX's own has one element too few where the length is odd.
         result: mx.array = both_modes(lambda x: native(x, length, place, norm))(x)
-        return result
+        return fitting(result)
 
     return transform
 

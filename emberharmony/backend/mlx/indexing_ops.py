@@ -8,6 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.host import host_indices
+from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, seen, written
 from emberharmony.backend.promote import normalized
@@ -57,7 +58,7 @@ class MLXIndexingOps:
             return mx.take(x, indices % length, axis) if x.size else mx.zeros(_without(x.shape, axis), x.dtype)
         places = indices_for(indices, length)
         inside(length, places.size)
-        return mx.take(x, places, axis)
+        return fitting(mx.take(x, places, axis))
 
     @staticmethod
     def take_along_axis(x: mx.array, indices: Any, axis: int | None = -1) -> mx.array:
@@ -66,7 +67,7 @@ class MLXIndexingOps:
         (axis,) = normalized(axis, x.ndim)
         places = indices_for(indices, x.shape[axis])
         inside(x.shape[axis], places.size)
-        return mx.take_along_axis(x, places, axis)
+        return fitting(mx.take_along_axis(x, places, axis))
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
@@ -91,7 +92,7 @@ class MLXIndexingOps:
                 new.append(within(part, x.shape[axis + added]))
             else:
                 new.append(integers(part) if isinstance(part, mx.array) else part)
-        return x[tuple(new)]
+        return fitting(x[tuple(new)])
 
     @staticmethod
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:
@@ -157,5 +158,7 @@ class MLXIndexingOps:
 
     @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None) -> mx.array:
-        hits = mx.expand_dims(x, -1) == mx.arange(class_count(num_classes))
-        return mx.moveaxis(hits, -1, axis).astype(DTYPES[default_float()] if dtype is None else dtype)
+        kind = DTYPES[default_float()] if dtype is None else dtype
+        check_memory((*x.shape, class_count(num_classes)), kind.size)
+        hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
+        return mx.moveaxis(hits, -1, axis).astype(kind)

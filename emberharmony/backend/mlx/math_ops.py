@@ -175,9 +175,14 @@ def _abs_pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
     return (_phase(primals[0]) * cotangents[0],)
 
 
+def _unit(x: mx.array) -> mx.array:
+    """Returns the sign of complex numbers; MLX keeps the signs of the zeros of a zero."""
+    return mx.where(x == 0, mx.zeros_like(x), mx.sign(x))
+
+
 # MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
 # recurse forever; sign's JVP is self-adjoint and serves as its VJP.
-_phase: Any = differentiated(mx.sign, _sign_moved, _sign_moved)
+_phase: Any = differentiated(_unit, _sign_moved, _sign_moved)
 _abs: Any = differentiated(mx.abs, _abs_moved, _abs_pulled)
 
 

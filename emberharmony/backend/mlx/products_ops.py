@@ -6,6 +6,7 @@ from collections.abc import Callable
 import mlx.core as mx
 import numpy as np
 
+from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
@@ -19,6 +20,11 @@ _DIGITS = 53
 
 
 def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+    """Returns what `_multiplied` does, if memory can hold it."""
+    return fitting(_multiplied(native, tensors, length))
+
+
+def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns what `native` makes of tensors of one dtype, each element a sum of so many products."""
     first = tensors[0]
     if is_complex(first):
@@ -54,10 +60,22 @@ def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int
 class MLXProductsOps:
     """Holds the ops of `ops/products.py`."""
 
+    composed: Callable[[str], Callable[..., mx.array]]
+
     @staticmethod
     @fast(mx.matmul, f"{promotion.same} and {{0}}.itemsize == 4 and {{0}}.size <= {_LONG}")
     def matmul(x1: mx.array, x2: mx.array) -> mx.array:
         return _product(mx.matmul, promotion.common(x1, x2), x1.shape[-1] if x1.ndim else 1)
+
+    @staticmethod
+    def outer(x1: mx.array, x2: mx.array) -> mx.array:
+        a, b = promotion.common(x1, x2)
+        check_memory((a.size, b.size), a.itemsize)
+        return a.reshape(-1, 1) * b.reshape(1, -1)
+
+    def kron(self, x1: mx.array, x2: mx.array) -> mx.array:
+        check_memory((x1.size, x2.size), max(x1.itemsize, x2.itemsize))
+        return self.composed("kron")(x1, x2)
 
     @staticmethod
     def einsum(subscripts: str, *operands: mx.array) -> mx.array:

@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.device_ops import place
+from emberharmony.backend.mlx.device_ops import check_memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.shared.random import DefaultStream, clone, floating
 from emberharmony.backend.shared.shape import as_shape
@@ -25,6 +25,7 @@ class MLXRandomOps:
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:
         lengths, wanted, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
+        check_memory(lengths, wanted.size)
         if wanted != mx.float64:
             return mx.random.uniform(shape=lengths, dtype=wanted, key=_key(), stream=stream)
         # MLX draws no float64: 53 of 64 bits are put together, which a split of the key gives.
@@ -35,5 +36,6 @@ class MLXRandomOps:
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
-        wanted = DTYPES[floating(dtype)]
-        return mx.random.normal(shape=as_shape(shape), dtype=wanted, key=_key(), stream=place(None))
+        lengths, wanted = as_shape(shape), DTYPES[floating(dtype)]
+        check_memory(lengths, wanted.size)
+        return mx.random.normal(shape=lengths, dtype=wanted, key=_key(), stream=place(None))

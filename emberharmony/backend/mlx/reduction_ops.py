@@ -22,13 +22,13 @@ _FEW = 64
 _COMPLEX = ("complex",)
 
 
-def accumulator(x: mx.array, dtype: mx.Dtype | None) -> mx.Dtype:
-    """Returns the dtype a sum is given in."""
+def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
+    """Returns a tensor in the dtype that its sum or product is given in: the array API casts before it adds."""
     if dtype is not None:
-        return dtype
+        return cast(x, dtype)
     if is_float(x) or is_complex(x):
-        return x.dtype
-    return mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64
+        return x
+    return x.astype(mx.uint64 if mx.issubdtype(x.dtype, mx.unsignedinteger) else mx.int64)
 
 
 def widened(x: mx.array, few: int = _FEW) -> mx.array:
@@ -60,13 +60,8 @@ def wide_sum(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
 
 
 def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-    wanted = accumulator(x, dtype)
-    axes = normalized(axis, x.ndim)
-    if not axes:
-        return x.astype(wanted)
-    if not (is_float(x) or is_complex(x)):
-        x = cast(x, wanted)
-    return wide_sum(x, axes, keepdims).astype(wanted)
+    x, axes = _summable(x, dtype), normalized(axis, x.ndim)
+    return wide_sum(x, axes, keepdims).astype(x.dtype) if axes else x
 
 
 @functools.cache
@@ -154,16 +149,13 @@ def _product(axes: tuple[int, ...]) -> Function:
 
 def _cumulative(native: Callable[..., mx.array]) -> Any:
     def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axis = _along(x, axis)
-        wanted = accumulator(x, dtype)
+        x, axis = _along(_summable(x, dtype), axis)
         if not x.size:
-            return x.astype(wanted)
-        if is_complex(x) and not mx.issubdtype(wanted, mx.complexfloating):
-            x = mx.real(x)
+            return x
         if is_complex(x) and native is mx.cumsum:
-            return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(wanted)
+            return cumulative(mx.real(x), axis) + 1j * cumulative(mx.imag(x), axis).astype(x.dtype)
         run = _running_products(axis) if native is mx.cumprod else lambda x: native(x, axis)
-        return run(widened(x) if is_float(x) or is_complex(x) else cast(x, wanted)).astype(wanted)
+        return run(widened(x)).astype(x.dtype)
 
     return cumulative
 
@@ -188,7 +180,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     wide = widened(x, few=0)
     count = math.prod(x.shape[a] for a in axes)
-    divisor = mx.array(count - correction if count > correction else math.nan, wide.dtype)
+    divisor = mx.array(float(count - correction) if count > correction else math.nan, wide.dtype)
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
@@ -212,13 +204,12 @@ class MLXReductionOps:
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-        wanted = accumulator(x, dtype)
-        axes = normalized(axis, x.ndim)
-        wide = widened(x, few=1) if is_float(x) or is_complex(x) else cast(x, wanted)
+        x, axes = _summable(x, dtype), normalized(axis, x.ndim)
+        wide = widened(x, few=1)
         if not axes or not wide.size:
-            return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(wanted)
+            return (reduced(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
         result = _product(axes)(wide)
-        return (result if keepdims else mx.squeeze(result, axes)).astype(wanted)
+        return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
 
     @staticmethod
     def mean(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:

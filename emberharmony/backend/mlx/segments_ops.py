@@ -7,6 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.host import host_indices
+from emberharmony.backend.mlx.device_ops import check_memory
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.indices import integers, led_aside, seen, written
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segment_count, segments
@@ -28,6 +29,7 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
             check_segments(host.shape, data.shape)
             num_segments, unread = segments(host, num_segments), False
             ids = mx.array(host)
+        check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
         half = data.dtype in (mx.float16, mx.bfloat16)

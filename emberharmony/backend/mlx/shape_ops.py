@@ -7,6 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
@@ -87,14 +88,14 @@ class MLXShapeOps:
     def concatenate(xs: list[mx.array], axis: int | None = 0) -> mx.array:
         tensors = joinable(xs, promotion)
         if axis is None:
-            return mx.concatenate([x.reshape(-1) for x in tensors])
+            return fitting(mx.concatenate([x.reshape(-1) for x in tensors]))
         if tensors[0].ndim == 0:
             raise ShapeError("tensors without axes cannot be joined; stack them (ops.stack)")
-        return mx.concatenate(tensors, axis)
+        return fitting(mx.concatenate(tensors, normalized(axis, tensors[0].ndim)[0]))
 
     @staticmethod
     def stack(xs: list[mx.array], axis: int = 0) -> mx.array:
-        return mx.stack(joinable(xs, promotion), axis)
+        return fitting(mx.stack(joinable(xs, promotion), axis))
 
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
@@ -111,7 +112,9 @@ class MLXShapeOps:
 
     @staticmethod
     def tile(x: mx.array, repeats: int | Sequence[int]) -> mx.array:
-        return mx.tile(x, as_shape(repeats))
+        counts = as_shape(repeats)
+        check_memory((math.prod(counts), *x.shape), x.itemsize)
+        return mx.tile(x, counts)
 
     @staticmethod
     def repeat(x: mx.array, repeats: Any, axis: int | None = None) -> mx.array:
@@ -120,9 +123,10 @@ class MLXShapeOps:
         (axis,) = normalized(axis, x.ndim)
         length = x.shape[axis]
         if repeats.__class__ is int and repeats >= 0:
+            check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
         counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
-        return mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
+        return fitting(mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis))
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -131,20 +135,25 @@ class MLXShapeOps:
 
     @staticmethod
     def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
+        if not x.size:
+            return x
         if axis is None:
-            return mx.roll(x, sum(shifts_of(shift, (0,))[0]))
+            return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
-        return mx.roll(x, shifts, axes)  # type: ignore[arg-type]  # its stub takes tuples of one
+        # A shift beyond 32 bits ends the process (MLX 0.32).
+        short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
+        return mx.roll(x, short, axes)  # type: ignore[arg-type]  # its stub takes tuples of one
 
     @staticmethod
     def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:
         check_pad(mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
+            check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
             return mx.pad(x, pairs, constant_values=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:
-                x = mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis)
+                x = fitting(mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis))
         return x

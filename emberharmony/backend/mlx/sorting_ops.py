@@ -6,8 +6,7 @@ import numpy as np
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.indexing import checked
-from emberharmony.backend.shared.sorting import side_of, top
+from emberharmony.backend.shared.sorting import side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -81,7 +80,7 @@ class MLXSortingOps:
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
             # MLX checks no index by itself.
-            a = mx.take(a, mx.array(checked(np.asarray(sorter), a.size)))
+            a = mx.take(a, mx.array(sorter_of(np.asarray(sorter), a.size)))
         return _search(a, b, side_of(side))
 
     @staticmethod

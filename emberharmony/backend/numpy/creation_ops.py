@@ -69,7 +69,8 @@ class NumpyCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.eye(N, M, k, _float(dtype))
+        rows, columns = as_shape((N, N if M is None else M))
+        return np.eye(rows, columns, held(k, rows, columns), _float(dtype))
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.numpy.dtypes import promotion
+from emberharmony.backend.numpy.dtypes import cast, promotion
 from emberharmony.backend.numpy.folding import fold, long_rows, squares
 from emberharmony.backend.promote import normalized
 
@@ -21,10 +21,12 @@ def _is_float(dtype: np.dtype) -> bool:
     return dtype.kind in "fV"
 
 
-def accumulator(x: np.ndarray) -> np.dtype:
-    """Returns the dtype a sum is given in."""
+def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dtype]:
+    """Returns a tensor and the dtype that its sum or product is given in: the array API casts before it adds."""
+    if dtype is not None:
+        return cast(x, dtype), dtype
     kind = x.dtype.kind
-    return _UINT64 if kind == "u" else _INT64 if kind in "bi" else x.dtype
+    return x, _UINT64 if kind == "u" else _INT64 if kind in "bi" else x.dtype
 
 
 def widened(x: np.ndarray) -> np.ndarray:
@@ -40,11 +42,10 @@ def _double(dtype: np.dtype) -> np.dtype:
 def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
     if dtype is None and x.dtype.char in "fdFD":
         return fold(np.add, x, axis, keepdims)
-    wanted = accumulator(x) if dtype is None else dtype
+    x, wanted = _summable(x, dtype)
     if wanted.kind in "biu":
         return np.add.reduce(x, _axes(axis), wanted, None, keepdims)
-    wide = x.astype(wanted) if wanted.itemsize > 2 else x.astype(_FLOAT32)
-    return fold(np.add, wide, axis, keepdims).astype(wanted, copy=False)
+    return fold(np.add, widened(x), axis, keepdims).astype(wanted, copy=False)
 
 
 def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
@@ -94,7 +95,7 @@ def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
 def _cumulative(ufunc: np.ufunc) -> Any:
     def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
         x, axis = _along(x, axis)
-        wanted = accumulator(x) if dtype is None else dtype
+        x, wanted = _summable(x, dtype)
         return ufunc.accumulate(x, axis, _double(wanted)).astype(wanted, copy=False)
 
     return cumulative
@@ -132,7 +133,7 @@ class NumpyReductionOps:
 
     @staticmethod
     def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
-        wanted = accumulator(x) if dtype is None else dtype
+        x, wanted = _summable(x, dtype)
         return np.multiply.reduce(x, _axes(axis), _double(wanted), None, keepdims).astype(wanted, copy=False)
 
     @staticmethod

@@ -1,5 +1,6 @@
 """Changing the shape, on NumPy."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
@@ -96,7 +98,10 @@ class NumpyShapeOps:
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
-        return np.tile(x, as_shape(repeats))
+        counts = as_shape(repeats)
+        # NumPy repeats axis by axis, and would fill all memory before it fails.
+        check_memory((math.prod(counts), *x.shape), x.itemsize, memory_limit)
+        return np.tile(x, counts)
 
     @staticmethod
     def repeat(x: np.ndarray, repeats: Any, axis: int | None = None) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.sorting import side_of, top
+from emberharmony.backend.shared.sorting import side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -74,7 +74,8 @@ class NumpySortingOps:
             raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
         a, b = (_sortable(x) for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
-        return np.searchsorted(a, b, side_of(side), sorter)  # type: ignore[call-overload]
+        places = None if sorter is None else sorter_of(sorter, a.size)
+        return np.searchsorted(a, b, side_of(side), places)  # type: ignore[call-overload]
 
     @staticmethod
     def unique(x: np.ndarray) -> np.ndarray:

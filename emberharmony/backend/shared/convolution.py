@@ -5,6 +5,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.record import Record
 
@@ -102,6 +103,9 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     counts, paddings = [], []
+    # A stride beyond the axis makes one window, as its length does, and has to fit into 64 bits.
+    steps = tuple(min(step, max(length, 1)) for step, length in zip(steps, lengths, strict=True))
+    dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
     for length, k, step, spread in zip(lengths, size, steps, dilation, strict=True):
         reach = (k - 1) * spread + 1
         count = -(-length // step) if padding == "same" else (length - reach) // step + 1
@@ -156,6 +160,7 @@ def transposed(
         reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
         if spread_out < reach:
             raise ShapeError(f"a window of {reach} does not fit an axis of length {spread_out}")
+        check_memory((spread_out,), 1)
     return Transposed(steps, dilation, around)
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -34,6 +35,23 @@ def _made_of(*numbers: Any) -> DType:
     return int64 if all(isinstance(number, (int, np.integer)) for number in numbers) else default_float()
 
 
+def _as_float(number: Any) -> Any:
+    """Returns a Python integer as a float, since NumPy makes an object of one beyond 64 bits; all else as it is."""
+    return float(number) if number.__class__ is int else number
+
+
+def _points(number: Any) -> int:
+    """Returns a number of points, 0 for a negative one.
+
+    Raises:
+        ArgumentTypeError: if it is not an integer.
+        OutOfMemoryError: if no memory holds so many points.
+    """
+    count = max(operator.index(number), 0)
+    check_memory((count,), 8)
+    return count
+
+
 class HostMade:
     """Is the common part of the creation ops; each backend says in `_placed` how a host array becomes a tensor."""
 
@@ -49,6 +67,11 @@ class HostMade:
     get_device: Any
     to_device: Any
 
+    @staticmethod
+    def _memory() -> int:
+        """Returns how many bytes a result may have at most."""
+        return ADDRESSABLE
+
     def _placed(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
         """Returns a host array of 64 bits a number as a tensor of a native dtype."""
         raise NotImplementedError
@@ -62,7 +85,11 @@ class HostMade:
         if own is int64 and (places := range(int(low), int(high), int(step))):
             for end in (places[0], places[-1]):
                 check_fits(end, self.dtypes.neutral[wanted])
-        return self._placed(np.arange(low, high, step), wanted, device)
+        array = np.arange(low, high, step)
+        if array.dtype.kind == "O":
+            # NumPy computes with Python integers where a bound or a step does not fit into 64 bits.
+            array = array.astype(np.int64 if own is int64 else np.float64)
+        return self._placed(array, wanted, device)
 
     def linspace(
         self,
@@ -75,8 +102,10 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
+        check_memory((num,), 8)
         if _are_numbers(start, stop):
             normalized(axis, 1)
+            start, stop = _as_float(start), _as_float(stop)
             array, own = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
             samples = self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
             if not retstep:
@@ -88,6 +117,7 @@ class HostMade:
         span = self.subtract(last, first)
         # Weights of both ends, not multiples of the step: so the last sample is `stop` itself.
         weights = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
+        check_memory((weights.size, *span.shape), span.itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
         beside = self.get_device(span)
         part, rest = (self._placed(w, exact, beside) for w in (weights, 1.0 - weights))
@@ -108,8 +138,10 @@ class HostMade:
         axis: int = 0,
         device: Any = None,
     ) -> Any:
+        check_memory((num,), 8)
         if _are_numbers(start, stop, base):
             normalized(axis, 1)
+            start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
             return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
@@ -119,29 +151,31 @@ class HostMade:
     def geomspace(
         self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
     ) -> Any:
-        array = np.geomspace(start, stop, num, endpoint)
+        check_memory((num,), 8)
+        array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
 
     def bartlett(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.bartlett(operator.index(M)), dtype, device)
+        return self._window(np.bartlett(_points(M)), dtype, device)
 
     def blackman(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.blackman(operator.index(M)), dtype, device)
+        return self._window(np.blackman(_points(M)), dtype, device)
 
     def hamming(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hamming(operator.index(M)), dtype, device)
+        return self._window(np.hamming(_points(M)), dtype, device)
 
     def hanning(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hanning(operator.index(M)), dtype, device)
+        return self._window(np.hanning(_points(M)), dtype, device)
 
     def kaiser(self, M: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.kaiser(operator.index(M), beta), dtype, device)
+        return self._window(np.kaiser(_points(M), beta), dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:
             raise ShapeError(f"a vector is wanted, this tensor has shape {tuple(x.shape)}")
-        powers = np.arange(x.shape[0] if N is None else N)
+        powers = np.arange(x.shape[0] if N is None else _points(N))
+        check_memory((x.shape[0], powers.size), x.itemsize, self._memory)
         at = self.get_device(x)
         placed = self._placed(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
         return self.power(x.reshape(-1, 1), placed)

@@ -6,14 +6,16 @@ one test.
 """
 
 import contextlib
+import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.errors import DeviceError, suggest
+from emberharmony.core.errors import DeviceError, OutOfMemoryError, suggest
 
 ENVIRONMENT = "EMBERHARMONY_DEVICE"
 BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
@@ -66,6 +68,65 @@ def host_memory() -> dict[str, int]:
     except (AttributeError, ValueError, OSError):
         total = -1
     return {"used": -1, "reserved": -1, "total": total}
+
+
+SURE = 2**28
+"""A tensor of up to so many bytes is made without asking how many there are."""
+ADDRESSABLE = 2**47
+"""No process addresses more bytes, wherever they are."""
+_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def memory_limit() -> int:
+    """Returns how many bytes a tensor on the host can have at most: memory and swap, less if the process has a limit.
+
+    On Linux the limits of a container and of `ulimit -v` count. It is `ADDRESSABLE` where nothing is known.
+    """
+    total = host_memory()["total"]
+    most = total if total > 0 else ADDRESSABLE
+    for limit in map(_read, _CONTAINER):
+        most = min(most, int(limit)) if limit.strip().isdigit() else most
+    swap = re.search(r"SwapTotal: *(\d+) kB", _read("/proc/meminfo"))
+    most += 1024 * int(swap[1]) if swap else 0
+    allowed = _address_space()
+    return most if allowed < 0 else min(most, allowed)
+
+
+def _address_space() -> int:
+    """Returns how many more bytes this process may map; -1 if it has no limit."""
+    try:
+        import resource  # which Windows does not have
+    except ImportError:
+        return -1
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if allowed == resource.RLIM_INFINITY:
+        return -1
+    taken = _read("/proc/self/statm").split()
+    return max(int(allowed) - (int(taken[0]) * resource.getpagesize() if taken else 0), 0)
+
+
+def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = lambda: ADDRESSABLE) -> None:
+    """Checks that a tensor of a shape, with so many bytes per element, is not larger than all memory.
+
+    Args:
+        limit: returns how many bytes there are; called for large tensors only.
+
+    Raises: OutOfMemoryError.
+    """
+    size = math.prod(shape) * width
+    if size > SURE and size > (most := limit()):
+        raise OutOfMemoryError(
+            f"a tensor of shape {tuple(shape)} takes {size / 2**30:.4g} GiB, and this process can have at most "
+            f"{most / 2**30:.4g}; make it in parts, or of a narrower dtype"
+        )
 
 
 def unknown(device: object, available: list[str]) -> DeviceError:

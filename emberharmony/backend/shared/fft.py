@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError
 
 
@@ -17,6 +18,8 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
         raise ArgumentError(f"a transform has at least one element, not {length}")
     if norm not in ("backward", "ortho", "forward"):
         raise ArgumentError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    # A complex number takes 8 bytes or 16.
+    check_memory((*shape[:place], length, *shape[place + 1 :]), 8)
     return place, length
 
 

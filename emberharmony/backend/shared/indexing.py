@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import host_indices, plain
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.errors import (
     ArgumentError,
@@ -163,7 +164,7 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
     slices = []
     for at, n, whole in zip(start, lengths, shape, strict=True):
         first = at if at.__class__ is int else int(at)
-        last = first + n
+        last = first + (n if n.__class__ is int else int(n))
         if not 0 <= first <= last <= whole:
             raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} leaves shape {tuple(shape)}")
         slices.append(slice(first, last))
@@ -173,10 +174,11 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
 def class_count(num_classes: int) -> int:
     """Returns a number of classes.
 
-    Raises: ArgumentError if it is negative.
+    Raises: ArgumentError if it is negative; OutOfMemoryError if no memory holds so many.
     """
     if num_classes < 0:
         raise ArgumentError(f"the number of classes is from 0 on, not {num_classes}")
+    check_memory((num_classes,), 1)
     return num_classes
 
 

@@ -36,9 +36,11 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             pairs += zip(named[head:], shape[len(shape) - tail :], strict=True)
         else:
             pairs = [*zip(named, shape, strict=True)]
-        if len(set(pairs)) > len(dict(pairs)):
-            raise ShapeError(f"{term!r} repeats an index whose axes differ in length, of shape {tuple(shape)}")
+        own = dict(pairs)
         for letter, length in pairs:
+            if own[letter] != length:
+                # Only different operands broadcast against each other.
+                raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {length} and {own[letter]}")
             known = lengths.setdefault(letter, length)
             if known != length and 1 not in (known, length):
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {known} and {length}")

@@ -14,6 +14,7 @@ from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
     AxisError,
+    OutOfMemoryError,
     ShapeError,
     brief,
 )
@@ -22,6 +23,8 @@ FURTHEST = 2**31 - 1
 """The largest offset of a diagonal that NumPy 2.4 and MLX 0.32 take; in NumPy -2**31 ends the process."""
 _FAR = 2**62
 """No axis is longer."""
+_MOST = 2**63
+"""A length from here on does not fit into the integers of any library."""
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
@@ -32,7 +35,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     """
     if shape.__class__ is tuple:
         for n in shape:
-            if n.__class__ is not int or n < 0:
+            if n.__class__ is not int or not 0 <= n < _MOST:
                 break
         else:
             return shape
@@ -45,6 +48,8 @@ def as_shape(shape: Any) -> tuple[int, ...]:
             raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {brief(shape)}") from error
     if any(n < 0 for n in lengths):
         raise ShapeError(f"shape {lengths} has a negative length")
+    if any(n >= _MOST for n in lengths):
+        raise OutOfMemoryError(f"shape {lengths} has a length that no memory holds")
     return lengths
 
 

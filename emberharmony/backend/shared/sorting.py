@@ -1,7 +1,12 @@
 """Checks of the arguments of sorts and searches."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.shared.indexing import checked
 from emberharmony.core.errors import (
     ArgumentError,
     ShapeError,
@@ -16,6 +21,17 @@ def side_of(side: str) -> str:
     if side not in ("left", "right"):
         raise ArgumentError(f"side is 'left' or 'right', not {side!r}")
     return side
+
+
+def sorter_of(sorter: Any, length: int) -> np.ndarray:
+    """Returns the indices that sort a vector of a length.
+
+    Raises: ShapeError if they are no vector of this length; IndexOutOfBoundsError; ArgumentTypeError.
+    """
+    places = host_indices(sorter)
+    if places.shape != (length,):
+        raise ShapeError(f"a vector of {length} elements is sorted by as many indices, not by shape {places.shape}")
+    return checked(places, length)
 
 
 def top(shape: Sequence[int], k: int) -> None:

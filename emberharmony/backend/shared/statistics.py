@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import plain
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -47,6 +48,7 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
     """
     if bins < 1:
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
+    check_memory((bins,), 8)
     if limits is not None:
         low, high = limits
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):

@@ -88,12 +88,18 @@ class TorchBackend(
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (RuntimeError, "should not contain infs or NaNs", errors.LinAlgError),
         (BufferError, "", errors.ArgumentError),
+        (
+            RuntimeError,
+            "can't allocate memory|out of memory|[Ss]torage size calculation overflowed|multiplication overflow",
+            errors.OutOfMemoryError,
+        ),
         (IndexError, "Dimension out of range|dimension specified as", errors.AxisError),
         (
             RuntimeError,
             "appears multiple times|repeated dim|duplicate|cannot be identical|desired ordering",
             errors.AxisError,
         ),
+        (Exception, "Overflow when unpacking long", errors.RangeError),
         (IndexError, "could not be broadcast", errors.ShapeError),
         (IndexError, "out of (range|bounds)", errors.IndexOutOfBoundsError),
         (RuntimeError, "ind(ex|ices) .* out of (range|(data )?bounds)", errors.IndexOutOfBoundsError),

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.shared.creation import HostMade, with_number
+from emberharmony.backend.shared.device import check_memory
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
@@ -94,4 +95,7 @@ class TorchCreationOps(HostMade):
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:
         if x.ndim not in (1, 2):
             raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {tuple(x.shape)}")
-        return torch.diag(x, k if x.ndim == 1 else held(k, *x.shape)).clone()
+        if x.ndim == 2:
+            return torch.diag(x, held(k, *x.shape)).clone()
+        check_memory((len(x) + abs(k), len(x) + abs(k)), x.itemsize)
+        return torch.diag(x, k).clone()

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.promote import nonempty, normalized, single
-from emberharmony.backend.torch.dtypes import orderable, promotion, restored
+from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
 from emberharmony.core.dispatch import fast
 
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
@@ -19,13 +19,13 @@ _SPREAD = f"{_PLAIN} and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
 """When the native variance does: of less than one degree of freedom it warns."""
 
 
-def accumulator(x: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
-    """Returns the dtype a sum is given in."""
+def _summable(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.dtype]:
+    """Returns a tensor and the dtype that its sum or product is given in: the array API casts before it adds."""
     if dtype is not None:
-        return dtype
+        return cast(x, dtype), dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:
-        return x.dtype
-    return torch.uint64 if x.dtype in _UNSIGNED else torch.int64
+        return x, x.dtype
+    return x, torch.uint64 if x.dtype in _UNSIGNED else torch.int64
 
 
 def _kernel(wanted: torch.dtype) -> torch.dtype:
@@ -35,7 +35,7 @@ def _kernel(wanted: torch.dtype) -> torch.dtype:
 
 @fast(lambda x, axis, keepdims, dtype: torch.sum(x, axis, keepdims), f"{_PLAIN} and {{3}} is None")
 def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
-    wanted = accumulator(x, dtype)
+    x, wanted = _summable(x, dtype)
     axes = normalized(axis, x.ndim)
     if not axes:
         return x.to(wanted)
@@ -85,7 +85,7 @@ def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
 def _cumulative(native: Any) -> Any:
     def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
         x, axis = _along(x, axis)
-        wanted = accumulator(x, dtype)
+        x, wanted = _summable(x, dtype)
         return native(x.to(_kernel(wanted)), axis).to(wanted)
 
     return cumulative
@@ -143,7 +143,7 @@ class TorchReductionOps:
     def prod(
         x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        wanted = accumulator(x, dtype)
+        x, wanted = _summable(x, dtype)
         result = x.to(_kernel(wanted))
         if wanted in (*_HALVES, torch.float32):
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)

@@ -3,8 +3,8 @@
 import torch
 
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.sorting import side_of, top
-from emberharmony.backend.torch.dtypes import orderable, promotion, restored
+from emberharmony.backend.shared.sorting import side_of, sorter_of, top
+from emberharmony.backend.torch.dtypes import on_host, orderable, promotion, restored
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -56,7 +56,7 @@ class TorchSortingOps:
         a, b = (orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            a = a[sorter.to(torch.int64)]
+            a = a[torch.from_numpy(sorter_of(on_host(sorter), len(a))).to(a.device)]
         if not a.dtype.is_floating_point:
             return torch.searchsorted(a, b, side=side_of(side))
         # PyTorch compares with NaN as if that were neither above nor below.

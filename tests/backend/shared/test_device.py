@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import EmberError
+from emberharmony.backend.shared import device
+from emberharmony.backend.shared.device import check_memory
+from emberharmony.core.errors import EmberError, OutOfMemoryError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.samples import all_samples
 
@@ -58,3 +60,32 @@ def test_an_op_stays_on_the_device_of_its_tensors(name: str) -> None:
         assert not MIXED.search(refusal), refusal
         parts = result if isinstance(result, (tuple, list)) else [result]
         assert {part.device.type for part in parts if isinstance(part, torch.Tensor)} <= {"meta"}
+
+
+def test_a_tensor_larger_than_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_memory((2**40, 0), 8)
+    check_memory((2**20, 2**8), 1)
+    with pytest.raises(OutOfMemoryError, match=r"takes 4 GiB, and this process can have at most 3"):
+        check_memory((2**15, 2**15), 4, lambda: 3 * 2**30)
+    check_memory((2**15, 2**15), 4, lambda: 4 * 2**30)
+    with pytest.raises(OutOfMemoryError, match="narrower dtype"):
+        check_memory((2**31 - 1, 2**31 - 1, 4), 4)  # MLX and C count this modulo 2**64
+
+
+def test_the_smallest_of_all_limits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"/proc/meminfo": "MemTotal: 99 kB\nSwapTotal:       2048 kB\n"}
+    monkeypatch.setattr(device, "_read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(device, "host_memory", lambda: {"total": 2**30})
+    allowed = [-1]
+    monkeypatch.setattr(device, "_address_space", lambda: allowed[0])
+    assert device.memory_limit() == 2**30 + 2**21
+    files["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert device.memory_limit() == 2**30 + 2**21
+    files["/sys/fs/cgroup/memory.max"] = "1048576\n"
+    assert device.memory_limit() == 2**20 + 2**21
+    allowed[0] = 2**19
+    assert device.memory_limit() == 2**19
+    monkeypatch.setattr(device, "host_memory", lambda: {"total": -1})
+    files.clear()
+    allowed[0] = -1
+    assert device.memory_limit() == device.ADDRESSABLE
