@@ -10,7 +10,7 @@ from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
+from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
 
 
 @runtime_checkable
@@ -410,7 +410,7 @@ class TensorBackend(Protocol):
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
-    def dropout(self, x: TensorLike, rate: float | Tensor, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def dropout(self, x: TensorLike, rate: Varying, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element 0 with probability `rate`, the others divided by `1 - rate`."""
         ...
 
@@ -1186,15 +1186,15 @@ class TensorBackend(Protocol):
         """Returns radians as degrees."""
         ...
 
-    def random_bernoulli(self, shape: Shape, p: float | Tensor = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_bernoulli(self, shape: Shape, p: Varying = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns 1 with probability p, else 0, as floats."""
         ...
 
-    def random_beta(self, shape: Shape, alpha: float | Tensor, beta: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_beta(self, shape: Shape, alpha: Varying, beta: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns beta numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
         ...
 
-    def random_binomial(self, shape: Shape, counts: int | Tensor, probabilities: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_binomial(self, shape: Shape, counts: int | Sequence[Any] | Tensor, probabilities: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns how many of `counts` trials succeed, as floats."""
         ...
 
@@ -1206,23 +1206,23 @@ class TensorBackend(Protocol):
         """Returns integers from 0 to a - 1, or, of a tensor, slices of its first axis, each as likely as `p` says."""
         ...
 
-    def random_exponential(self, shape: Shape, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_exponential(self, shape: Shape, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns exponential numbers of mean `scale`."""
         ...
 
-    def random_gamma(self, shape: Shape, alpha: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: float | Tensor = 1.0) -> Tensor:
+    def random_gamma(self, shape: Shape, alpha: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: Varying = 1.0) -> Tensor:
         """Returns gamma numbers of shape parameter `alpha`, mean `alpha * scale`."""
         ...
 
-    def random_gumbel(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_gumbel(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Gumbel numbers: `loc - scale * log(-log(u))` of uniform `u`."""
         ...
 
-    def random_laplace(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_laplace(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Laplace numbers: exponential ones of mean `scale`, of either sign, about `loc`."""
         ...
 
-    def random_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal numbers."""
         ...
 
@@ -1230,11 +1230,11 @@ class TensorBackend(Protocol):
         """Returns the integers from 0 to x - 1 in random order, or, of a tensor, its slices along an axis."""
         ...
 
-    def random_poisson(self, shape: Shape, lam: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_poisson(self, shape: Shape, lam: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Poisson numbers of mean `lam`, as floats."""
         ...
 
-    def random_randint(self, shape: Shape, minval: int | Tensor, maxval: int | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_randint(self, shape: Shape, minval: int | Sequence[Any] | Tensor, maxval: int | Sequence[Any] | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns integers evenly spread from `minval` up to and without `maxval`."""
         ...
 
@@ -1246,11 +1246,11 @@ class TensorBackend(Protocol):
         """Returns `x` with its slices along an axis in random order."""
         ...
 
-    def random_truncated_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_truncated_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal numbers, those beyond two standard deviations drawn again."""
         ...
 
-    def random_uniform(self, shape: Shape, minval: float | Tensor = 0.0, maxval: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_uniform(self, shape: Shape, minval: Varying = 0.0, maxval: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns numbers evenly spread from `minval` up to and without `maxval`."""
         ...
 

@@ -129,7 +129,7 @@ def source_of(spec: OpSpec, backend: Any) -> str:
     text = text.replace("def template", f"def {spec.name}").replace(_OP_NAME, spec.name)
     for i in reversed(range(len(spec.parameters))):
         text = text.replace(f"p{i}", spec.parameters[i].name)
-    for part in _GLOBALS:
+    for part in GLOBALS:
         text = text.replace(f"native_{part}", f"{backend.prefix}_{part}")
     text = text.replace("native(", f"{backend.prefix}_{spec.name}(")
     return "\n".join(" " * 3 * (len(line) - len(line.lstrip())) + line for line in text.splitlines()) + "\n"

@@ -1,4 +1,4 @@
-"""Rows of `ops/random_ops.py`: what NumPy gives for a seed. Laws and streams are tested in `tests/ops/test_random.py`."""
+"""Rows of `ops/random_ops.py`: what NumPy gives for a seed; `tests/ops/test_random.py` tests laws and streams."""
 
 from typing import Any
 
