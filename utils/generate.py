@@ -214,6 +214,7 @@ def protocol() -> str:
         "Tensor",
         "TensorLike",
         "Tensors",
+        "Varying",
     ):
         if name in text:
             needed.setdefault("emberharmony.core.types", set()).add(name)

@@ -10,7 +10,7 @@ from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.limits import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors
+from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
 
 
 @runtime_checkable
@@ -410,7 +410,7 @@ class TensorBackend(Protocol):
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
-    def dropout(self, x: TensorLike, rate: float | Tensor, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def dropout(self, x: TensorLike, rate: Varying, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `x` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`."""
         ...
 
@@ -1186,15 +1186,15 @@ class TensorBackend(Protocol):
         """Returns angles in radians converted to degrees."""
         ...
 
-    def random_bernoulli(self, shape: Shape, p: float | Tensor = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_bernoulli(self, shape: Shape, p: Varying = 0.5, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns 1 with probability p, else 0, as floats."""
         ...
 
-    def random_beta(self, shape: Shape, alpha: float | Tensor, beta: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_beta(self, shape: Shape, alpha: Varying, beta: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns beta random numbers, between 0 and 1, of mean `alpha / (alpha + beta)`."""
         ...
 
-    def random_binomial(self, shape: Shape, counts: int | Tensor, probabilities: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_binomial(self, shape: Shape, counts: int | Sequence[Any] | Tensor, probabilities: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns how many of `counts` trials succeed, as floats."""
         ...
 
@@ -1206,23 +1206,23 @@ class TensorBackend(Protocol):
         """Returns random integers from 0 to a - 1, or random slices of a tensor `a` along its first axis."""
         ...
 
-    def random_exponential(self, shape: Shape, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_exponential(self, shape: Shape, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns exponential random numbers of mean `scale`."""
         ...
 
-    def random_gamma(self, shape: Shape, alpha: float | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: float | Tensor = 1.0) -> Tensor:
+    def random_gamma(self, shape: Shape, alpha: Varying, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None, scale: Varying = 1.0) -> Tensor:
         """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`."""
         ...
 
-    def random_gumbel(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_gumbel(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`."""
         ...
 
-    def random_laplace(self, shape: Shape, loc: float | Tensor = 0.0, scale: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_laplace(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`."""
         ...
 
-    def random_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal random numbers."""
         ...
 
@@ -1230,11 +1230,11 @@ class TensorBackend(Protocol):
         """Returns the integers from 0 to x - 1 in random order, or the slices of a tensor `x` along an axis."""
         ...
 
-    def random_poisson(self, shape: Shape, lam: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_poisson(self, shape: Shape, lam: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Poisson random numbers of mean `lam`, as floats."""
         ...
 
-    def random_randint(self, shape: Shape, minval: int | Tensor, maxval: int | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_randint(self, shape: Shape, minval: int | Sequence[Any] | Tensor, maxval: int | Sequence[Any] | Tensor, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns uniform random integers in [minval, maxval)."""
         ...
 
@@ -1246,11 +1246,11 @@ class TensorBackend(Protocol):
         """Returns `x` with its slices along an axis in random order."""
         ...
 
-    def random_truncated_normal(self, shape: Shape, mean: float | Tensor = 0.0, stddev: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_truncated_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns normal random numbers; those more than two standard deviations from the mean are drawn again."""
         ...
 
-    def random_uniform(self, shape: Shape, minval: float | Tensor = 0.0, maxval: float | Tensor = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def random_uniform(self, shape: Shape, minval: Varying = 0.0, maxval: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns uniform random numbers in [minval, maxval)."""
         ...
 

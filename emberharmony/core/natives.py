@@ -31,6 +31,7 @@ from emberharmony.core.types import Shape as Shape
 from emberharmony.core.types import Tensor as Tensor
 from emberharmony.core.types import TensorLike as TensorLike
 from emberharmony.core.types import Tensors as Tensors
+from emberharmony.core.types import Varying as Varying
 
 float32_default = True
 """Whether the default float is float32, to which the native libraries turn integers by themselves."""

@@ -80,6 +80,9 @@ Operand: TypeAlias = Annotated[Any, "Operand"]
 Tensors: TypeAlias = Annotated[Sequence[Any], "Tensors"]
 """A sequence of `TensorLike`; becomes a list of tensors."""
 
+Varying: TypeAlias = float | Sequence[Any] | Tensor
+"""A number, or a tensor or list of numbers, one for each element drawn; the op itself converts it."""
+
 Shape: TypeAlias = int | Sequence[int]
 """A length or a sequence of lengths."""
 

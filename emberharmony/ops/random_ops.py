@@ -47,7 +47,7 @@ from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
 from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.limits import FloatInfo
 from emberharmony.core.promotion import as_inexact
-from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike
+from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of
@@ -84,8 +84,8 @@ def standard_normal(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
 @op
 def random_normal(
     shape: Shape,
-    mean: float | Tensor = 0.0,
-    stddev: float | Tensor = 1.0,
+    mean: Varying = 0.0,
+    stddev: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -119,8 +119,8 @@ def random_normal(
 @op
 def random_uniform(
     shape: Shape,
-    minval: float | Tensor = 0.0,
-    maxval: float | Tensor = 1.0,
+    minval: Varying = 0.0,
+    maxval: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -168,8 +168,8 @@ def random_uniform(
 @op
 def random_randint(
     shape: Shape,
-    minval: int | Tensor,
-    maxval: int | Tensor,
+    minval: int | Sequence[Any] | Tensor,
+    maxval: int | Sequence[Any] | Tensor,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -201,7 +201,7 @@ def random_randint(
 @op
 def random_bernoulli(
     shape: Shape,
-    p: float | Tensor = 0.5,
+    p: Varying = 0.5,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -227,7 +227,7 @@ def random_bernoulli(
 @op
 def random_poisson(
     shape: Shape,
-    lam: float | Tensor = 1.0,
+    lam: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -246,8 +246,8 @@ def random_poisson(
 @op
 def random_binomial(
     shape: Shape,
-    counts: int | Tensor,
-    probabilities: float | Tensor,
+    counts: int | Sequence[Any] | Tensor,
+    probabilities: Varying,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -269,7 +269,7 @@ def random_binomial(
 @op
 def random_exponential(
     shape: Shape,
-    scale: float | Tensor = 1.0,
+    scale: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -290,11 +290,11 @@ def random_exponential(
 @op
 def random_gamma(
     shape: Shape,
-    alpha: float | Tensor,
+    alpha: Varying,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
-    scale: float | Tensor = 1.0,
+    scale: Varying = 1.0,
 ) -> Tensor:
     """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`.
 
@@ -312,8 +312,8 @@ def random_gamma(
 @op
 def random_beta(
     shape: Shape,
-    alpha: float | Tensor,
-    beta: float | Tensor,
+    alpha: Varying,
+    beta: Varying,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -332,8 +332,8 @@ def random_beta(
 @op
 def random_gumbel(
     shape: Shape,
-    loc: float | Tensor = 0.0,
-    scale: float | Tensor = 1.0,
+    loc: Varying = 0.0,
+    scale: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -364,8 +364,8 @@ def random_gumbel(
 @op
 def random_laplace(
     shape: Shape,
-    loc: float | Tensor = 0.0,
-    scale: float | Tensor = 1.0,
+    loc: Varying = 0.0,
+    scale: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -387,8 +387,8 @@ def random_laplace(
 @op
 def random_truncated_normal(
     shape: Shape,
-    mean: float | Tensor = 0.0,
-    stddev: float | Tensor = 1.0,
+    mean: Varying = 0.0,
+    stddev: Varying = 1.0,
     dtype: DTypeLike | None = None,
     seed: Any = None,
     generator: Generator | None = None,
@@ -495,7 +495,7 @@ def random_choice(
 @op
 def dropout(
     x: TensorLike,
-    rate: float | Tensor,
+    rate: Varying,
     noise_shape: Shape | None = None,
     seed: Any = None,
     generator: Generator | None = None,
