@@ -450,6 +450,9 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     """Returns the covariance matrix of variables, each a row of `x`, or with `rowvar` False a column.
 
+    Args:
+        correction: is taken off the number of observations in the divisor; if it leaves nothing, the result is NaN.
+
     Raises: ShapeError for more than two axes.
 
     Example:
@@ -461,7 +464,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     result = as_inexact(dtype_of(x))
     rows = _wide(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
-    found = divide(matmul(off, conj(matrix_transpose(off))), float(rows.shape[1] - correction))
+    freedom = rows.shape[1] - correction
+    found = divide(matmul(off, conj(matrix_transpose(off))), float(freedom) if freedom > 0 else 0.0)
     return cast(squeeze(found), result)
 
 

@@ -187,3 +187,10 @@ def test_kernels_without_elements(backend: str) -> None:
     with pytest.raises(ShapeError, match="nothing to spread"):
         ops.conv_transpose(np.ones((2, 0, 4)), np.ones((3, 4, 4)), 2, "same")
     assert tuple(ops.conv(np.ones((2, 7, 4)), np.ones((3, 4, 0))).shape) == (2, 5, 0)
+
+
+def test_windows_of_an_empty_batch_unfold_and_fold(backend: str) -> None:
+    for shape in ((0, 2, 7), (2, 0, 7), (0, 0, 7)):
+        columns = ops.unfold(np.zeros(shape, np.float32), 3)
+        assert columns.shape == (shape[0], 3 * shape[1], 5)
+        assert ops.fold(columns, (7,), 3).shape == shape
