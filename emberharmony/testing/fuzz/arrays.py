@@ -17,11 +17,15 @@ def spelled_dtype(name: str) -> str:
 
 
 class Arrays:
-    """Draws sources of arrays for one call, which share a shape and a dtype often enough to fit together."""
+    """Draws sources of arrays for one call, which share a shape and a dtype often enough to fit together.
 
-    def __init__(self, rng: Random) -> None:
-        self.rng = rng
-        self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 else rng.choice(odd.SHAPES)
+    Args:
+        short: no array is long: for ops that may call a function once for each row.
+    """
+
+    def __init__(self, rng: Random, short: bool = False) -> None:
+        self.rng, self.short = rng, short
+        self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 and not short else rng.choice(odd.SHAPES)
         self.dtype = rng.choice(odd.USUAL) if rng.random() < 0.6 else rng.choice(odd.DTYPES)
 
     def tensor(self) -> str:
@@ -35,7 +39,7 @@ class Arrays:
     def tensors(self) -> str:
         """Returns a list of tensors, now and then one that is much longer than the others."""
         items = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
-        if self.rng.random() < 0.08:
+        if self.rng.random() < 0.08 and not self.short:
             items.insert(self.rng.randint(0, len(items)), self.rng.choice(odd.LONG))
         return f"[{', '.join(items)}]" if self.rng.random() < 0.9 else self.tensor()
 
@@ -58,7 +62,7 @@ class Arrays:
         if chance < 0.85:
             start = self.rng.randint(0, len(self.shape))
             return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[start:])
-        return self.rng.choice(odd.RARE) if chance < 0.86 else self.rng.choice(odd.SHAPES)
+        return self.rng.choice(odd.RARE) if chance < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
 
     def _host(self, shape: tuple[int, ...], dtype: str) -> str:
         size, name = math.prod(shape), spelled_dtype(dtype)

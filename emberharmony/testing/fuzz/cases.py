@@ -51,7 +51,7 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     """Returns a call of one of the named ops, which are taken in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
-    values = Values(rng, pool())
+    values = Values(rng, pool(), short=spec.takes_callable)
     bases = _bases(spec.name)
     if bases and rng.random() < 0.65:
         base = rng.choice(bases)

@@ -35,8 +35,8 @@ class Values(Arrays):
         pool: by the name of a parameter, sources that sample rows give it.
     """
 
-    def __init__(self, rng: Random, pool: dict[str, list[str]]) -> None:
-        super().__init__(rng)
+    def __init__(self, rng: Random, pool: dict[str, list[str]], short: bool = False) -> None:
+        super().__init__(rng, short)
         self.pool = pool
         self._draws: tuple[tuple[str, Draw], ...] = (
             (r"^Sequence\[Callable", self._functions),

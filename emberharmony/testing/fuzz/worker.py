@@ -42,7 +42,7 @@ class Task:
     names: tuple[str, ...]
     skipped: tuple[str, ...] = ()
     timeout: float = 10.0
-    memory: int = 3 * 2**29
+    memory: int = 3 * 2**30
 
 
 def work(task: Task, report: TextIO) -> None:
