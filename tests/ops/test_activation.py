@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import ArgumentError, AxisError
+from emberharmony.core.errors import ArgumentError, AxisError, EmberError
 
 
 def test_sparsemax_gives_probabilities(backend: str) -> None:
@@ -130,3 +130,8 @@ def test_squareplus_does_not_overflow(backend: str) -> None:
     assert ops.squareplus(3.0, 16).tolist() == 4.0
     with pytest.raises(ArgumentError, match="b is not negative"):
         ops.squareplus(3.0, -1.0)
+
+
+def test_an_option_that_is_no_boolean_is_refused_with_a_typed_error(backend: str) -> None:
+    with pytest.raises(EmberError, match=r"^gelu\(\) on backend"):
+        ops.gelu(ops.ones((3,)), np.array([True, False]))

@@ -169,6 +169,7 @@ WRONG: dict[str, tuple[Callable[[], object], type[errors.EmberError], str]] = {
     "scalars": (lambda: ops.associative_scan(ops.add, 1.0), errors.AxisError, "axis 0"),
     "a signature": (lambda: ops.vectorize(ops.sin, signature=3), errors.ArgumentTypeError, "such as"),
     "positions": (lambda: ops.vectorize(ops.sin, excluded=3), errors.ArgumentTypeError, "as a list, not int"),
+    "aux": (lambda: ops.grad(ops.sum, has_aux=[1, 2] == np.ones(2)), errors.ArgumentError, "truth value"),
     "primals": (lambda: ops.custom_vjp(ops.sin, ops.sin, 3), errors.ArgumentTypeError, "int"),
 }
 

@@ -147,3 +147,8 @@ def test_the_variance_of_long_rows_keeps_its_digits(backend: str, dtype: str) ->
     assert np.allclose(spread, rows.std(1, ddof=1, dtype="f8", keepdims=True), **near)
     whole = ops.var(ops.reshape(ops.convert_to_tensor(rows), (3, 700, 100)), (2, 1))
     assert np.allclose(ops.to_numpy(whole), wanted, **near)
+
+
+def test_a_correction_that_is_no_number_is_refused_with_a_typed_error(backend: str) -> None:
+    with pytest.raises(errors.EmberError, match=r"^var\(\) on backend"):
+        ops.eval(ops.var(ops.ones((3,)), correction=np.array([1, 2])))

@@ -15,23 +15,6 @@ BASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "set_default_device": (("None",), ("'cpu'",)),
     "random_seed": (("3",),),
     **dict.fromkeys(("standard_uniform", "standard_normal"), (("(2, 3)",),)),
-    **{
-        op: (("(2, 3)", *more),)
-        for op, more in {
-            "random_normal": ("1.0", "2.0"),
-            "random_uniform": ("-1.0", "2.0"),
-            "random_randint": ("0", "9"),
-            "random_bernoulli": ("0.25",),
-            "random_poisson": ("3.0",),
-            "random_binomial": ("5", "0.5"),
-            "random_exponential": ("2.0",),
-            "random_gamma": ("2.0",),
-            "random_beta": ("2.0", "3.0"),
-            "random_gumbel": ("0.0", "1.0"),
-            "random_laplace": ("0.0", "1.0"),
-            "random_truncated_normal": ("0.0", "1.0"),
-        }.items()
-    },
     "random_categorical": (("ops.zeros((2, 3))", "5"),),
     "random_permutation": (("6",), (_X,)),
     "random_shuffle": ((_X,),),
