@@ -9,7 +9,6 @@ from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import AxisError, BackendMismatchError, DTypeError, EmberError, RangeError, ShapeError
 from emberharmony.core.promotion import promote, promote_weak
 from emberharmony.core.registry import OPS
-from emberharmony.core.selection import current
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.inputs import Stranger, Strided, holds_view

@@ -52,6 +52,7 @@ NOT_SHIFTED = {
     "binary_crossentropy": "the output is a probability",
     "layer_normalization": "the mean is rounded to the dtype before it is subtracted",
     "average_pool": "a window is summed in order",
+    "random_uniform": "one bound would pass the other",
     "matrix_norm": "the smallest singular value is a small difference",
 }
 """Ops that large offsets are not tried on, and why."""
@@ -59,6 +60,7 @@ NOT_SHIFTED = {
 NOT_EXTREME = {
     "lcm": "what overflows has no value",
     "polar": "huge angles",
+    "squareplus": "a small difference where the number is negative, for which the row has its floor",
     "soft_shrink": "the row is exact, and a sum of a huge number and a half is not",
 }
 """Elementwise ops that the extremes of the integers are not tried on, and why."""
