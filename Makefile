@@ -47,8 +47,9 @@ conformance: $(STAMP)  ## Every check of every op on every backend
 conformance-quick: $(STAMP)  ## The same without the inputs that hypothesis makes
 	$(BIN)/emberharmony conformance --backend all --quick
 
-deep: $(STAMP)  ## The tests with many more hypothesis examples, and the slow ones
+deep: $(STAMP)  ## The tests with many more hypothesis examples, and the slow ones; the fuzzer
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -m "slow or not slow"
+	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
 bench: $(STAMP)  ## What dispatch and gradients cost, beside their peers
 	$(BIN)/python benchmarks/dispatch.py

@@ -8,6 +8,7 @@ import click
 from emberharmony.cli.backend import backend
 from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
+from emberharmony.cli.fuzz import fuzz
 from emberharmony.cli.info import info
 from emberharmony.cli.op import op
 from emberharmony.core.errors import EmberError
@@ -35,5 +36,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, op, demo, conformance):
+for part in (info, backend, op, demo, conformance, fuzz):
     command.add_command(part)

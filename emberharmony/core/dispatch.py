@@ -24,9 +24,10 @@ and `CodeType.replace` puts the names, file and line of the declaration into it 
 from _thread import RLock  # what threading.RLock is, without the half millisecond that importing threading costs
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from emberharmony.core import natives
+from emberharmony.core.blame import is_callers
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
@@ -263,10 +264,8 @@ def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callb
             convert.append(f"{given}p{i} = native_dtypes[p{i}]")
         elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
             convert.append(f"p{i} = native_tensors(p{i})")
-    steps = [*convert, *body]
-    if not callback:
-        handler = f"return rescue(native_backend, {_OP_NAME!r}, error, {_packed(shape)})"
-        steps = ["try:", *(f" {step}" for step in steps), "except Exception as error:", f" {handler}"]
+    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {_OP_NAME!r}, error, {_packed(shape)})"
+    steps = ["try:", *(f" {step}" for step in (*convert, *body)), "except Exception as error:", f" {handler}"]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
         lines.append(f"return slow(native_backend, {_OP_NAME!r}, {_packed(shape)})")
@@ -340,12 +339,20 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     except TracedMet as error:  # inside a list
         return error.traced.run(backend, name, arguments)
     except Exception as error:
-        if spec.takes_callable and not isinstance(error, EmberError):
-            raise
+        if spec.takes_callable:
+            judge(backend, name, error, arguments)
         typed = backend.translate(name, error, arguments)
         if typed is error:
             raise
         raise typed from error
+
+
+def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
+    """Raises what an op that calls the caller's functions raised: what is theirs as it is, its own translated."""
+    if isinstance(error, EmberError) or is_callers(error, backend):
+        raise error
+    typed = backend.translate(name, error, arguments)
+    raise typed from (None if typed is error else error)
 
 
 def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
@@ -428,4 +435,4 @@ def _flag(parameter: Parameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
 
 
-natives.__dict__.update(slow=slow, rescue=rescue)
+natives.__dict__.update(slow=slow, rescue=rescue, judge=judge)

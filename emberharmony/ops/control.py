@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core import selection
+from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.tree import TreeDef, tree_unflatten
@@ -58,6 +59,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         >>> ops.switch(1, [ops.sin, ops.square], 3.0).tolist()
         9.0
     """
+    if not isinstance(branches, (list, tuple)):
+        raise ArgumentTypeError(f"switch() takes a list of branches, not {type(branches).__name__}")
     if not branches:
         raise ArgumentError("switch() takes at least one branch")
     for branch in branches:
@@ -89,6 +92,8 @@ def while_loop(
         >>> ops.while_loop(lambda x: ops.less(x, 100.0), lambda x: ops.multiply(x, 3.0), ops.array(2.0)).tolist()
         162.0
     """
+    require_callable("while_loop", cond)
+    require_callable("while_loop", body)
     several = isinstance(loop_vars, (tuple, list))
     variables = tuple(loop_vars) if several else (loop_vars,)
     count = 0
@@ -110,6 +115,7 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
         24
     """
+    require_callable("fori_loop", body_fun)
     value = init_val
     for i in range(operator.index(lower), operator.index(upper)):
         value = body_fun(i, value)
@@ -142,6 +148,7 @@ def scan(
         >>> total.tolist(), sums.tolist()
         (6, [1, 3, 6])
     """
+    require_callable("scan", f)
     tensors, structure, count = _rows("scan", xs, length)
     carry, carried = init, flatten(init)[1]
     results = []
@@ -169,6 +176,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
         >>> ops.map(ops.sum, ops.array([[1, 2], [3, 4]])).tolist()
         [3, 7]
     """
+    require_callable("map", f)
     tensors, structure, count = _rows("map", xs, None)
     return _stacked("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
 
@@ -192,9 +200,10 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
     Source: Blelloch, "Prefix sums and their applications" (1990), in the form of JAX.
     """
+    require_callable("associative_scan", f)
     leaves, structure = flatten(elems)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
-    lengths = {x.shape[axis] for x in tensors}
+    lengths = {x.shape[normalized(operator.index(axis), len(x.shape))[0]] for x in tensors}
     if len(lengths) != 1:
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 
@@ -202,7 +211,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         found, given = flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
         if given != structure:
             raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
-        return found
+        return [convert_to_tensor(leaf) for leaf in found]
 
     if reverse:
         tensors = [flip(x, axis) for x in tensors]

@@ -157,7 +157,7 @@ def unfold(
     plan = windows(x.shape[2:], each(kernel_size, n, "kernel_size"), stride, "valid", dilation)
     parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
     batch, channels = x.shape[:2]
-    return reshape(stack(parts, 2), (batch, channels * len(parts), -1))
+    return reshape(stack(parts, 2), (batch, channels * len(parts), math.prod(plan.counts)))
 
 
 @op
@@ -189,7 +189,7 @@ def fold(
     if x.ndim != 3 or x.shape[1] % len(places) or x.shape[2] != math.prod(plan.counts):
         wanted = f"(batch, channels * {len(places)}, {math.prod(plan.counts)})"
         raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
-    columns = reshape(x, (x.shape[0], -1, len(places), *plan.counts))
+    columns = reshape(x, (x.shape[0], x.shape[1] // len(places), len(places), *plan.counts))
     total = None
     for i, (_, slices) in enumerate(places):
         part = get_item(columns, (slice(None), slice(None), i))

@@ -471,7 +471,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False.
 
     Args:
-        correction: subtracted from the number of observations in the divisor.
+        correction: subtracted from the number of observations in the divisor; the result is NaN if nothing is left.
 
     Raises:
         ShapeError: if `x` has more than two axes.
@@ -485,7 +485,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     result = as_inexact(dtype_of(x))
     rows = _wide(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
-    found = divide(matmul(off, conj(matrix_transpose(off))), float(rows.shape[1] - correction))
+    freedom = rows.shape[1] - correction
+    found = divide(matmul(off, conj(matrix_transpose(off))), float(freedom) if freedom > 0 else 0.0)
     return cast(squeeze(found), result)
 
 

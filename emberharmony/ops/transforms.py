@@ -216,7 +216,7 @@ def vectorize(
         >>> ops.vectorize(lambda a, b: ops.add(a, b))([[1.0], [2.0]], [10.0, 20.0]).tolist()
         [[11.0, 21.0], [12.0, 22.0]]
     """
-    return batching.vectorized("vectorize", pyfunc, excluded or (), signature)
+    return batching.vectorized("vectorize", pyfunc, () if excluded is None else excluded, signature)
 
 
 @op

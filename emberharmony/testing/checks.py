@@ -7,15 +7,15 @@ import numpy as np
 
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import AxisError, BackendMismatchError, DTypeError, EmberError, RangeError, ShapeError
-from emberharmony.core.promotion import as_inexact, promote, promote_weak
+from emberharmony.core.promotion import promote, promote_weak
 from emberharmony.core.registry import OPS
-from emberharmony.core.selection import current
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
-from emberharmony.testing.judge import parts
 from emberharmony.testing.refusals import REFUSALS
+from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, in_dtype, variants
+from emberharmony.testing.variations import VARIATIONS
 
 Calls = Callable[[Sample], Iterator[Call]]
 _MIXED = (
@@ -25,52 +25,6 @@ _MIXED = (
 )
 _NUMBERS: tuple[tuple[str, type], ...] = (("float32", int), ("float64", float), ("float16", float), ("int32", int))
 _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5])
-
-
-def dtypes_of(sample: Sample) -> list[str]:
-    """Returns the dtypes a row is run in on the active backend, which may lack some."""
-    available = current().dtypes.available
-    return [dtype for dtype in (*sample.dtypes, *sample.integers) if as_dtype(dtype) in available]
-
-
-_RULES: dict[str, Callable[[str], str]] = {
-    "any": lambda name: "",
-    "promoted": lambda name: name,
-    "float": lambda name: as_inexact(as_dtype(name)).name,
-    "real": lambda name: {"complex64": "float32", "complex128": "float64"}.get(name, name),
-    "complex": lambda name: "complex128" if name in ("float64", "complex128") else "complex64",
-    "sum": lambda name: {"signed": "int64", "unsigned": "uint64", "bool": "int64"}.get(as_dtype(name).kind, name),
-}
-
-
-def result_dtype(sample: Sample, dtype: str) -> str | tuple[str, ...]:
-    """Returns the name of the dtype a result (or each of several) must have for inputs of `dtype`; "" for any."""
-    if isinstance(sample.result, tuple):
-        return tuple(_result(words, dtype) for words in sample.result)
-    return _result(sample.result, dtype)
-
-
-def _result(words: str, dtype: str) -> str:
-    for word in words.split():
-        dtype = _RULES[word](dtype) if word in _RULES else word
-    return dtype
-
-
-def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, index: int = 0) -> Call:
-    """Returns a call of a row's op whose floating arrays are cast to a dtype; the oracle says what it must give."""
-    turned = not sample.fixed
-    args = in_dtype(item.args, dtype, turned)
-    kwargs = {name: in_dtype(value, dtype, turned) for name, value in item.kwargs.items()}
-    single = sample.narrows and "complex128" not in current().dtypes.available
-    result = result_dtype(sample, "float32" if single and dtype == "float64" else dtype)
-    options = {"dtype": dtype} if sample.named else {}
-    return Call(check, dtype, label, args, kwargs, result, sample.tolerance, _lacking(result), index, options)
-
-
-def _lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
-    """Returns what must be raised because the active backend has no such dtype; None if it has."""
-    available = current().dtypes.available
-    return None if all(name in ("", *available) for name in parts(result)) else DTypeError
 
 
 def values(sample: Sample) -> Iterator[Call]:
@@ -89,7 +43,7 @@ def _kind(item: Case) -> str:
 
 def non_contiguous(sample: Sample) -> Iterator[Call]:
     """Makes every case with native tensors that are views."""
-    roles = _tensor_roles(sample)
+    roles = tensor_roles(sample)
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             call = call_of(sample, "non-contiguous", dtype, f"case {index}", item, index)
@@ -102,15 +56,6 @@ def _strided(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_strided(item) for item in value)
     return Strided(value) if isinstance(value, np.ndarray) and value.size else value
-
-
-def _tensor_roles(sample: Sample) -> dict[int, str]:
-    """Returns the positions at which a row's op takes tensors, with the role."""
-    found: dict[int, str] = {}
-    for at, parameter in enumerate(OPS[sample.op].parameters):
-        if parameter.role in ("TensorLike", "Operand", "Tensors"):
-            found |= dict.fromkeys(range(at, 99) if parameter.variadic else (at,), parameter.role)
-    return found
 
 
 def special_values(sample: Sample) -> Iterator[Call]:
@@ -126,7 +71,7 @@ def special_values(sample: Sample) -> Iterator[Call]:
 
 def promotion(sample: Sample) -> Iterator[Call]:
     """Makes elementwise ops of two operands meet two dtypes, and a tensor and a number; float functions booleans."""
-    roles = list(_tensor_roles(sample).values())
+    roles = list(tensor_roles(sample).values())
     if not sample.elementwise:
         return
     args = sample.cases[0].args
@@ -148,8 +93,8 @@ def promotion(sample: Sample) -> Iterator[Call]:
 
 
 def _mixed(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
-    lacking = _lacking(common)
-    return Call("promotion", common, label, args, {}, result_dtype(sample, common), sample.tolerance, lacking)
+    result = result_dtype(sample, common)
+    return Call("promotion", common, label, args, {}, result, sample.tolerance, lacking(common))
 
 
 def _as(array: Any, dtype: str) -> Any:
@@ -164,7 +109,7 @@ def errors(sample: Sample) -> Iterator[Call]:
         yield Call("error", "", f"refusal {number}", item.args, item.kwargs, raises=kind)
     if not sample.cases:
         return
-    first, roles = sample.cases[0], _tensor_roles(sample)
+    first, roles = sample.cases[0], tensor_roles(sample)
     at = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
     if at is not None:
         yield _refused(sample, BackendMismatchError, "a foreign tensor", _with(first, at, Stranger()))
@@ -193,4 +138,4 @@ def _refused(sample: Sample, kind: type[EmberError], label: str, item: Case) -> 
     return Call("error", dtype, label, args, kwargs, raises=kind)
 
 
-CHECKS: list[Calls] = [values, non_contiguous, special_values, promotion, errors, gradients]
+CHECKS: list[Calls] = [values, non_contiguous, special_values, promotion, errors, *VARIATIONS, gradients]

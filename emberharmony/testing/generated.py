@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.testing.call import Call
-from emberharmony.testing.checks import call_of, dtypes_of
+from emberharmony.testing.rows import call_of, dtypes_of
 from emberharmony.testing.sample import Array, Case, Sample
 
 EXAMPLES = 100

@@ -1,22 +1,29 @@
 """A failing call as a program that runs by itself."""
 
+import re
+
 from emberharmony.testing.call import Call
+from emberharmony.testing.fuzz.scope import NAMES as SCOPE
 from emberharmony.testing.sample import Sample
 
 _HEAD = """\
 # {op} on {backend}, {check}, {dtype}, {label}:
 # {failure}
+{imports}
+ops.set_backend({backend!r})
+"""
+ALWAYS = """\
 import numpy as np
 from numpy import inf, nan
 
 from emberharmony import ops
-{imports}
-ops.set_backend({backend!r})
 """
-_IMPORTS = {
+IMPORTS = {
     "bfloat16_of_numpy(": "from emberharmony.backend.host import bfloat16_of_numpy",
     "errors.": "from emberharmony.core import errors",
     "OPS[": "from emberharmony.core.registry import OPS",
+    **{f"{name}(": f"from emberharmony.testing.fuzz.scope import {name}" for name in SCOPE},
+    "digest(": "from emberharmony.testing.fuzz.judge import digest",
     "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
     "strided(": "from emberharmony.testing.inputs import strided",
@@ -24,6 +31,13 @@ _IMPORTS = {
     "all_samples(": "from emberharmony.testing.samples import all_samples",
     "unpacked(": "from emberharmony.testing.spelling import unpacked",
 }
+"""What a program that holds the first needs to import."""
+
+
+def imports(program: str) -> str:
+    """Returns the lines that import what a program uses."""
+    used = [line for mark, line in IMPORTS.items() if re.search(rf"(?<![\w.]){re.escape(mark)}", program)]
+    return ALWAYS + "".join(f"{line}\n" for line in used)
 
 
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
@@ -36,6 +50,6 @@ def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
         dtype=call.dtype,
         label=call.label,
         failure=" ".join(failure.split())[:160],
-        imports="".join(f"{line}\n" for mark, line in _IMPORTS.items() if mark in program),
+        imports=imports(program),
     )
     return head + program

@@ -1,6 +1,7 @@
 """How calls and their inputs are written down as source, in the scope that a snippet has."""
 
 import base64
+import functools
 import zlib
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ WRITTEN_OUT = 400
 """Arrays of more elements are packed."""
 
 
+@functools.cache
 def spelled(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
     function = OPS[op].function

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core.axes import broadcast, normalized
-from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
 from emberharmony.core.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, Outcome, flatten, require_callable
 
@@ -89,6 +89,10 @@ def _placed(outcome: Outcome, value: Any, axis: int | None) -> Any:
 def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | None) -> Function:
     """Returns `fn`, which takes and gives the axes that `signature` names, as a function that broadcasts all others."""
     require_callable(op, fn)
+    if not isinstance(excluded, (list, tuple, set, frozenset, range)):
+        raise ArgumentTypeError(
+            f"{op}() takes the positions that it leaves out as a list, not {type(excluded).__name__}"
+        )
     taken, given = _parsed(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
@@ -122,6 +126,10 @@ def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | 
 
 def _parsed(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Returns the names of the axes that `"(m,n),(n)->(m)"` takes and gives."""
+    if not isinstance(signature, str):
+        raise ArgumentTypeError(
+            f"{op}() takes a signature such as '(m,n),(n)->(m)', not of type {type(signature).__name__}"
+        )
     if _SIGNATURE.fullmatch(signature.replace(" ", "")) is None:
         raise ArgumentError(f"{op}() takes a signature such as '(m,n),(n)->(m)', not {signature!r}")
     taken, given = (

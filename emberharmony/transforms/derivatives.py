@@ -19,6 +19,7 @@ Argnums = int | Sequence[int]
 def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value: bool) -> Function:
     """Returns the function that computes the gradient of `fn`, and its value too if wanted."""
     require_callable(op, fn)
+    has_aux = bool(has_aux)
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -76,6 +77,7 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
 def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bool) -> Function:
     """Returns the function that computes all derivatives of `fn`: a tree like its result of trees like the argument."""
     require_callable(op, fn)
+    has_aux = bool(has_aux)
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

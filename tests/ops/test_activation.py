@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import ArgumentError, AxisError
+from emberharmony.core.errors import ArgumentError, AxisError, EmberError
 
 
 def test_sparsemax_gives_probabilities(backend: str) -> None:
@@ -139,3 +139,8 @@ def test_sigmoids_of_halves_are_small_before_they_are_zero(backend: str) -> None
     if backend != "torch":  # PyTorch 2.13 rounds the sigmoid first
         assert np.allclose(ops.to_numpy(ops.silu(x)), x * exact, rtol=2e-2, atol=6e-8)
     assert (ops.to_numpy(ops.silu(x)) < 0).all()
+
+
+def test_an_option_that_is_no_boolean_is_refused_with_a_typed_error(backend: str) -> None:
+    with pytest.raises(EmberError, match=r"^gelu\(\) on backend"):
+        ops.gelu(ops.ones((3,)), np.array([True, False]))

@@ -149,3 +149,60 @@ def test_functions_of_the_wrong_kind(call: Any, told: str, backend: str) -> None
 def test_scan_along_nothing(backend: str) -> None:
     with pytest.raises(errors.ArgumentError, match="this xs holds no tensor"):
         ops.scan(lambda c, x: (c, x), 0.0, [])
+
+
+WRONG: dict[str, tuple[Callable[[], object], type[errors.EmberError], str]] = {
+    "a branch": (lambda: ops.cond(True, 1, ops.sin), errors.ArgumentTypeError, "takes a function, not int"),
+    "a condition": (lambda: ops.while_loop(3, ops.sin, 1.0), errors.ArgumentTypeError, "takes a function, not int"),
+    "a body": (lambda: ops.while_loop(ops.sin, None, 1.0), errors.ArgumentTypeError, "takes a function"),
+    "a count": (lambda: ops.while_loop(ops.sin, ops.sin, 1.0, "9"), errors.ArgumentTypeError, "str"),
+    "a bound": (lambda: ops.fori_loop(0, "9", ops.add, 1.0), errors.ArgumentTypeError, "str"),
+    "no loop": (lambda: ops.fori_loop(0, 9, [1], 1.0), errors.ArgumentTypeError, "takes a function, not list"),
+    "no list": (lambda: ops.switch(1, ops.sin, 1.0), errors.ArgumentTypeError, "takes a list of branches"),
+    "an index": (lambda: ops.switch([1], [ops.sin], 1.0), errors.ArgumentTypeError, "list"),
+    "an index that is no number": (lambda: ops.switch(float("nan"), [ops.sin], 1.0), errors.ArgumentError, "NaN"),
+    "a length": (lambda: ops.scan(lambda c, x: (c, x), 0.0, None, "a"), errors.ArgumentTypeError, "str"),
+    "no scan": (lambda: ops.scan(2, 0.0, [1.0]), errors.ArgumentTypeError, "takes a function"),
+    "no map": (lambda: ops.map([], [1.0]), errors.ArgumentTypeError, "takes a function"),
+    "an axis": (lambda: ops.associative_scan(ops.add, [1.0, 2.0], axis=2), errors.AxisError, "axis 2"),
+    "axes": (lambda: ops.associative_scan(ops.add, [1.0, 2.0], axis=(0,)), errors.ArgumentTypeError, "tuple"),
+    "scalars": (lambda: ops.associative_scan(ops.add, 1.0), errors.AxisError, "axis 0"),
+    "a signature": (lambda: ops.vectorize(ops.sin, signature=3), errors.ArgumentTypeError, "such as"),
+    "positions": (lambda: ops.vectorize(ops.sin, excluded=3), errors.ArgumentTypeError, "as a list, not int"),
+    "aux": (lambda: ops.grad(ops.sum, has_aux=[1, 2] == np.ones(2)), errors.ArgumentError, "truth value"),
+    "primals": (lambda: ops.custom_vjp(ops.sin, ops.sin, 3), errors.ArgumentTypeError, "int"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_arguments_of_ops_that_take_functions_are_typed(what: str, backend: str) -> None:
+    call, kind, message = WRONG[what]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+class ChosenError(Exception):
+    """An exception of the caller's."""
+
+
+def failing(*args: Any) -> Any:
+    raise ChosenError
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ops.cond(True, failing, ops.sin),
+        lambda: ops.while_loop(failing, ops.sin, 1.0),
+        lambda: ops.scan(failing, 0.0, [1.0]),
+        lambda: ops.vjp(failing, ops.ones((2,))),
+        lambda: ops.vectorized_map(failing, ops.ones((2,))),
+        lambda: ops.custom_vjp(failing, ops.sin, [ops.ones((2,))]),
+        lambda: ops.map(lambda x: np.reshape(np.ones(3), (2, 2)), [1.0]),
+        lambda: ops.map(lambda x: {}["absent"], [1.0]),
+    ],
+)
+def test_exceptions_of_the_callers_functions_come_out_as_they_are(call: Callable[[], object], backend: str) -> None:
+    with pytest.raises((ChosenError, ValueError, KeyError)) as caught:
+        call()
+    assert not isinstance(caught.value, errors.EmberError)

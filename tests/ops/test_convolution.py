@@ -196,3 +196,10 @@ def test_strides_beyond_the_axis_leave_one_window(stride: int, backend: str) -> 
         assert np.allclose(ops.to_numpy(one), ops.to_numpy(ops.conv(X, W, 8, padding)))
         assert tuple(ops.max_pool(X, 2, stride, padding).shape) == (2, 1, 4)
     assert ops.extract_sequences([1, 2, 3], 2, stride).tolist() == [[1, 2]]
+
+
+def test_windows_of_an_empty_batch_unfold_and_fold(backend: str) -> None:
+    for shape in ((0, 2, 7), (2, 0, 7), (0, 0, 7)):
+        columns = ops.unfold(np.zeros(shape, np.float32), 3)
+        assert columns.shape == (shape[0], 3 * shape[1], 5)
+        assert ops.fold(columns, (7,), 3).shape == shape

@@ -111,3 +111,12 @@ def test_fft_in_the_flat_namespace_is_the_namespace() -> None:
     assert ops.fft.ifft is ops.ifft
     assert ops.fft.fft(X).shape == X.shape
     assert not callable(ops.fft)
+
+
+def test_the_inverse_of_an_empty_spectrum_is_zero_and_not_what_lies_in_memory(backend: str) -> None:
+    for n in (1, 4, 5, 9):
+        np.full((64, n), 1e20)  # is what the memory held before
+        found = ops.to_numpy(F.irfft(np.zeros((64, 0), np.complex64), n))
+        assert found.shape == (64, n)
+        assert not found.any()
+    assert not ops.to_numpy(F.hfft(np.zeros((3, 0), np.complex64), 4)).any()

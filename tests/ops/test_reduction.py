@@ -180,3 +180,8 @@ def test_flags_are_booleans_of_any_kind(flag: Any, backend: str) -> None:
     for op in (ops.sum, ops.max, ops.argmax, ops.any, ops.logsumexp, ops.std, ops.median, ops.vector_norm):
         assert tuple(op(x, 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
         assert tuple(op([[1.0, 2.0], [3.0, 4.0]], 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
+
+
+def test_a_correction_that_is_no_number_is_refused_with_a_typed_error(backend: str) -> None:
+    with pytest.raises(errors.EmberError, match=r"^var\(\) on backend"):
+        ops.eval(ops.var(ops.ones((3,)), correction=np.array([1, 2])))

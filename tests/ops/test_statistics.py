@@ -129,3 +129,9 @@ def test_errors(backend: str) -> None:
         ops.median(x, axis=1)
     with pytest.raises(errors.AxisError):
         ops.diff(x, axis=1)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0,), (2, 1)])
+def test_cov_of_too_few_observations_is_nan(shape: tuple[int, ...], backend: str) -> None:
+    assert np.isnan(ops.to_numpy(ops.cov(np.ones(shape)))).all()
+    assert np.isnan(ops.to_numpy(ops.cov(np.ones((2, 3)), correction=4))).all()

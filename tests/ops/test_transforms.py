@@ -555,3 +555,12 @@ def test_a_gradient_function_takes_upstream_by_name(gradient: Any, backend: str)
     function = ops.custom_gradient(lambda x: (ops.square(x), gradient))
     with pytest.raises(errors.ArgumentTypeError, match=r"gradient\(\*args, upstream=cotangent\)"):
         ops.grad(function)(1.0)
+
+
+def test_functions_of_no_result_have_one(backend: str) -> None:
+    x = ops.ones((3,))
+    assert ops.checkpoint(lambda x: None)(x) is None
+    assert ops.checkpoint(lambda: ())() == ()
+    assert ops.custom_gradient(lambda x: ([], lambda x, upstream: x))(x) == []
+    assert ops.custom_vjp(lambda x: [], lambda primals, cotangents: [], [x]) == []
+    assert near(ops.grad(lambda x: (ops.checkpoint(lambda y: None)(x), ops.sum(ops.square(x)))[1])(x), 2 * np.ones(3))

@@ -7,9 +7,10 @@ import pytest
 
 from emberharmony.core.errors import BackendMismatchError, DTypeError, RangeError, ShapeError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.checks import CHECKS, result_dtype
+from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.refusals import REFUSALS
+from emberharmony.testing.rows import result_dtype
 from emberharmony.testing.sample import Sample, in_dtype
 from emberharmony.testing.samples import all_samples
 
@@ -20,6 +21,7 @@ def test_an_elementwise_row_is_checked_in_every_way(backend: str) -> None:
     made = Counter(call.check for check in CHECKS for call in check(SAMPLES["add"]))
     assert set(made) == {
         *("value", "empty", "0-d", "non-contiguous", "NaN and infinity", "promotion", "error", "gradient"),
+        *("integer widths", "large offset", "huge integers", "complex infinities"),
     }
     labels = {call.label for check in CHECKS for call in check(SAMPLES["add"]) if call.check == "promotion"}
     assert {"int32 and float32", "float32 and int32", "bool and int32", "float32 and a number"} <= labels

@@ -16,6 +16,10 @@ Tensors = Sequence[mx.array]
 _NO_RULE = r"not (yet )?implemented|cannot vmap|during function transformations|without a primitive|\[addmm\]"
 
 
+class _NoOutputsError(Exception):
+    """Tells that a function with derivatives of its own returned no tensor."""
+
+
 class MLXTransformsOps:
     """Holds the ops of `ops/transforms.py` and what the others are made of."""
 
@@ -76,7 +80,10 @@ class MLXTransformsOps:
         @mx.custom_function
         def function(leaves: list[mx.array]) -> list[mx.array]:
             # Without it MLX would look for the derivatives of what `forward` does, and refuse where one lacks.
-            return list(forward(*(mx.stop_gradient(leaf) for leaf in leaves)))
+            outputs = list(forward(*(mx.stop_gradient(leaf) for leaf in leaves)))
+            if not outputs:
+                raise _NoOutputsError
+            return outputs
 
         @function.vjp
         def pull(leaves: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
@@ -100,7 +107,10 @@ class MLXTransformsOps:
             )
             return outputs, [0] * len(outputs)
 
-        outputs: Any = function(list(primals))
+        try:
+            outputs: Any = function(list(primals))
+        except _NoOutputsError:  # MLX 0.32 reads the first output, and dies if there is none
+            return []
         return list(outputs)
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:

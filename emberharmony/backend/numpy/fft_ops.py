@@ -14,6 +14,8 @@ def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[.
             promotion.refuse(x, ("complex",))
         place, length = along(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
+        if halved and not x.shape[place]:  # of an empty spectrum NumPy 2.4 gives what lies in memory, and not zeros
+            x = np.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), x.dtype)
         return getattr(np.fft, name)(x.astype(np.float32) if x.dtype.itemsize == 2 else x, length, place, norm)
 
     return transform

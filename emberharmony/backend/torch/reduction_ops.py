@@ -15,7 +15,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 _COMPLEX = ("complex",)
 _PLAIN = "({1}.__class__ is int or {1} is None) and {0}.dtype.is_floating_point and {0}.ndim"
 """When the native reductions do what is wanted: they take all axes for none, and axis 0 of a tensor without axes."""
-_SPREAD = f"{_PLAIN} and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
+_SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
 """When the native variance does: of less than one degree of freedom it warns."""
 
 

@@ -19,10 +19,31 @@ def _log1p(x: Any) -> Any:
     return np.log1p(x.real * (2 + x.real) + x.imag**2) / 2 + 1j * np.arctan2(x.imag, 1 + x.real)
 
 
+def _complex(real: Any, imag: Any) -> Any:
+    """Returns complex numbers of these parts; `real + 1j * imag` makes NaN of infinite ones."""
+    made = np.empty(np.shape(real), np.complex128)
+    made.real, made.imag = real, imag
+    return made
+
+
+def _expm1(x: Any) -> Any:
+    if np.asarray(x).dtype.kind != "c":
+        return np.expm1(x)
+    power = np.exp(x)  # NumPy's expm1 of infinite parts gives NaN where there is a limit
+    ends = _complex(power.real - 1, power.imag)
+    return np.where(np.isfinite(x), np.expm1(x), ends)
+
+
+def _exp2(x: Any) -> Any:
+    if np.asarray(x).dtype.kind != "c":
+        return np.exp2(x)
+    return np.exp(_complex(x.real * np.log(2), x.imag * np.log(2)))
+
+
 SAMPLES = [
     unary("exp", np.exp, -10, 10, dtypes=ANY, tolerance=6, **D),
-    unary("expm1", np.expm1, -5, 5, dtypes=ANY, **D, tolerance=4),
-    unary("exp2", lambda x: 2.0**x, -12, 12, dtypes=ANY, **D, tolerance=12),
+    unary("expm1", _expm1, -5, 5, dtypes=ANY, **D, tolerance=4),
+    unary("exp2", _exp2, -12, 12, dtypes=ANY, **D, tolerance=12),
     unary("log", np.log, 0.01, 90, dtypes=ANY, **D, tolerance=2),
     unary("log1p", _log1p, -0.9, 50, dtypes=ANY, **D, tolerance=3),
     unary("log2", np.log2, 0.01, 90, dtypes=ANY, **D, tolerance=2),

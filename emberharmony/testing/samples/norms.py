@@ -19,7 +19,7 @@ N: dict[str, Any] = {
 
 
 def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
-    if x.size == 0:
+    if x.size == 0 and ord > 0:
         return np.sum(np.abs(x), axis, keepdims=keepdims)
     return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
 

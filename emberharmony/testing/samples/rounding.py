@@ -16,14 +16,25 @@ def _kept(function: Any) -> Any:
     return lambda x: x if x.dtype.kind in "biu" else function(x)
 
 
+_PLACES = np.array([100.0, 7.0, -123.456, 0.001, 1.5, 0.0, 12.0])
+
+
+def _round(x: Any, decimals: int = 0) -> Any:
+    """Rounds by Python, which rounds the exact value to any number of decimals."""
+    return np.array([round(value, decimals) for value in x.reshape(-1).tolist()], x.dtype).reshape(x.shape)
+
+
 SAMPLES = [
     unary("floor", _kept(np.floor), dtypes=REAL, integers=INTEGERS),
     unary("ceil", _kept(np.ceil), dtypes=REAL, integers=INTEGERS),
     unary("trunc", _kept(np.trunc), dtypes=REAL, integers=INTEGERS),
     Sample(
         "round",
-        lambda x, decimals=0: np.round(x, decimals),
-        (case(_HALVES), case(grid(-9, 9), 1), case(grid(-9, 9), 4), case(grid(-9000, 9000), -3)),
+        _round,
+        (
+            *(case(_HALVES), case(grid(-9, 9), 1), case(grid(-9, 9), 4), case(grid(-9000, 9000), -3)),
+            *(case(_PLACES, n) for n in (4, 2, 10, 40, 400, -1, -2, -400)),
+        ),
         dtypes=REAL,
         integers=("int32", "int64"),
         tolerance=2,

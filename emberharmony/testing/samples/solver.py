@@ -37,6 +37,9 @@ def _each(function: Any) -> Any:
     def mapped(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == 2:
             return function(x, *args, **kwargs)
+        if not len(x):
+            made = mapped(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
+            return tuple(np.stack([part])[:0] for part in made)
         parts = [mapped(one, *args, **kwargs) for one in x]
         return tuple(np.stack(part) for part in zip(*parts, strict=True))
 

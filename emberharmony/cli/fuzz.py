@@ -1,0 +1,106 @@
+"""`emberharmony fuzz`: every op with odd arguments, in a process of its own that may die of them."""
+
+import fnmatch
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from emberharmony.backend.discovery import backend_names, is_installed, load
+from emberharmony.core.errors import suggest
+from emberharmony.core.files import replace_text
+
+_FILE = click.Path(dir_okay=False)
+
+
+@click.command()
+@click.option("--backend", "name", default="all", show_default=True, metavar="NAME|all", help="The backend to call.")
+@click.option("--calls", default=1000, show_default=True, type=click.IntRange(1), help="Calls on each backend.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the arguments.")
+@click.option("--op", "pattern", default="*", show_default=True, help="Only ops whose name matches this pattern.")
+@click.option("--first", default=0, show_default=True, type=click.IntRange(0), help="The number of the first call.")
+@click.option(
+    "--timeout",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0.1),
+    help="Seconds of computing that a call may take.",
+)
+@click.option("--json", "json_file", type=_FILE, help="Write the findings to this file as JSON.")
+def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: float, json_file: str | None) -> None:
+    """Call every op of a backend with odd arguments, and report what no call may do.
+
+    Reported are a signal, a call that does not end, an exception that is neither typed nor documented, and an argument
+    that was changed. Seed, pattern and number of a call fix its arguments. The exit status is 1 if anything is
+    reported, 2 for a backend or pattern that is not known, 130 after Ctrl-C.
+    """
+    console = Console(soft_wrap=True)
+    names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
+    for backend in names:
+        load(backend)
+    try:
+        runner = importlib.import_module("emberharmony.testing.fuzz.runner")
+    except ImportError as error:
+        raise click.ClickException(f'{error}: pip install "emberharmony[conformance]"') from error
+    if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
+        raise click.UsageError(f"cannot write {json_file}: its folder is missing or read-only")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    ops = _matching(pattern)
+    tallies = [runner.Tally(backend) for backend in names]
+    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    stopped = False
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=calls * len(names))
+        try:
+            for tally in tallies:
+                progress.update(bar, description=tally.backend)
+                runner.run(tally, calls, seed, ops, timeout, first, lambda done: progress.advance(bar, done))
+        except KeyboardInterrupt:
+            stopped = True
+    _show(console, tallies)
+    if json_file:
+        report = {"seed": seed, "pattern": pattern, "first": first, "backends": [tally.as_json() for tally in tallies]}
+        replace_text(json_file, json.dumps(report, indent=1) + "\n")
+    if stopped:
+        click.echo("Stopped before all calls were made.", err=True)
+        sys.exit(130)
+    if any(tally.findings for tally in tallies):
+        sys.exit(1)
+
+
+def _matching(pattern: str) -> list[str]:
+    """Returns the names of ops that match a pattern.
+
+    Raises: click.UsageError if there is none, with the nearest name.
+    """
+    registry = importlib.import_module("emberharmony.core.registry")
+    names = [op for op in sorted(registry.OPS) if fnmatch.fnmatchcase(op, pattern)]
+    if not names:
+        raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), registry.OPS)}")
+    return names
+
+
+def _show(console: Console, tallies: Sequence[Any]) -> None:
+    """Prints each finding, with a program for the first one of a kind of an op, and what the calls did."""
+    for tally in tallies:
+        shown: set[tuple[str, str]] = set()
+        for finding in tally.findings:
+            once = "" if finding.alone in (True, None) else " (not when it is called alone)"
+            place = f"{finding.backend} {finding.op}, call {finding.number}"
+            said = finding.detail.partition("\n")[0]
+            console.print(f"FAIL {place}: {said}{once}", markup=False, highlight=False)
+            if (finding.op, finding.kind) not in shown:
+                shown.add((finding.op, finding.kind))
+                console.print(f"\n{finding.snippet}", markup=False, highlight=False)
+        for op in tally.skipped:
+            console.print(f"{tally.backend} {op} was left out after several deaths", markup=False, highlight=False)
+    for tally in tallies:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
+        line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts})"
+        console.print(line, markup=False, highlight=False)

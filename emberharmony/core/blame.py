@@ -1,0 +1,35 @@
+"""Whose an exception is: raised by the library, or by a function that the caller handed to it."""
+
+import os
+import sys
+from typing import Any
+
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def is_callers(error: BaseException, backend: Any) -> bool:
+    """Returns whether an exception went through code of the caller's before it reached the frame that handles it.
+
+    That is code in no file of this package, of the backend and its library, or of Python's standard library.
+    """
+    roots = (_OWN, *map(_root, (backend.tensor_type, type(backend))))
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((*roots, "<frozen ")) and not _is_standard(file):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _root(kind: type) -> str:
+    """Returns the folder of the package that a class comes from, or the file of its module."""
+    module = sys.modules[kind.__module__.partition(".")[0]]
+    folders = list(getattr(module, "__path__", ()))
+    return folders[0] + os.sep if folders else str(getattr(module, "__file__", None) or _OWN)
+
+
+def _is_standard(file: str) -> bool:
+    return file.startswith(_STANDARD) and not any(folder in file for folder in _INSTALLED)

@@ -1,0 +1,124 @@
+"""Arrays as source: of many shapes and dtypes, in all the forms in which a tensor may be given."""
+
+import math
+from random import Random
+
+import numpy as np
+
+from emberharmony.testing.fuzz import odd
+
+_WRITTEN_OUT = 24
+"""Longer arrays have a pattern for their elements."""
+
+
+def spelled_dtype(name: str) -> str:
+    """Returns the source of a dtype of NumPy's."""
+    return "bfloat16_of_numpy()" if name == "bfloat16" else repr(name)
+
+
+class Arrays:
+    """Draws sources of arrays for one call, which share a shape and a dtype often enough to fit together.
+
+    Args:
+        short: no array is long: for ops that may call a function once for each row.
+    """
+
+    def __init__(self, rng: Random, short: bool = False) -> None:
+        self.rng, self.short = rng, short
+        self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 and not short else rng.choice(odd.SHAPES)
+        self.dtype = rng.choice(odd.USUAL) if rng.random() < 0.6 else rng.choice(odd.DTYPES)
+
+    def tensor(self) -> str:
+        """Returns a tensor, list or number; most often of the shape and dtype of this call."""
+        if self.rng.random() < 0.005:
+            return "np.broadcast_to(np.float32(1), (2**40,))"
+        shape = self._shape_near()
+        dtype = self.dtype if self.rng.random() < 0.75 else self.rng.choice(odd.DTYPES)
+        if shape == () and self.rng.random() < 0.3:
+            return self.rng.choice(odd.NUMBERS)
+        return self.formed(self._host(shape, dtype), len(shape))
+
+    def tensors(self) -> str:
+        """Returns a list of tensors, now and then one that is much longer than the others."""
+        items = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
+        if self.rng.random() < 0.08 and not self.short:
+            items.insert(self.rng.randint(0, len(items)), self.rng.choice(odd.LONG))
+        return f"[{', '.join(items)}]" if self.rng.random() < 0.9 else self.tensor()
+
+    def indices(self) -> str:
+        """Returns a tensor or list of integers, most of them small."""
+        shape = self._shape_near() if self.rng.random() < 0.7 else self.rng.choice(((2,), (3,), (2, 1), (1,)))
+        shape = shape if math.prod(shape) <= _WRITTEN_OUT else (3,)
+        flat = [self.rng.choice((0, 0, 1, 1, 2, 3, -1)) for _ in range(math.prod(shape))]
+        if flat and self.rng.random() < 0.1:
+            flat[self.rng.randrange(len(flat))] = self.rng.choice(odd.OUTSIDE)
+        dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat) else ("int64",)
+        written = f"np.array({flat}, {self.rng.choice(dtypes)!r}).reshape({shape})"
+        return self.rng.choice((f"tensor({written})", written, f"{written}.tolist()"))
+
+    def _shape_near(self) -> tuple[int, ...]:
+        """Returns the shape of this call, one that broadcasts with it, or another."""
+        chance = self.rng.random()
+        if chance < 0.65:
+            return self.shape
+        if chance < 0.85:
+            start = self.rng.randint(0, len(self.shape))
+            return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[start:])
+        return self.rng.choice(odd.RARE) if chance < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
+
+    def _host(self, shape: tuple[int, ...], dtype: str) -> str:
+        size, name = math.prod(shape), spelled_dtype(dtype)
+        if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
+            written = f"filled({shape}, {name})"
+        else:
+            written = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
+            written += "" if len(shape) == 1 else f".reshape({shape})"
+        return self.poked(written) if self.rng.random() < 0.1 else written
+
+    def _element(self, dtype: str) -> str:
+        chance = self.rng.random()
+        if dtype == "bool":
+            return str(chance < 0.5)
+        if dtype.startswith(("int", "uint")):
+            limits = np.iinfo(dtype)
+            if chance < 0.03:
+                return str(self.rng.choice((limits.min, limits.max)))
+            return str(self.rng.randint(max(limits.min, -3), 5))
+        if chance < 0.03:
+            return self.rng.choice(odd.NOT_FINITE)
+        number = str(self.rng.randint(-24, 24) / 8)
+        return f"complex({number}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number
+
+    def poked(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
+        """Returns a host array with one element replaced."""
+        return f"poked({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
+
+    def formed(self, array: str, ndim: int) -> str:
+        """Returns a host array in one of the forms in which a tensor may be given."""
+        forms = [f"tensor({array})"] * 5 + [array] * 2 + [f"frozen({array})", f"strided({array})", f"{array}.tolist()"]
+        if ndim:
+            forms += [f"{array}[::-1]", f"{array}.T"]
+        if self.rng.random() < 0.02:
+            return f"ops.broadcast_to(tensor({array}), (2, *{array}.shape))"
+        return self.rng.choice(forms)
+
+    def changed(self, array: str, ndim: int) -> tuple[str, int]:
+        """Returns a host array with another shape, dtype or value, and its number of axes."""
+        ways = [
+            (f"{array}[None]", ndim + 1),
+            (f"{array}.reshape(-1)", 1),
+            (f"{array}[..., None]", ndim + 1),
+            (f"np.concatenate([{array}.reshape(-1)] * 2)", 1),
+            *[(f"{array}.astype({spelled_dtype(self.rng.choice(odd.DTYPES))})", ndim)] * 3,
+            *[(self.poked(array), ndim)] * 4,
+        ]
+        if ndim:
+            ways += [
+                *[(f"{array}[{', '.join([':'] * axis + [':0'])}]", ndim) for axis in range(ndim)],
+                (f"{array}[:1]", ndim),
+                (f"{array}[0]", ndim - 1),
+                (f"{array}.T", ndim),
+                (f"{array}[1:]", ndim),
+                (f"np.broadcast_to({array}[:1], (2**12, *{array}.shape[1:]))", ndim),
+            ]
+        return self.rng.choice(ways)

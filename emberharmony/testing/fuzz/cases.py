@@ -1,0 +1,196 @@
+"""The calls of the fuzzer: each follows from the seed and its number alone, and is written as source."""
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.registry import EMPTY, OPS, OpSpec
+from emberharmony.testing.fuzz import odd
+from emberharmony.testing.fuzz.arrays import spelled_dtype
+from emberharmony.testing.fuzz.bases import BASES
+from emberharmony.testing.fuzz.values import Values
+from emberharmony.testing.sample import Case
+from emberharmony.testing.samples import all_samples
+from emberharmony.testing.spelling import source, spelled
+
+_SHORT = 64
+"""Arrays of a row with more elements are not varied."""
+_STRING = re.compile(r"'[^'\\]*'")
+_INDICES = ("indices", "key", "segment_ids", "sorter", "target", "target_length", "output_length")
+"""Parameters in which a tensor on MLX is checked in checked mode only."""
+
+Bound = dict[str, list[str]]
+"""The sources of arguments by parameter; several for a variadic one."""
+
+
+@dataclass(frozen=True)
+class FuzzCase:
+    """One call as source.
+
+    Args:
+        number: tells it from the others of the seed.
+        arguments: the sources of the arguments, by position, and those by keyword.
+        then: sources of arguments for the result, if it is a function.
+        checked: whether the call is made in checked mode.
+    """
+
+    number: int
+    op: str
+    arguments: tuple[str, ...]
+    keywords: dict[str, str]
+    then: tuple[str, ...] = ()
+    checked: bool = False
+
+
+def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
+    """Returns a call of one of the named ops, which are taken in turn."""
+    rng = Random(f"{seed}/{number}")
+    spec = OPS[names[number % len(names)]]
+    values = Values(rng, pool(), short=spec.takes_callable)
+    bases = _bases(spec.name)
+    if bases and rng.random() < 0.65:
+        base = rng.choice(bases)
+        bound = _of_row(values, base, spec) if isinstance(base, Case) else _bind(spec, base, {})
+        _vary(values, spec, bound)
+    else:
+        bound = _drawn(values, spec)
+    arguments, keywords = _spread(rng, spec, bound)
+    then = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
+    checked = any("tensor(" in written or "ops." in written for name in _INDICES for written in bound.get(name, ()))
+    return FuzzCase(number, spec.name, arguments, keywords, then, checked)
+
+
+@functools.cache
+def pool() -> dict[str, list[str]]:
+    """Returns the sources that rows give parameters which take no tensor, by the parameter's name."""
+    found: dict[str, dict[str, None]] = {}
+    for row in all_samples().values():
+        for item in row.cases:
+            for name, written in _bind(OPS[row.op], item.args, item.kwargs).items():
+                for value in written:
+                    if not isinstance(value, np.ndarray) and not _holds_arrays(value):
+                        try:
+                            found.setdefault(name, {})[source(value)] = None
+                        except TypeError:
+                            continue  # a function of the row's has no source
+    return {name: list(sources) for name, sources in sorted(found.items())}
+
+
+def _holds_arrays(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) or _holds_arrays(v) for v in value)
+
+
+@functools.cache
+def _bases(op: str) -> list[Any]:
+    """Returns the row's cases that can be written down, or the sources that stand for them."""
+    found: list[Any] = [item for item in all_samples()[op].cases if all(map(_is_short, _flat(item)))]
+    return found or list(BASES.get(op, ()))
+
+
+def _flat(item: Case) -> Iterator[Any]:
+    for value in (*item.args, *item.kwargs.values()):
+        yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _is_short(value: Any) -> bool:
+    try:
+        return not (isinstance(value, np.ndarray) and value.size > _SHORT) and bool(source(value))
+    except TypeError:
+        return False
+
+
+def _bind(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
+    """Returns arguments by the parameter that takes them."""
+    bound: dict[str, list[Any]] = {}
+    rest = list(args)
+    for parameter in spec.parameters:
+        if parameter.keyword_only:
+            continue
+        count = len(rest) if parameter.variadic else 1
+        if rest:
+            bound[parameter.name], rest = rest[:count], rest[count:]
+    return bound | {name: [value] for name, value in kwargs.items()}
+
+
+def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
+    """Returns the sources of a row's case, its floating arrays in one dtype."""
+    row = all_samples()[spec.name]
+    dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
+    bound: Bound = {}
+    for name, given in _bind(spec, item.args, item.kwargs).items():
+        bound[name] = [_written(values, value, dtype) for value in given]
+    return bound
+
+
+def _written(values: Values, value: Any, dtype: str) -> str:
+    if isinstance(value, np.ndarray):
+        array = source(value)
+        if value.dtype.kind in "fc":
+            array = f"{array}.astype({spelled_dtype(dtype)})"
+            if values.rng.random() < 0.12:
+                array = values.poked(array, odd.NOT_FINITE)
+        ndim = value.ndim
+        while values.rng.random() < 0.25:
+            array, ndim = values.changed(array, ndim)
+        return values.formed(array, ndim)
+    if isinstance(value, (list, tuple)) and _holds_arrays(value):
+        items = [_written(values, item, dtype) for item in value]
+        if values.rng.random() < 0.2:
+            del items[values.rng.randrange(len(items))]
+        return f"[{', '.join(items)}]"
+    return source(value)
+
+
+def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
+    """Exchanges some arguments, or adds one."""
+    for _ in range(values.rng.choice((0, 1, 1, 1, 2, 3))):
+        parameter = values.rng.choice(spec.parameters)
+        known = bound.get(parameter.name)
+        if known and _STRING.fullmatch(known[0]) and values.rng.random() < 0.6:
+            known[0] = values.misspelt(known[0])
+        elif known and parameter.variadic and values.rng.random() < 0.3:
+            del known[values.rng.randrange(len(known))]
+        else:
+            fresh = values.argument(spec.name, parameter, wrong=0.15)
+            bound[parameter.name] = [*known[:-1], fresh] if known and parameter.variadic else [fresh]
+
+
+def _drawn(values: Values, spec: OpSpec) -> Bound:
+    """Returns new sources for every parameter that needs one and for some of the others."""
+    bound: Bound = {}
+    for parameter in spec.parameters:
+        if parameter.variadic:
+            count = values.rng.choice((0, 1, 2, 2, 3))
+            bound[parameter.name] = [values.argument(spec.name, parameter) for _ in range(count)]
+        elif parameter.default is EMPTY or values.rng.random() < 0.35:
+            bound[parameter.name] = [values.argument(spec.name, parameter)]
+    return bound
+
+
+def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Returns arguments as they are passed: by position as far as none is left out, now and then by keyword."""
+    positional: list[str] = []
+    keywords: dict[str, str] = {}
+    by_position = True
+    starred = any(parameter.variadic for parameter in spec.parameters)
+    for parameter in spec.parameters:
+        given = bound.get(parameter.name)
+        by_position = by_position and given is not None and (starred or rng.random() < 0.9)
+        if given is None:
+            continue
+        if parameter.variadic or (by_position and not parameter.keyword_only):
+            positional += given
+        else:
+            keywords[parameter.name] = given[0]
+    return tuple(positional), keywords
+
+
+def written(case: FuzzCase) -> str:
+    """Returns the call as source, with which a program ends."""
+    arguments = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
+    return f"{spelled(case.op)}({', '.join(arguments)})"

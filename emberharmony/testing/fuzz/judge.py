@@ -1,0 +1,81 @@
+"""What a fuzzed call may do: return, or raise what is documented, and leave its arguments as they were."""
+
+import re
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.backend.choice import current
+from emberharmony.core.errors import BackendExecutionError, EmberError
+from emberharmony.core.registry import OPS
+from emberharmony.testing.fuzz import scope
+
+PROGRAM = "<fuzz>"
+"""The file name that the source of a call is compiled under."""
+FINDINGS = {"untyped": "raises an untyped exception", "changed": "changes its input"}
+_LARGEST = 2**25
+"""Arrays of more bytes (broadcast ones, in the main) are not read."""
+_SIGNATURE = re.compile(r"(?P<name>[\w<>]+)\(\) (takes |missing |got (an unexpected|multiple|some positional-only))")
+
+
+def verdict(error: BaseException) -> str:
+    """Returns "typed", "native" (typed, for want of a narrower class), "admitted", or "untyped", which is a finding.
+
+    Admitted are a `MemoryError`, a `TypeError` of Python's about a signature of an op or of the program's functions,
+    and what the program's own functions and objects raise.
+    """
+    if isinstance(error, EmberError):
+        return "native" if type(error) is BackendExecutionError else "typed"
+    if isinstance(error, MemoryError):
+        return "admitted"
+    said = _SIGNATURE.search(str(error)) if isinstance(error, TypeError) else None
+    if said and (said["name"] in OPS or said["name"] in ("<lambda>", "Below")):
+        return "admitted"
+    return "admitted" if _raised_in(error) in (PROGRAM, scope.__file__) else "untyped"
+
+
+def _raised_in(error: BaseException) -> str:
+    """Returns the file of the last frame."""
+    traceback, file = error.__traceback__, ""
+    while traceback is not None:
+        file, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next
+    return file
+
+
+def digest(values: Iterable[Any]) -> list[str]:
+    """Returns what arguments are, tensors by their contents: equal before and after a call that changed none."""
+    found: list[str] = []
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (list, tuple)):
+            found.append(f"{type(value).__name__} of {len(value)}")
+            waiting += value
+        elif isinstance(value, dict):
+            found.append(f"dict of {list(value)!r:.200}")
+            waiting += value.values()
+        elif isinstance(value, np.ndarray):
+            found.append(_of_array(value))
+        elif current().is_tensor(value):
+            found.append(f"tensor {_of_tensor(value)}")
+        elif isinstance(value, (bool, int, float, complex, str, bytes, bytearray, np.generic)):
+            found.append(f"{type(value).__name__} {value!r:.500}")
+        else:
+            found.append(type(value).__name__)  # of an iterator nothing else can be said without using it up
+    return found
+
+
+def _of_array(array: np.ndarray[Any, Any]) -> str:
+    head = f"{array.dtype} {array.shape}"
+    if array.nbytes > _LARGEST or array.dtype.hasobject:
+        return head
+    return f"{head} {zlib.crc32(np.ascontiguousarray(array).tobytes())}"
+
+
+def _of_tensor(tensor: Any) -> str:
+    if int(np.prod(tuple(tensor.shape), dtype=object)) * 16 > _LARGEST:
+        return str(tensor.shape)
+    return _of_array(np.asarray(ops.to_numpy(tensor)))

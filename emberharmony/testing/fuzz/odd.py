@@ -1,0 +1,155 @@
+"""What the fuzzer draws from: shapes, numbers, and sources of arguments that are hardly meant."""
+
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+USUAL = ("float32", "float32", "float32", "float64", "int32", "int64", "bool", "complex64")
+"""The dtypes that most calls have."""
+
+Shapes = tuple[tuple[int, ...], ...]
+SHAPES: Shapes = (
+    *((3,), (2, 3), (3, 3), (2, 3, 4), (2, 3, 3), (1, 4, 4, 2), (1, 5, 2), (4,), (1,), (2, 2), (5, 1), (6,)),
+    *((), (0,), (0, 3), (3, 0), (2, 0, 3), (0, 0), (1, 1, 1, 1, 1), (17,), (2, 1, 2, 1, 2)),
+)
+RARE: Shapes = ((2,) * 12, (1,) * 33, (1,) * 65, (1000,), (70000,), (1, 200000), (300, 300))
+MIDDLE = (7, 8, 9, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 300, 1000, *(65536, 10**6, 10**7) * 5)
+"""Integers that are no lengths of these shapes, but might be lengths."""
+
+
+def _sources(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(";"))
+
+
+HUGE = _sources(
+    r"""
+    2**31-1 ; 2**31 ; -2**31 ; -2**31-1 ; 2**32 ; 2**40 ; -2**40 ; 2**53+1 ; 2**63-1 ; 2**63 ; -2**63 ; 2**64 ;
+    2**70 ; 10**400 ; -10**400
+    """
+)
+"""Integers about the ends of 32 and 64 bits, and far beyond."""
+
+NUMBERS = _sources(
+    r"""
+    0.0 ; -0.0 ; 1.0 ; 0.5 ; -1.5 ; 2.0 ; 1e-7 ; 3 ; -1 ; 0 ; True ; nan ; inf ; -inf ; 1e308 ; -1e308 ; 1e-320 ;
+    1e39 ; 65520.0 ; 2**31 ; 2**63 ; 2**70 ; 10**400 ; -10**400 ; 1j ; complex(inf, nan) ; np.float32(0.5) ;
+    np.int8(3) ; np.float64(nan) ; np.array(0.5) ; ops.array(0.5) ; np.bool_(True)
+    """
+)
+"""Numbers, in all the types that they come in."""
+
+WRONG = _sources(
+    r"""
+    None ; 'abc' ; '' ; b'ab' ; object() ; Ellipsis ; NotImplemented ; float ; lambda x: x ; np ; ops.sin ; {} ;
+    {'a': 1.0} ; {1, 2} ; [] ; () ; [[]] ; [None] ; ['a', 'b'] ; [1.0, 'a'] ; [[1], [2, 3]] ; range(3) ;
+    iter([1, 2]) ; slice(None) ; np.bool_(True) ; True ; 1.5 ; 2j ; nan ; [nan] ; {}.keys() ; np.array('a') ;
+    np.array([1, 'a'], object) ; np.array([None]) ; np.array(['2020'], 'M8[D]') ; np.str_('a') ;
+    np.zeros(2, [('a', 'f4')]) ; np.array([1.5], '>f4') ; np.array([1, 2], '>i8') ; np.longdouble(1) ;
+    np.array([1.5], np.longdouble) ; np.ma.masked_array([1.0, 2.0], [0, 1]) ; np.matrix([[1.0, 2.0]]) ;
+    nested(60) ; nested(2000) ; Stranger() ; Hostile() ; [Hostile()] ; 10**400 ; -2**63 ; [10**400] ; 2**64 ;
+    np.int64(-1) ; np.float64(2.0) ; np.uint8(255) ; ops.array(2) ; ops.array([1, 2]) ; ops.array(True) ;
+    np.broadcast_to(np.float32(1), (2**20,)) ; type ; Exception() ;
+    bytearray(b'ab') ; memoryview(b'abcd') ; 'float32' ; '1' ; 'a' * 10000 ; [[1.0] * 3] * 3 ; (1, 2.5, 3j)
+    """
+)
+"""Arguments that suit few parameters."""
+
+STRINGS = _sources(
+    r"""
+    'nonsense' ; '' ; 'a' * 1000 ; 'CONSTANT' ; '\x00' ; b'valid' ; 'é' ; 0 ; None ; ['valid']
+    """
+)
+"""Strings that name no mode, and what else may be given for one."""
+
+FUNCTIONS = _sources(
+    r"""
+    lambda x: ops.sum(ops.square(x)) ; lambda x: x ; lambda *xs: xs[0] ; lambda *xs: None ; lambda *xs: 'a' ;
+    lambda x, y: ops.add(x, y) ; lambda c, x: (ops.add(c, x), c) ; lambda *xs: (ops.ones((2,)), 3) ; ops.sin ;
+    lambda: ops.ones((2,)) ; lambda x: ops.less(x, 3) ; lambda *xs: {'a': xs} ; lambda x: [x, [x]] ; Below(2) ;
+    lambda *xs: ops.reshape(xs[-1], (-1,)) ; lambda *xs: ops.zeros((0, 2)) ; lambda *xs: 10**400
+    """
+)
+"""Functions that return and take all sorts of things."""
+
+KEYS = _sources(
+    r"""
+    0 ; -1 ; 9 ; 2**70 ; slice(None, None, -1) ; slice(1, 1) ; slice(-2**70, 2**70, 2**63) ; None ; ... ;
+    (0, ...) ; (..., None, 0) ; (slice(0, 2), -1) ; [0, 0] ; [] ; [[0], [1]] ; True ; np.array([True, False]) ;
+    (None,) * 40 ; (0,) * 9 ; np.array(0) ; (slice(None), [0, 1]) ; 1.0 ; 'a' ; (..., ...) ; [[]] ; (True, 0)
+    """
+)
+"""What may stand between the brackets of an indexing."""
+
+LENGTHS = _sources(
+    r"""
+    (-1,) ; (2, -1) ; (2**31, 2**31) ; (2**40,) ; (10**400,) ; (2**63, 0) ; (1,) * 33 ; (1,) * 65 ; (2.0,) ;
+    ('a',) ; [2, 3] ; np.array([2, 3]) ; (np.int64(2), 3) ; ops.array([2])
+    """
+)
+"""Shapes in other forms, and such as nobody has memory for."""
+
+INTEGERS = _sources(
+    r"""
+    True ; 2.0 ; 1.5 ; np.int64(2) ; np.array(1) ; ops.array(1) ; nan ; inf ; '1'
+    """
+)
+"""Integers in other types, and what might pass for one."""
+
+BOOLEANS = _sources(
+    r"""
+    True ; True ; False ; False ; 1 ; np.bool_(True) ; None ; 'yes' ; ops.array(True)
+    """
+)
+"""What says yes or no."""
+
+DTYPES_WRITTEN = _sources(
+    r"""
+    float ; int ; bool ; complex ; ops.int8 ; np.float64 ; np.dtype('>i4') ; 'nonsense' ; 'U1' ; 3
+    """
+)
+"""Dtypes in other forms."""
+
+DEVICES = _sources(
+    r"""
+    'cpu' ; 'cpu' ; None ; 'nonsense' ; '' ; 3 ; 'cpu:1'
+    """
+)
+"""Devices."""
+
+GENERATORS = _sources(
+    r"""
+    ops.random.Generator(3) ; ops.random.Generator(0) ; None ; 3
+    """
+)
+"""Sources of random numbers."""
+
+MAPPINGS = _sources(
+    r"""
+    {} ; {'a': 2} ; {'b': 0} ; {1: 2} ; None
+    """
+)
+"""Mappings of names to lengths."""
+
+NORMS = _sources(
+    r"""
+    'backward' ; 'ortho' ; 'forward' ; None ; 'nonsense'
+    """
+)
+"""Norms of Fourier transforms."""
+
+LONG = _sources(
+    r"""
+    tensor(np.arange(10**6)) ; tensor(np.arange(10**6) % 7) ; tensor(np.ones((10**6,), 'float32'))
+    """
+)
+"""Tensors of a length that makes reading beyond a shorter one's memory deadly."""
+
+SPECIAL = _sources("nan ; inf ; -inf ; 0 ; -0.0 ; 1e30 ; -1 ; 99 ; 2**31 ; -2**63 ; 1e-40")
+"""Elements that are put into arrays."""
+
+NOT_FINITE = _sources("nan ; inf ; -inf")
+OUTSIDE = (99, -99, 10**6, 2**31, -(2**31), 2**63 - 1, -(2**63))
+"""Indices that lie outside of any axis here."""
+
+BOUNDS = _sources("-1 ; 0 ; 3 ; 7 ; True ; 2.0 ; None ; 'a' ; Below(3)")
+"""How often a loop of the program's own may be asked for."""

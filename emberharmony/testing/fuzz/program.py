@@ -1,0 +1,63 @@
+"""A fuzzed call as source: what the worker evaluates, and the program that shows a finding."""
+
+from typing import Any
+
+from emberharmony.testing.fuzz.cases import FuzzCase
+from emberharmony.testing.snippet import ALWAYS, IMPORTS, imports
+from emberharmony.testing.spelling import spelled
+
+_HEAD = """\
+# {op} on {backend}, call {number} of seed {seed}:
+# {finding}
+{imports}
+ops.set_backend({backend!r})
+"""
+
+
+def namespace() -> dict[str, Any]:
+    """Returns the names that the source of arguments is made of."""
+    names: dict[str, Any] = {}
+    exec("\n".join((ALWAYS, *IMPORTS.values())), names)
+    return names
+
+
+def arguments(case: FuzzCase) -> str:
+    """Returns the source of (positional arguments, keyword arguments, arguments of the result)."""
+    keywords = "".join(f"{name!r}: {value}, " for name, value in case.keywords.items())
+    return f"({_tuple(case.arguments)}, {{{keywords}}}, {_tuple(case.then)})"
+
+
+def _tuple(sources: tuple[str, ...]) -> str:
+    return f"({''.join(f'{written}, ' for written in sources)})"
+
+
+def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False) -> str:
+    """Returns a program that makes a call again.
+
+    Args:
+        watched: it ends with an error if the call changes an argument.
+    """
+    given = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
+    then = case.then
+    if watched:
+        start = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
+        given, then = "*args, **kwargs", then and ("*then",)
+    else:
+        start = []
+    lines = [f"result = {spelled(case.op)}({given})"]
+    if then:
+        lines.append(f"result = result({', '.join(then)}) if callable(result) else result")
+    lines.append("ops.eval(result)")
+    if case.checked:
+        lines = ["with ops.checked():", *(f"    {line}" for line in lines)]
+    end = ['assert digest((args, kwargs, then)) == before, "an argument was changed"'] if watched else ["print(result)"]
+    body = "".join(f"{line}\n" for line in (*start, *lines, *end))
+    head = _HEAD.format(
+        op=case.op,
+        backend=backend,
+        number=case.number,
+        seed=seed,
+        finding=" ".join(finding.split())[:200],
+        imports=imports(body),
+    )
+    return head + body

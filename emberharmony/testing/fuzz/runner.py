@@ -1,0 +1,171 @@
+"""Starts workers, hears what their calls did, and starts another where one died."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from emberharmony.testing.fuzz.cases import case_of
+from emberharmony.testing.fuzz.judge import FINDINGS
+from emberharmony.testing.fuzz.program import program
+from emberharmony.testing.fuzz.worker import Task
+
+DEATHS = 3
+"""An op that kills so many workers is left out from then on."""
+BATCH = 5000
+"""Calls of one worker: a fresh one forgets what libraries keep."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A call that did what no call may.
+
+    Args:
+        kind: "signal", "hang", "exit", "untyped" or "changed".
+        detail: which signal, or what was raised.
+        alone: whether the call does it in a process of its own too; None if that was not tried.
+    """
+
+    backend: str
+    op: str
+    number: int
+    kind: str
+    detail: str
+    snippet: str
+    alone: bool | None = None
+
+
+@dataclass
+class Tally:
+    """What the calls on one backend did.
+
+    Args:
+        counts: how many did what ("returned", "typed", "native", "admitted", "unmade", and the kinds of findings).
+        native: by op, the first error for which there was no narrower class than `BackendExecutionError`.
+        skipped: ops that were left out after some deaths.
+    """
+
+    backend: str
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    native: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all of it as JSON can hold it."""
+        return vars(self) | {"findings": [vars(finding) for finding in self.findings]}
+
+
+def run(
+    tally: Tally,
+    calls: int,
+    seed: int,
+    names: Sequence[str],
+    timeout: float = 10.0,
+    first: int = 0,
+    advance: Callable[[int], object] = lambda calls: None,
+) -> None:
+    """Makes calls of the named ops on the tally's backend, each in a worker, and adds to the tally what they did.
+
+    Args:
+        first: the number of the first call.
+        advance: is told of calls that are over.
+    """
+    stop, deaths = first + calls, Counter[str]()
+    task = Task(tally.backend, seed, first, min(first + BATCH, stop), tuple(names), (), timeout)
+    while task.first < stop:
+        fatal = _batch(task, tally, advance)
+        reached = task.stop
+        if fatal is not None:
+            number, kind, detail = fatal
+            reached = number + 1
+            op = case_of(seed, number, names).op
+            again = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
+            if kind != "hang" or again is not None:
+                _found(tally, task, number, kind, detail, again is not None)
+            else:
+                tally.counts["slow once"] += 1  # another process may have had the machine
+            deaths[op] += 1
+            if deaths[op] == DEATHS:
+                tally.skipped.append(op)
+            advance(1)
+        task = dataclasses.replace(task, first=reached, stop=min(reached + BATCH, stop), skipped=tuple(tally.skipped))
+
+
+def _batch(
+    task: Task, tally: Tally, advance: Callable[[int], object] = lambda calls: None
+) -> tuple[int, str, str] | None:
+    """Runs a worker; returns (number, kind, detail) of the call it died of, None if it did not."""
+    begun, ended = None, task.first - 1
+    status: list[int] = []
+    with tempfile.TemporaryFile() as said:
+        for message in _messages(task, said, status):
+            if message[0] == "begin":
+                begun = message[1]
+                continue
+            _, number, kind, detail = message
+            advance(number - ended)
+            ended = number
+            if kind in FINDINGS:
+                _found(tally, task, number, kind, detail, None)
+                continue
+            tally.counts[kind] += 1
+            if kind == "native":
+                tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
+        said.seek(0)
+        words = said.read()[-300:].decode(errors="replace").strip()
+    code = status[0]
+    if code == 0:
+        advance(task.stop - 1 - ended)
+        return None
+    if begun is None or (code > 0 and begun == ended):
+        raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
+    if code in (-signal.SIGPROF, -signal.SIGALRM):
+        waited = code == -signal.SIGALRM
+        return begun, "hang", f"takes more than {task.timeout:g} s" + " and computes nothing" * waited
+    later = " after it has returned" * (begun == ended)
+    if code < 0:
+        return begun, "signal", f"is killed by {signal.Signals(-code).name}{later}: {words}".rstrip(": ")
+    return begun, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
+
+
+def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
+    """Starts a worker and yields what it tells; its exit status is put into `status`.
+
+    It has a session of its own, so that Ctrl-C reaches this process alone, which then ends it.
+    """
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "emberharmony.testing.fuzz.worker", json.dumps(dataclasses.asdict(task))]
+    process = subprocess.Popen(
+        [*command, str(writer)],
+        pass_fds=(writer,),
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=said,
+        start_new_session=True,
+    )
+    os.close(writer)
+    try:
+        with os.fdopen(reader, encoding="utf-8") as pipe:
+            for line in pipe:
+                if line.endswith("\n"):  # else it died in the middle of it
+                    yield json.loads(line)
+    finally:
+        if sys.exc_info()[0] is not None:
+            process.kill()
+        status.append(process.wait())
+
+
+def _found(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
+    case = case_of(task.seed, number, task.names)
+    text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
+    written = program(case, task.seed, task.backend, text, watched=kind == "changed")
+    tally.counts[kind] += 1
+    tally.findings.append(Finding(task.backend, case.op, number, kind, text, written, alone))

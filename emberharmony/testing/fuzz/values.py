@@ -1,0 +1,145 @@
+"""Arguments, as source, by what a parameter is declared to take: plain ones, odd ones, and such of another type."""
+
+import ast
+import functools
+import re
+from collections.abc import Callable, Sequence
+from random import Random
+
+from emberharmony.core.registry import Parameter
+from emberharmony.testing.fuzz import odd
+from emberharmony.testing.fuzz.arrays import Arrays
+from emberharmony.testing.fuzz.bases import BOUNDED
+
+Draw = Callable[[], str]
+_LITERAL = re.compile(r"'([^']*)'")
+_TABLES = (
+    (r"^Callable", odd.FUNCTIONS),
+    (r"Generator", odd.GENERATORS),
+    (r"DType", odd.DTYPES_WRITTEN),
+    (r"Device", odd.DEVICES),
+    (r"\bfloat\b", odd.NUMBERS),
+    (r"\bbool\b", odd.BOOLEANS),
+    (r"\bstr\b", odd.STRINGS),
+    (r"Norm", odd.NORMS),
+    (r"Mapping", odd.MAPPINGS),
+)
+"""(pattern in an annotation, what may be given for it)."""
+
+
+class Values(Arrays):
+    """Draws sources of arguments for one call.
+
+    Args:
+        rng: the source of all choices.
+        pool: by the name of a parameter, sources that sample rows give it.
+    """
+
+    def __init__(self, rng: Random, pool: dict[str, list[str]], short: bool = False) -> None:
+        super().__init__(rng, short)
+        self.pool = pool
+        self._draws: tuple[tuple[str, Draw], ...] = (
+            (r"^Sequence\[Callable", self._functions),
+            (r"DType", lambda: repr(rng.choice(odd.DTYPES))),
+            (r"TensorLike|Operand", self.tensor),
+            (r"Operand", functools.partial(rng.choice, odd.NUMBERS)),
+            (r"Tensors", self.tensors),
+            (r"Shape", self._lengths),
+            (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices),
+            (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor),
+            (r"Sequence\[(int|Sequence)|tuple\[int", self._several),
+            (r"^int\b|\| int\b", self._integer),
+        )
+
+    def argument(self, op: str, parameter: Parameter, wrong: float = 0.06) -> str:
+        """Returns a source for a parameter (for one argument of a variadic one).
+
+        Args:
+            wrong: the probability of something of another type.
+        """
+        if (op, parameter.name) in BOUNDED:
+            return self.rng.choice(odd.BOUNDS)
+        if self.rng.random() < wrong:
+            return self.rng.choice(odd.WRONG)
+        known = self.pool.get(parameter.name)
+        if known and self.rng.random() < 0.25:
+            return self.rng.choice(known)
+        if parameter.optional and self.rng.random() < 0.2:
+            return "None"
+        return self.rng.choice(self._kinds(parameter))()
+
+    def _kinds(self, parameter: Parameter) -> Sequence[Draw]:
+        """Returns what draws the kinds of argument that a parameter's name and annotation tell."""
+        said, name = parameter.annotation, parameter.name
+        if name == "key":
+            return [functools.partial(self.rng.choice, odd.KEYS)]
+        if ("axis" in name and "int" in said) or "Axis" in said:
+            return [self._axis]
+        if name in ("axes", "spatial_dims"):
+            return [self._axes]
+        if "Literal" in said:
+            return [
+                lambda: repr(self.rng.choice(_LITERAL.findall(said))),
+                functools.partial(self.rng.choice, odd.STRINGS),
+            ]
+        found = [draw for mark, draw in self._draws if re.search(mark, said)]
+        found += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, said)]
+        return found or [self._anything]
+
+    def _integer(self) -> str:
+        chance = self.rng.random()
+        if chance < 0.7:
+            return str(self.rng.randint(-3, 6))
+        if chance < 0.8:
+            return str(self.rng.choice(odd.MIDDLE))
+        return self.rng.choice(odd.HUGE if chance < 0.95 else odd.INTEGERS)
+
+    def _several(self) -> str:
+        """Returns a list, a tuple or a tensor of integers."""
+        ndim = len(self.shape)
+        inner = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
+        chance = self.rng.random()
+        if chance < 0.45:
+            return f"[{inner}]"
+        return f"ops.array([{inner}])" if chance > 0.95 else f"({inner},)" if inner else "()"
+
+    def _lengths(self) -> str:
+        """Returns a shape."""
+        chance = self.rng.random()
+        if chance < 0.55:
+            return repr(self.shape if chance < 0.35 else self.rng.choice(odd.SHAPES))
+        return self._integer() if chance < 0.7 else self.rng.choice(odd.LENGTHS)
+
+    def _axis(self) -> str:
+        """Returns an axis, or several."""
+        chance, ndim = self.rng.random(), max(len(self.shape), 1)
+        if chance < 0.5:
+            return str(self.rng.randint(-ndim, ndim - 1))
+        if chance < 0.65:
+            return self._axes()
+        return "None" if chance < 0.75 else self._integer()
+
+    def _axes(self) -> str:
+        """Returns axes of this call's shape, or any."""
+        chance, ndim = self.rng.random(), len(self.shape)
+        if chance < 0.5:
+            return repr(tuple(self.rng.sample(range(-ndim, 0), self.rng.randint(0, ndim))))
+        if chance < 0.8:
+            return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
+        return self._several()
+
+    def misspelt(self, written: str) -> str:
+        """Returns a string with a character taken out, put in or exchanged."""
+        text = list(ast.literal_eval(written))
+        place = self.rng.randint(0, len(text))
+        text[place : place + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
+        return repr("".join(text))
+
+    def _functions(self) -> str:
+        items = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
+        return f"[{', '.join(items)}]"
+
+    def _anything(self) -> str:
+        if self.rng.random() < 0.6:
+            return self.rng.choice((self.tensor, self.tensors, self._integer, self._several))()
+        return self.rng.choice(self.rng.choice((odd.WRONG, odd.NUMBERS, odd.DTYPES_WRITTEN)))

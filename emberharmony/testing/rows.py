@@ -1,0 +1,67 @@
+"""What a row says of a call: the dtypes it is run in, the dtype of the result, which arguments are tensors."""
+
+from collections.abc import Callable
+
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import DTypeError, EmberError
+from emberharmony.core.promotion import as_inexact
+from emberharmony.core.registry import OPS
+from emberharmony.core.selection import current
+from emberharmony.testing.call import Call
+from emberharmony.testing.judge import parts
+from emberharmony.testing.sample import Case, Sample, in_dtype
+
+
+def dtypes_of(sample: Sample) -> list[str]:
+    """Returns the dtypes a row is run in on the active backend, which may lack some."""
+    available = current().dtypes.available
+    return [dtype for dtype in (*sample.dtypes, *sample.integers) if as_dtype(dtype) in available]
+
+
+_RULES: dict[str, Callable[[str], str]] = {
+    "any": lambda name: "",
+    "promoted": lambda name: name,
+    "float": lambda name: as_inexact(as_dtype(name)).name,
+    "real": lambda name: {"complex64": "float32", "complex128": "float64"}.get(name, name),
+    "complex": lambda name: "complex128" if name in ("float64", "complex128") else "complex64",
+    "sum": lambda name: {"signed": "int64", "unsigned": "uint64", "bool": "int64"}.get(as_dtype(name).kind, name),
+}
+
+
+def result_dtype(sample: Sample, dtype: str) -> str | tuple[str, ...]:
+    """Returns the name of the dtype a result (or each of several) must have for inputs of `dtype`; "" for any."""
+    if isinstance(sample.result, tuple):
+        return tuple(_result(words, dtype) for words in sample.result)
+    return _result(sample.result, dtype)
+
+
+def _result(words: str, dtype: str) -> str:
+    for word in words.split():
+        dtype = _RULES[word](dtype) if word in _RULES else word
+    return dtype
+
+
+def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, index: int = 0) -> Call:
+    """Returns a call of a row's op whose floating arrays are cast to a dtype; the oracle says what it must give."""
+    turned = not sample.fixed
+    args = in_dtype(item.args, dtype, turned)
+    kwargs = {name: in_dtype(value, dtype, turned) for name, value in item.kwargs.items()}
+    single = sample.narrows and "complex128" not in current().dtypes.available
+    result = result_dtype(sample, "float32" if single and dtype == "float64" else dtype)
+    options = {"dtype": dtype} if sample.named else {}
+    return Call(check, dtype, label, args, kwargs, result, sample.tolerance, lacking(result), index, options)
+
+
+def lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
+    """Returns what must be raised because the active backend has no such dtype; None if it has."""
+    available = current().dtypes.available
+    return None if all(name in ("", *available) for name in parts(result)) else DTypeError
+
+
+def tensor_roles(sample: Sample) -> dict[int, str]:
+    """Returns the positions at which a row's op takes tensors, with the role."""
+    found: dict[int, str] = {}
+    for at, parameter in enumerate(OPS[sample.op].parameters):
+        if parameter.role in ("TensorLike", "Operand", "Tensors"):
+            found |= dict.fromkeys(range(at, 99) if parameter.variadic else (at,), parameter.role)
+    return found

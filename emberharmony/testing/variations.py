@@ -1,0 +1,277 @@
+"""Checks that vary a row: integers of every width, empty axes, `dtype=`, large offsets, extremes, complex infinities.
+
+What an op is not varied in stands in a table, with the reason.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import ArgumentError, EmberError, IndexOutOfBoundsError, RangeError, ShapeError
+from emberharmony.core.registry import OPS
+from emberharmony.testing.call import Call
+from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
+from emberharmony.testing.sample import Case, Sample, as_reference, in_dtype
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+_REFUSAL: tuple[type[EmberError], ...] = (ShapeError, ArgumentError, IndexOutOfBoundsError)
+
+_WINDOW = "a window fits no empty axis"
+_PIXELS = "there is nothing to take pixels from"
+REFUSES_EMPTY = {
+    **dict.fromkeys(("conv", "depthwise_conv", "separable_conv", "conv_transpose"), _WINDOW),
+    **dict.fromkeys(("extract_patches", "extract_patches_3d", "ssim", "istft", "unfold"), _WINDOW),
+    **dict.fromkeys(("affine_transform", "perspective_transform", "map_coordinates"), _PIXELS),
+    **dict.fromkeys(("resize", "scale_and_translate", "sobel_edges"), _PIXELS),
+    **dict.fromkeys(("matrix_norm", "norm", "vector_norm"), "the largest of nothing"),
+    "crop_images": "there is nothing to crop",
+    "ctc_decode": "the mask is one of the classes",
+    "ctc_loss": "the lengths of targets are beyond no labels",
+    "slice": "the block leaves the tensor",
+    "top_k": "there are no k elements",
+    "unstack": "`num` is the length",
+}
+"""Ops that may refuse an empty axis where the oracle gives a result, and why."""
+
+NO_EMPTY = {
+    "pad_images": "the oracle counts from the length",
+}
+"""Ops whose oracle does not hold for empty axes."""
+
+NOT_SHIFTED = {
+    **dict.fromkeys(("cross", "ssim", "hsv_to_rgb", "prod"), "small differences of large products"),
+    **dict.fromkeys(
+        ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "stft", "istft"),
+        "the error is relative to the sum of magnitudes",
+    ),
+    **dict.fromkeys(("fft2", "ifft2", "rfft2", "irfft2"), "the error is relative to the sum of magnitudes"),
+    "binary_crossentropy": "the output is a probability",
+    "layer_normalization": "the mean is rounded to the dtype before it is subtracted",
+    "average_pool": "a window is summed in order",
+    "random_uniform": "one bound would pass the other",
+    "matrix_norm": "the smallest singular value is a small difference",
+}
+"""Ops that large offsets are not tried on, and why."""
+
+NOT_EXTREME = {
+    "lcm": "what overflows has no value",
+    "polar": "huge angles",
+    "squareplus": "a small difference where the number is negative, for which the row has its floor",
+    "soft_shrink": "the row is exact, and a sum of a huge number and a half is not",
+}
+"""Elementwise ops that the extremes of the integers are not tried on, and why."""
+
+NOT_INFINITE = {
+    "power": "C99 defines it by exp and log, whose order libraries choose",
+    "sign": "stands among the differences that remain",
+    "divide": "the sign of an infinity divided by a complex zero is chosen by the library",
+}
+"""Elementwise ops that complex infinities are not tried on, and why."""
+
+OFFSET = 1e4
+
+
+def widths(sample: Sample) -> Iterator[Call]:
+    """Makes the cases in the integer dtypes that the row does not name, of the kinds that it does."""
+    if sample.reference:
+        return
+    kinds = {as_dtype(name).kind for name in sample.integers}
+    for names, kind in ((SIGNED, "signed"), (UNSIGNED, "unsigned")):
+        for dtype in names:
+            if kind in kinds and dtype not in sample.integers:
+                for index, item in enumerate(sample.cases):
+                    if not _holds_nan(item.args):
+                        yield call_of(sample, "integer widths", dtype, f"case {index}", item, index)
+
+
+def _holds_nan(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_nan, value))
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc" and bool(np.isnan(value).any())
+
+
+def empty_axes(sample: Sample) -> Iterator[Call]:
+    """Makes the cases with all axes of one length cut to length 0, where the oracle has an answer."""
+    if sample.reference or sample.op in NO_EMPTY:
+        return
+    for dtype in dtypes_of(sample)[:1]:
+        for index, item in enumerate(sample.cases):
+            for length in sorted(_lengths(item.args)):
+                cut = Case(_cut(item.args, length), item.kwargs)
+                call = call_of(sample, "empty", dtype, f"case {index} without {length}", cut, index)
+                if _has_answer(call, sample):
+                    refusal = _REFUSAL if sample.op in REFUSES_EMPTY else ()
+                    yield dataclasses.replace(call, may_refuse=refusal)
+
+
+def _lengths(value: Any) -> set[int]:
+    if isinstance(value, (list, tuple)):
+        return set().union(*map(_lengths, value))
+    return set(value.shape) - {0} if isinstance(value, np.ndarray) else set()
+
+
+def _cut(value: Any, length: int) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cut(item, length) for item in value)
+    if isinstance(value, np.ndarray):
+        for axis, own in enumerate(value.shape):
+            value = np.take(value, [], axis) if own == length else value
+    return value
+
+
+def _has_answer(call: Call, sample: Sample) -> bool:
+    try:
+        call.expected(sample)
+    except Exception:  # noqa: BLE001  (an oracle's, whatever it is)
+        return False
+    return True
+
+
+_READ: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("float32", "float64", (1e8, 1, 1, 1)),
+    ("float32", "float64", (1e30, 1e30, 1e-30, 1e-30)),
+    ("float16", "float32", (2048, 1, 1, 1)),
+    ("float16", "float64", (300, 300, 0.002, 0.004)),
+    ("bfloat16", "float32", (256, 1, 1, 1)),
+    ("float32", "int8", (0.5, -0.75, 1.5, 2.5)),
+    ("float32", "complex64", (0.5, -0.75, 1.5, 1.0)),
+    ("int8", "int16", (100, 100, 1, 1)),
+    ("int8", "float32", (100, -100, 3, 1)),
+    ("int64", "float64", (2**40, 3, 1, 1)),
+    ("uint8", "int64", (200, 100, 1, 0)),
+    ("uint8", "float16", (1, 3, 2, 1)),
+    ("bool", "float32", (1, 1, 0, 1)),
+    ("bool", "int8", (1, 1, 1, 1)),
+)
+"""(dtype of the tensor, dtype that is asked for, numbers repeated): reading first and casting last give two results."""
+
+
+def read_as(sample: Sample) -> Iterator[Call]:
+    """Makes ops with the option `dtype` read a tensor in another dtype, which comes before the computation."""
+    parameters = {p.name: p for p in OPS[sample.op].parameters}
+    option = parameters.get("dtype")
+    arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
+    if option is None or not option.optional or sample.named or sample.reference or not arrays:
+        return
+    for given, wanted, numbers in _READ:
+        if not _offers(sample, given):
+            continue
+        for index, item in enumerate(sample.cases):
+            if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
+                first = np.resize(np.array(numbers), item.args[0].shape)
+                varied = Case((first, *item.args[1:]), item.kwargs)
+                call = call_of(sample, "dtype", given, f"case {index} as {wanted}", varied, index)
+                if len(item.args) <= list(parameters).index("dtype"):
+                    yield dataclasses.replace(
+                        call,
+                        result=wanted,
+                        read_as=wanted,
+                        raises=lacking(wanted),
+                        options={"dtype": wanted},
+                    )
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def _offers(sample: Sample, dtype: str) -> bool:
+    """Returns whether a row is run in a dtype, or in one of its kind, and the active backend has it."""
+    if lacking(dtype) is not None:
+        return False
+    kind = as_dtype(dtype).kind
+    return dtype in sample.dtypes or (kind != "float" and kind in {as_dtype(name).kind for name in sample.integers})
+
+
+def offsets(sample: Sample) -> Iterator[Call]:
+    """Makes the cases with a large number added to their tensors, which must not cost digits of the result."""
+    if sample.reference or sample.fixed or sample.op in NOT_SHIFTED or "float32" not in dtypes_of(sample):
+        return
+    for index, item in enumerate(sample.cases):
+        call = call_of(
+            sample, "large offset", "float32", f"case {index}", Case(_shifted(item.args), item.kwargs), index
+        )
+        if any(_is_array(value) for value in _flat(item.args)) and _has_answer(call, sample):
+            yield call
+
+
+def _flat(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, (list, tuple)) else [value]
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+
+
+def _shifted(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_shifted(item) for item in value)
+    return np.asarray(value + OFFSET) if _is_array(value) else value
+
+
+def extremes(sample: Sample) -> Iterator[Call]:
+    """Makes elementwise ops meet the ends of the integer dtypes, in every combination that has a value."""
+    if not sample.elementwise or sample.reference or sample.op in NOT_EXTREME:
+        return
+    kinds = {as_dtype(name).kind for name in sample.integers}
+    for dtype in (*SIGNED, *UNSIGNED):
+        if as_dtype(dtype).kind in kinds:
+            numbers = _ends(dtype, exact="float" in str(sample.result))
+            yield from _elements(sample, "huge integers", dtype, numbers)
+
+
+def _ends(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
+    """Returns the extremes of an integer dtype and what is near; if `exact`, those that float32 holds."""
+    limits = np.iinfo(dtype)
+    numbers = [limits.min, limits.min + 1, -1, 0, 1, 2, limits.max - 1, limits.max, 2**24, 2**53, 2**53 + 1, 2**62]
+    kept = {n for n in numbers if limits.min <= n <= limits.max and not (exact and int(np.float32(n)) != n)}
+    return np.array(sorted(kept), dtype)
+
+
+def huge_numbers(sample: Sample) -> Iterator[Call]:
+    """Makes elementwise ops of a tensor and a Python integer meet one that only floating dtypes can hold."""
+    if not sample.elementwise or sample.reference or list(tensor_roles(sample).values()) != ["Operand", "Operand"]:
+        return
+    first = sample.cases[0].args[0][:3]
+    for dtype in dtypes_of(sample):
+        if dtype in ("float32", "float64"):
+            call = call_of(sample, "huge integers", dtype, f"{dtype} and 2**70", Case((first, 2**70)))
+            with np.errstate(all="ignore"):
+                if np.isfinite(np.asarray(sample.oracle(first, 2.0**70)).astype(np.float32)).all():
+                    yield dataclasses.replace(call, numbers_as=float)
+        elif dtype in SIGNED and sample.result == "promoted":
+            yield Call("huge integers", dtype, f"{dtype} and 2**70", (in_dtype(first, dtype), 2**70), raises=RangeError)
+
+
+def infinities(sample: Sample) -> Iterator[Call]:
+    """Makes elementwise ops of complex numbers meet infinite parts, in every combination that has a limit."""
+    if not sample.elementwise or sample.reference or sample.op in NOT_INFINITE:
+        return
+    ends = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
+    for dtype in dtypes_of(sample):
+        if as_dtype(dtype).is_complex:
+            numbers = np.array([complex(a, b) for a in ends for b in ends], dtype)
+            yield from _elements(sample, "complex infinities", dtype, numbers)
+
+
+def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
+    """Makes one call of all combinations of numbers, but for those whose result is NaN or beyond the result's dtype."""
+    args = [grid.reshape(-1) for grid in np.meshgrid(*[numbers] * len(sample.cases[0].args))]
+    result = result_dtype(sample, dtype)
+    call = call_of(sample, check, dtype, "all combinations", Case(tuple(args)))
+    if call.raises is not None or not isinstance(result, str) or not _has_answer(call, sample):
+        return
+    expected = np.asarray(call.expected(sample))
+    with np.errstate(all="ignore"):
+        kept = ~np.isnan(expected)
+        if result and (as_dtype(result).is_floating or as_dtype(result).is_complex):
+            kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
+    if kept.any():
+        yield dataclasses.replace(call, args=tuple(arg[kept] for arg in args))
+
+
+VARIATIONS = [widths, empty_axes, read_as, offsets, extremes, huge_numbers, infinities]

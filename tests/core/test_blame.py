@@ -1,0 +1,45 @@
+"""Whose an exception is."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import current
+from emberharmony.core.blame import is_callers
+
+
+def raised(call: Callable[[], object]) -> BaseException:
+    """Returns what a call raises, its traceback cut down to what lies below this module's own frames."""
+    with pytest.raises(Exception) as caught:
+        call()
+    error = caught.value
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    return error.with_traceback(traceback)
+
+
+def test_what_the_library_and_its_package_raise_is_theirs(backend: str) -> None:
+    assert not is_callers(raised(lambda: ops.sum([1.0], axis=5)), current())
+    assert not is_callers(raised(lambda: np.linalg.inv(np.ones(3))), current()) or backend != "numpy"
+
+
+def test_what_went_through_other_code_is_the_callers(backend: str) -> None:
+    error = raised(lambda: ops.map(lambda x: 1 / 0, [1.0]))
+    assert is_callers(error, current())
+    assert is_callers(raised(lambda: ops.map(lambda x: np.linalg.inv(np.ones(3)), [1.0])), current())
+
+
+def test_the_standard_library_is_nobodys(backend: str) -> None:
+    @contextlib.contextmanager
+    def opened() -> Iterator[None]:
+        yield
+
+    assert not is_callers(raised(lambda: json.loads("{")), current())
+    with pytest.raises(ZeroDivisionError) as caught, opened():
+        1 / 0
+    assert is_callers(caught.value, current())

@@ -1,0 +1,81 @@
+"""The calls of the fuzzer: fixed by seed and number, of every op, of source that can be made."""
+
+import collections
+import re
+
+import pytest
+
+from emberharmony.core.registry import EMPTY, OPS
+from emberharmony.testing.fuzz.bases import BASES, BOUNDED
+from emberharmony.testing.fuzz.cases import case_of, pool
+from emberharmony.testing.fuzz.odd import DTYPES
+from emberharmony.testing.fuzz.program import arguments, namespace, program
+from emberharmony.testing.samples import all_samples
+
+NAMES = sorted(OPS)
+
+
+def test_a_call_follows_from_seed_and_number() -> None:
+    assert [case_of(3, number, NAMES) for number in range(60)] == [case_of(3, number, NAMES) for number in range(60)]
+    assert case_of(3, 7, NAMES) != case_of(4, 7, NAMES)
+    assert case_of(3, 7, NAMES).op == case_of(4, 7, NAMES).op == NAMES[7]
+
+
+def test_every_op_has_its_turn() -> None:
+    assert {case_of(0, number, NAMES).op for number in range(len(NAMES))} == set(NAMES)
+
+
+def test_almost_all_arguments_can_be_made(backend: str) -> None:
+    names, failed = namespace(), collections.Counter[str]()
+    for number in range(1500):
+        case = case_of(1, number, NAMES)
+        code = compile(arguments(case), "<fuzz>", "eval")
+        try:
+            args, kwargs, then = eval(code, names)
+        except Exception as error:  # noqa: BLE001  (an argument that cannot be made is counted)
+            failed[type(error).__name__] += 1
+            continue
+        assert len(args) == len(case.arguments)
+        assert list(kwargs) == list(case.keywords)
+        assert len(then) == len(case.then)
+    assert sum(failed.values()) < 60, failed
+
+
+def test_the_arguments_are_odd_in_every_way() -> None:
+    text = "\n".join(arguments(case_of(2, number, NAMES)) for number in range(8000))
+    for way in (
+        *("nan", "inf", "2**31", "2**63", "10**400", "frozen(", "strided(", "Hostile()", "np.bool_(", "object()"),
+        *("np.broadcast_to(", ":0]", "[None]", "nested(", "'nonsense'", "np.arange(10**6)", "(1,) * 33", "lambda"),
+    ):
+        assert way in text, way
+    used = {name for name in DTYPES if re.search(rf"\b{name}\b", text)}
+    assert used == set(DTYPES)
+
+
+def test_loops_of_the_program_are_short() -> None:
+    for number in range(3000):
+        case = case_of(0, number, ["fori_loop", "while_loop", "scan"])
+        given = dict(zip([p.name for p in OPS[case.op].parameters], case.arguments, strict=False)) | case.keywords
+        for op, parameter in BOUNDED:
+            if op == case.op and parameter in given:
+                assert not re.search(r"\*\*|\d{3}|lambda", given[parameter]), given[parameter]
+
+
+def test_ops_without_cases_have_a_plain_call_and_those_with_them_need_none() -> None:
+    rows = all_samples()
+    without = {op for op in OPS if not rows[op].cases and any(p.default is EMPTY for p in OPS[op].parameters)}
+    assert without <= set(BASES)
+    assert not any(rows[op].cases for op in BASES)
+
+
+def test_the_pool_has_what_rows_name() -> None:
+    assert "'channels_first'" in pool()["data_format"]
+    assert "'linear'" in pool()["method"]
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_program_makes_the_same_call(number: int, backend: str) -> None:
+    case = case_of(5, number, ["add", "concatenate", "sum", "cond", "take"])
+    text = program(case, 5, backend, "what it did")
+    assert text.startswith(f"# {case.op} on {backend}, call {number} of seed 5:\n# what it did\n")
+    compile(text, "<program>", "exec")

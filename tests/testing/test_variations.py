@@ -1,0 +1,112 @@
+"""The variations of a row: what they make, and that each finds the fault it is for."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core.errors import RangeError, ShapeError
+from emberharmony.core.registry import OPS
+from emberharmony.testing import variations
+from emberharmony.testing.call import Call
+from emberharmony.testing.conformance import outcome
+from emberharmony.testing.sample import Sample, case
+from emberharmony.testing.samples import all_samples
+
+SAMPLES = all_samples()
+TABLES = (
+    variations.REFUSES_EMPTY,
+    variations.NO_EMPTY,
+    variations.NOT_SHIFTED,
+    variations.NOT_EXTREME,
+    variations.NOT_INFINITE,
+)
+
+
+def failures(row: Sample, calls: Callable[[Sample], object]) -> list[str]:
+    """Returns what fails of a row with a fault in its oracle, which stands for one in the op."""
+    found = [outcome(row, ops.get_backend(), call) for call in calls(row)]
+    assert found
+    return [each.failure for each in found if each.failure]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_name_ops_that_exist_with_a_reason(table: dict[str, str]) -> None:
+    assert set(table) <= set(OPS)
+    assert all(table.values())
+
+
+def test_integers_of_every_width_are_those_of_the_kinds_in_the_row(backend: str) -> None:
+    row = dataclasses.replace(SAMPLES["add"], integers=("int32",))
+    assert {call.dtype for call in variations.widths(row)} == {"int8", "int16", "int64"}
+    row = dataclasses.replace(SAMPLES["add"], integers=("bool", "uint8"))
+    assert {call.dtype for call in variations.widths(row)} == {"uint16", "uint32", "uint64"}
+    wrong = dataclasses.replace(row, oracle=lambda a, b: a + b + (a.dtype == np.uint16))
+    assert failures(row, variations.widths) == []
+    assert len(failures(wrong, variations.widths)) == len(row.cases)
+
+
+def test_every_axis_is_emptied_where_the_oracle_has_an_answer(backend: str) -> None:
+    calls = list(variations.empty_axes(SAMPLES["segment_sum"]))
+    shapes = {call.args[0].shape for call in calls}
+    assert {(5, 0), (0, 3)} <= shapes
+    assert not list(variations.empty_axes(Sample("max", np.max, (case(np.ones((2, 3))),))))
+    refused = Sample("slice", lambda x, start, shape: np.zeros(shape), (case(np.ones((3, 4)), (1, 1), (2, 3)),))
+    assert failures(refused, variations.empty_axes) == []
+    row = Sample("sum", lambda x, axis=None: np.sum(x, axis) + (x.size == 0), (case(np.ones((2, 3)), 0),))
+    assert len(failures(row, variations.empty_axes)) == 1  # cut to (2, 0) the sum has no element
+
+
+def test_dtype_is_read_before_the_computation(backend: str) -> None:
+    calls = [call for call in variations.read_as(SAMPLES["sum"]) if call.label == "case 0 as float64"]
+    wide = next(call for call in calls if call.args[0].flat[0] == np.float32(1e8))
+    assert wide.options == {"dtype": "float64"}
+    assert float(wide.expected(SAMPLES["sum"])) == 6e8 + 18
+    whole = next(call for call in variations.read_as(SAMPLES["sum"]) if call.label == "case 0 as int8")
+    assert int(whole.expected(SAMPLES["sum"])) == 6 * (0 + 0 + 1 + 2)
+    assert not list(variations.read_as(SAMPLES["zeros"]))  # its dtype names the result
+
+
+def test_offsets_must_cost_no_digits(backend: str) -> None:
+    row = SAMPLES["logsumexp"]
+    assert all(np.max(call.args[0]) > 9e3 for call in variations.offsets(row) if "inf" not in str(call.args[0]))
+    assert failures(row, variations.offsets) == []
+    naive = Sample("softmax", lambda x: np.exp(x) / np.sum(np.exp(x), -1, keepdims=True), (case(np.ones((2, 3))),))
+    assert failures(naive, variations.offsets)
+
+
+def test_extremes_are_combined_where_they_have_a_value(backend: str) -> None:
+    (call,) = [call for call in variations.extremes(SAMPLES["add"]) if call.dtype == "int64"]
+    pairs = set(zip(*(arg.tolist() for arg in call.args), strict=True))
+    assert {(2**63 - 1, -(2**63)), (2**53 + 1, 1)} <= pairs
+    (call,) = [call for call in variations.extremes(SAMPLES["exp"]) if call.dtype == "int8"]
+    assert call.args[0].max() < 89 < np.iinfo("int8").max  # beyond it float32 overflows
+    (call,) = [call for call in variations.extremes(SAMPLES["sqrt"]) if call.dtype == "int32"]
+    assert 2**31 - 1 not in call.args[0].tolist()  # float32 does not hold it
+
+
+def test_python_integers_beyond_64_bits_suit_floats_alone(backend: str) -> None:
+    calls = {call.dtype: call for call in variations.huge_numbers(SAMPLES["maximum"])}
+    assert calls["int32"].raises is RangeError
+    assert calls["float32"].args[1] == 2**70
+    assert failures(SAMPLES["maximum"], variations.huge_numbers) == []
+
+
+def test_complex_infinities_leave_out_what_has_no_limit(backend: str) -> None:
+    (call,) = [call for call in variations.infinities(SAMPLES["exp"]) if call.dtype == "complex64"]
+    numbers = call.args[0].tolist()
+    assert complex(float("-inf"), 1) in numbers
+    assert complex(1, float("inf")) not in numbers
+    shifted = dataclasses.replace(SAMPLES["log"], oracle=lambda x: np.log(x) + 1j)
+    assert failures(SAMPLES["log"], variations.infinities) == []
+    assert failures(shifted, variations.infinities)
+
+
+def test_a_call_may_refuse_what_it_is_allowed_to_and_nothing_else(backend: str) -> None:
+    row = Sample("reshape", lambda x, shape: x, ())
+    call = Call("empty", "float32", "", (np.zeros((0, 3), "float32"), (0, -1)), may_refuse=(ShapeError,))
+    assert call.judge(row) == 0.0
+    with pytest.raises(ShapeError):
+        dataclasses.replace(call, may_refuse=(RangeError,)).judge(row)
