@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 
 from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import log_softmax, softplus
 from emberharmony.ops.comparison import greater_equal, less, logical_and
+from emberharmony.ops.dtype import result_type
 from emberharmony.ops.elementary import log, log10
 from emberharmony.ops.indexing import take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
-from emberharmony.ops.normalization import inexact
+from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.reduction import mean, sum
 from emberharmony.ops.shape import expand_dims, squeeze
 from emberharmony.ops.tensor import cast
@@ -87,8 +90,17 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     Args:
         max_val: the largest value that an element can have.
 
+    Args:
+        max_val: the largest difference there can be, such as 255 of 8-bit images.
+
+    Raises: ArgumentError for a `max_val` that is not positive.
+
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(inexact(x1), x2)))), 10.0))
+    if not max_val > 0:
+        raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
+    error = mean(square(subtract(widened(x1), widened(x2))))
+    ratio = subtract(20.0 * math.log10(max_val), multiply(log10(error), 10.0))
+    return cast(ratio, as_inexact(result_type(x1, x2)))

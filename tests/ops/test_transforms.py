@@ -173,6 +173,21 @@ def test_vjp_and_jvp_with_aux_and_integers(backend: str) -> None:
     assert lists((y, place, aux, tangent)) == ([1.0, 9.0], 1, {"aux": 4.0}, [2.0, 0.0])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+def test_a_number_leaves_the_dtype_of_a_tangent_without_axes(dtype: str, backend: str) -> None:
+    x = ops.ones((), dtype=dtype)
+    for function in (lambda x: ops.multiply(x, 2.0), lambda x: ops.subtract(3.0, x), lambda x: ops.divide(x, 2)):
+        assert ops.dtype(ops.jvp(function, (x,), (x,))[1]) == dtype
+        if dtype != "complex64":
+            found = ops.jacfwd(lambda x, function=function: function(ops.sum(x)))(ops.ones((2,), dtype=dtype))
+            assert ops.dtype(found) == dtype
+
+
+def test_glu_is_pushed_forward_in_half_precision(backend: str) -> None:
+    x = ops.cast([1.0, 2.0], "float16")
+    assert ops.dtype(ops.jvp(ops.glu, (x,), (x,))[1]) == "float16"
+
+
 def test_jvp_of_what_the_library_cannot_push_forward(backend: str) -> None:
     y, tangent = ops.jvp(lambda x: ops.scatter_update(x, [[0]], [5.0]), ([1.0, 2.0],), ([1.0, 1.0],))
     assert lists((y, tangent)) == ([5.0, 2.0], [0.0, 1.0])

@@ -87,10 +87,11 @@ class TorchActivationOps:
     def celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
         return functional.celu(promotion.floats(x), alpha)
 
-    @staticmethod
     @fast(functional.glu, _FLOATING)
-    def glu(x: torch.Tensor, axis: int = -1) -> torch.Tensor:
+    def glu(self, x: torch.Tensor, axis: int = -1) -> torch.Tensor:
         normalized(axis, x.ndim)
+        if x.itemsize == 2 and x.is_floating_point():
+            return self.composed("glu")(x, axis)  # the kernel's forward mode has no half precision
         return functional.glu(promotion.floats(x), axis)
 
     def gelu(self, x: torch.Tensor, approximate: bool = True) -> torch.Tensor:

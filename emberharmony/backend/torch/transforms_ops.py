@@ -33,7 +33,7 @@ class TorchTransformsOps:
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
             outputs = list(fn(*leaves))
             # PyTorch takes no integers for results, and wants one at least.
-            places[:] = [i for i, y in enumerate(outputs) if y.is_floating_point() or y.is_complex()]
+            places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
             return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
 
         differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
@@ -69,7 +69,9 @@ class TorchTransformsOps:
             if any(tangent.requires_grad for tangent in pushed):
                 found: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
                 return found
-            return list(outputs), list(pushed)
+            # A number beside a tensor without axes makes its tangent a float64 (PyTorch 2.13).
+            alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
+            return list(outputs), alike
 
         return push
 
@@ -100,6 +102,11 @@ class TorchTransformsOps:
     @staticmethod
     def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
         return Compiled(fn, _in_transform)
+
+
+def _is_inexact(x: torch.Tensor) -> bool:
+    """Returns whether a tensor has derivatives."""
+    return x.is_floating_point() or x.is_complex()
 
 
 def _in_transform() -> bool:
@@ -169,7 +176,7 @@ class _Custom(torch.autograd.Function):
         ctx.save_for_backward(*primals)
         ctx.save_for_forward(*primals)
         ctx.like = [{"size": y.shape, "dtype": y.dtype, "device": y.device} for y in output]
-        ctx.mark_non_differentiable(*(y for y in output if not (y.is_floating_point() or y.is_complex())))
+        ctx.mark_non_differentiable(*(y for y in output if not _is_inexact(y)))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
