@@ -10,7 +10,7 @@ def order_of(order: Any, name: str = "ord") -> float:
 
     Raises: ArgumentError for one that is no number.
     """
-    if order.__class__ is int or order.__class__ is float:
+    if order.__class__ is float:
         return order
     try:
         return float("a string" if isinstance(order, str) else order)
