@@ -176,7 +176,7 @@ def geomspace(
 ) -> Tensor:
     """Returns `num` numbers from `start` to `stop`, each the same multiple of the one before.
 
-    Raises: ArgumentError if one end is 0.
+    Raises: ArgumentError if one end is 0; ArgumentTypeError for tensors.
 
     Example:
         >>> ops.geomspace(1, 8, 4).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.promotion import check_fits
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,12 +113,17 @@ class HostMade:
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
             return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
+        base = base if type(base) in (int, float, complex) else self.convert(base)
         samples = self.power(base, self.linspace(start, stop, num, endpoint, axis=axis, device=device))
         return samples if dtype is None else self.cast(samples, dtype)
 
     def geomspace(
         self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
     ) -> Any:
+        if not _are_numbers(start, stop):
+            raise ArgumentTypeError(
+                "start and stop are numbers; of tensors take ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
+            )
         array = np.geomspace(start, stop, num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
