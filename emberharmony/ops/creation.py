@@ -181,6 +181,7 @@ def geomspace(
 
     Raises:
         ArgumentError: if one end is 0.
+        ArgumentTypeError: if an end is a tensor.
 
     Example:
         >>> ops.geomspace(1, 8, 4).tolist()

@@ -20,7 +20,6 @@ REFUSED = {
     "from_dlpack": _LEAVES,
     "view": "its result has no derivative by the bits it reads",
     "arange": "the length of its result depends on the argument",
-    "logspace": "write ops.power(base, ops.linspace(start, stop, num))",
     "geomspace": "write ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))",
 }
 """Ops that could vary with an argument but have no gradient here, each with the reason and the way out."""

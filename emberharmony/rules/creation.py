@@ -1,9 +1,11 @@
 """Rules of `ops/creation.py`."""
 
+import math
 from typing import Any
 
 from emberharmony.ops.creation import arange, diag, linspace, tril, triu
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.elementary import log
 from emberharmony.ops.math import add, divide, maximum, multiply, power, subtract
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, flip, moveaxis
@@ -51,12 +53,40 @@ def _linspace(
     return [_part(g, num, endpoint, axis, True), _part(g, num, endpoint, axis, False)]
 
 
+def _logspace(
+    g: T,
+    y: T,
+    start: T,
+    stop: T,
+    num: int = 50,
+    endpoint: bool = True,
+    base: T = 10,
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+) -> list[T]:
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    logarithm = log(base) if hasattr(base, "shape") else math.log(base) if base > 0 else math.nan
+    weight = multiply(multiply(g, y), logarithm)
+    # The bases may have further axes in front.
+    along = axis - len(exponents.shape) if axis >= 0 else axis
+    by_base = multiply(multiply(g, exponents), power(base, subtract(exponents, 1.0)))
+    return [
+        _part(weight, num, endpoint, along, True),
+        _part(weight, num, endpoint, along, False),
+        None,
+        None,
+        by_base,
+    ]
+
+
 RULES: dict[str, Any] = {
     "tril": (lambda g, y, x, k=0: tril(g, k),),
     "triu": (lambda g, y, x, k=0: triu(g, k),),
     "diag": (_diag,),
     "vander": (_vander,),
     "linspace": _linspace,
+    "logspace": _logspace,
     "full": (None, lambda g, y, shape, value, *_: g),
     "full_like": (None, lambda g, y, x, value, *_: g),
 }

@@ -1,6 +1,7 @@
 """Making tensors: default dtypes, ranges that do not fit, ends of ranges, bad lengths."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,3 +193,25 @@ def test_numbers_of_points_and_bounds_of_any_size(backend: str) -> None:
     assert ops.arange(5.0, None, 2**70).tolist() == [0.0]
     assert ops.linspace(-(2**70), 0, 2).tolist() == [-(2.0**70), 0.0]
     assert ops.geomspace(1, 2**70, 3).tolist() == [1.0, 2.0**35, 2.0**70]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("base", [2.0, np.array([2.0, 3.0])])
+def test_logspace_is_derived_as_powers_of_linspace(base: object, axis: int, backend: str) -> None:
+    start, stop, base = np.array([0.5, -1.0]), np.array([1.0, 2.0]), base if axis == 0 else 3.0
+
+    def composed(start: Any, stop: Any, base: Any) -> Any:
+        return ops.power(base, ops.linspace(start, stop, 5, axis=axis))
+
+    for argument in range(2 if isinstance(base, float) else 3):
+        own = lambda *given: ops.sum(ops.sin(ops.logspace(given[0], given[1], 5, base=given[2], axis=axis)))
+        wanted = ops.grad(lambda *given: ops.sum(ops.sin(composed(*given))), argument)(start, stop, base)
+        np.testing.assert_allclose(
+            ops.to_numpy(ops.grad(own, argument)(start, stop, base)), ops.to_numpy(wanted), rtol=1e-6
+        )
+
+
+def test_geomspace_takes_numbers_alone(backend: str) -> None:
+    for call in (lambda x: ops.geomspace(x, 2.0, 3), lambda x: ops.geomspace(1.0, x, 3)):
+        with pytest.raises(errors.ArgumentTypeError, match="start and stop are numbers"):
+            call(ops.ones(()))

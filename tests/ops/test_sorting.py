@@ -128,3 +128,21 @@ def test_sorts_keep_the_order_of_zeros(backend: str, dtype: str) -> None:
 def test_ops_along_one_axis_take_no_two(op: Callable[..., Any], backend: str) -> None:
     with pytest.raises(errors.ArgumentError):
         op(np.ones((2, 2)), axis=(0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_unique_is_derived_in_both_modes(dtype: str, backend: str) -> None:
+    x = ops.cast([3.0, 1.0, 2.0, 1.0], dtype)
+    values, tangent = ops.jvp(ops.unique, (x,), (ops.cast([1.0, 2.0, 3.0, 4.0], dtype),))
+    assert ops.real(values).tolist() == [1.0, 2.0, 3.0]
+    assert ops.real(tangent).tolist() == [2.0, 3.0, 1.0]
+    assert ops.dtype(tangent) == dtype
+    found = ops.grad(lambda x: ops.sum(ops.multiply(ops.real(ops.unique(x)), ops.arange(1, 4))))(x)
+    assert ops.real(found).tolist() == [3.0, 1.0, 2.0, 0.0]
+
+
+def test_unique_complex_numbers_beside_nan(backend: str) -> None:
+    x = np.array([2 + 1j, 2 - 1j, 1j, complex(np.nan, 1), complex(1, np.nan), 2 - 1j], np.complex64)
+    found = ops.to_numpy(ops.unique(x))
+    assert found[:3].tolist() == [1j, 2 - 1j, 2 + 1j]
+    assert np.isnan(found[3:]).tolist() == [True]

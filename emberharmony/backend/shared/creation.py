@@ -12,7 +12,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.promotion import check_fits
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -145,12 +145,17 @@ class HostMade:
             array = np.logspace(start, stop, num, endpoint, base)
             own = self.dtypes[_made_of(start, stop, base, 0.0)]
             return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
+        base = base if type(base) in (int, float, complex) else self.convert(base)
         samples = self.power(base, self.linspace(start, stop, num, endpoint, axis=axis, device=device))
         return samples if dtype is None else self.cast(samples, dtype)
 
     def geomspace(
         self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
     ) -> Any:
+        if not _are_numbers(start, stop):
+            raise ArgumentTypeError(
+                "start and stop are numbers; of tensors take ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
+            )
         check_memory((num,), 8)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]

@@ -1,6 +1,7 @@
 """Sorting, searching and sets, on PyTorch."""
 
 import torch
+from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import single
 from emberharmony.backend.shared.sorting import side_of, sorter_of, top
@@ -25,6 +26,17 @@ def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, s
     x, axis = _along(x, axis)
     values = _reversed(orderable(x)) if descending else x
     return torch.argsort(values, dim=axis, stable=True)
+
+
+def _ordered(x: torch.Tensor) -> torch.Tensor:
+    """Returns a vector in ascending order, complex numbers by their real and then by their imaginary part; NaN last."""
+    if not x.dtype.is_complex:
+        return torch.sort(x, stable=True).values
+    by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
+    order = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
+    found = x[by_imaginary[order]]
+    wrong = found.detach().isnan()
+    return torch.cat([found[~wrong], found[wrong]])
 
 
 class TorchSortingOps:
@@ -67,18 +79,14 @@ class TorchSortingOps:
 
     @staticmethod
     def unique(x: torch.Tensor) -> torch.Tensor:
-        if x.requires_grad and not x.dtype.is_complex:
-            # PyTorch's own has no derivative; the first of equal elements takes it here.
-            found = torch.sort(x.reshape(-1), stable=True).values
+        if x.dtype.is_complex or x.requires_grad or (x.dtype.is_floating_point and forward_ad._current_level >= 0):
+            # PyTorch's own has no derivative, and no order of complex NaN; here the first of equal elements is kept.
+            found = _ordered(x.reshape(-1))
             same = (found[1:] == found[:-1]) | (found[1:].isnan() & found[:-1].isnan())
             return found[torch.cat([same.new_zeros(min(len(found), 1)), same]).logical_not()]
-        if x.dtype.is_complex:
-            # By the real and then the imaginary part.
-            found = torch.view_as_complex(torch.unique(torch.view_as_real(x.reshape(-1)), dim=0))
-        else:
-            found = torch.unique(x, sorted=True)
-            if not x.dtype.is_floating_point:
-                return found
+        found = torch.unique(x, sorted=True)
+        if not x.dtype.is_floating_point:
+            return found
         nan = torch.isnan(found)
         return torch.cat([found[~nan], found[nan][:1]])
 
