@@ -253,9 +253,10 @@ def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
 
 @op
 def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """Returns `(x + sqrt(x**2 + b)) / 2`, without overflow.
+    """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
 
-    Raises: ArgumentError for a negative `b`.
+    Raises:
+        ArgumentError: if `b` is negative.
 
     Example:
         >>> ops.squareplus([0.0]).tolist()
