@@ -263,7 +263,7 @@ def squareplus(x: TensorLike, b: float = 4) -> Tensor:
         [1.0]
     """
     if b < 0:
-        raise ArgumentError(f"b is not negative, as {b!r} is: the root would have no value near 0")
+        raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     x = _inexact(x)
     half = multiply(x, 0.5)
     if dtype(half).is_complex:
