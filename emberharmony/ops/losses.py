@@ -93,7 +93,8 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     Args:
         max_val: the largest difference there can be, such as 255 of 8-bit images.
 
-    Raises: ArgumentError for a `max_val` that is not positive.
+    Raises:
+        ArgumentError: if `max_val` is not positive.
 
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
