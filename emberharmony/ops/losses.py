@@ -88,10 +88,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
 
     Args:
-        max_val: the largest value that an element can have.
-
-    Args:
-        max_val: the largest difference there can be, such as 255 of 8-bit images.
+        max_val: the largest possible difference between two elements, for example 255 for 8-bit images.
 
     Raises:
         ArgumentError: if `max_val` is not positive.
