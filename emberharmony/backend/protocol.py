@@ -1507,7 +1507,7 @@ class TensorBackend(Protocol):
         ...
 
     def squareplus(self, x: TensorLike, b: float = 4) -> Tensor:
-        """Returns `(x + sqrt(x**2 + b)) / 2`, without overflow."""
+        """Returns `(x + sqrt(x**2 + b)) / 2` without overflow."""
         ...
 
     def squeeze(self, x: TensorLike, axis: Axis = None) -> Tensor:

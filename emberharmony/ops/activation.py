@@ -253,16 +253,17 @@ def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
 
 @op
 def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """Returns `(x + sqrt(x**2 + b)) / 2`, without overflow.
+    """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
 
-    Raises: ArgumentError for a negative `b`.
+    Raises:
+        ArgumentError: if `b` is negative.
 
     Example:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
     if b < 0:
-        raise ArgumentError(f"b is not negative, as {b!r} is: the root would have no value near 0")
+        raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     x = _inexact(x)
     half = multiply(x, 0.5)
     if dtype(half).is_complex:

@@ -88,12 +88,10 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
     """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
 
     Args:
-        max_val: the largest value that an element can have.
+        max_val: the largest possible difference between two elements, for example 255 for 8-bit images.
 
-    Args:
-        max_val: the largest difference there can be, such as 255 of 8-bit images.
-
-    Raises: ArgumentError for a `max_val` that is not positive.
+    Raises:
+        ArgumentError: if `max_val` is not positive.
 
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()

@@ -370,5 +370,5 @@ def lcm(x1: Operand, x2: Operand) -> Tensor:
 
 
 def _is_nan(x: Tensor | float) -> Tensor | bool:
-    """Returns where an operand is NaN; a Python integer, which may not fit into a dtype of its own, never is."""
+    """Returns where an operand is NaN; False for a Python integer, which may be too large for any dtype."""
     return False if isinstance(x, int) else isnan(x)

@@ -151,8 +151,8 @@ def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tenso
         return cast(count_nonzero(sizes, axis, keepdims), dtype(sizes))
     if ord == 1:
         return sum(sizes, axis, keepdims)
-    # Divide by the element that counts most (the largest, or the smallest for a negative order), so that no power
-    # overflows. The norm does not depend on that scale, so no derivative flows through it.
+    # Divide by the largest element (by the smallest for a negative order), so that powers do not overflow. The norm
+    # does not depend on that scale, so no derivative flows through it.
     top = stop_gradient(min(sizes, axis, True, inf) if ord < 0 else max(sizes, axis, True, 0.0))
     scale = where(logical_and(greater(top, 0), less(top, inf)), top, 1.0)
     scaled = divide(sizes, scale)

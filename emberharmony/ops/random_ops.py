@@ -180,7 +180,7 @@ def random_randint(
         minval, maxval: integers, or tensors of integers that broadcast to the shape.
 
     Raises:
-        ArgumentError: if there is no integer in the range.
+        ArgumentError: if the range does not hold an integer.
         RangeError: if the dtype cannot hold the integers of the range.
         DTypeError: if `dtype` is not an integer dtype.
         ArgumentTypeError: if a bound is not an integer.
@@ -536,7 +536,7 @@ def _parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) ->
     tensor = convert_to_tensor(value)
     own = dtype_of(tensor)
     if own.is_complex:
-        raise DTypeError(f"expected a real {name}, got {own.name}")
+        raise DTypeError(f"{name} is real, not {own.name}")
     check_fits_shape(name, tensor.shape, shape)
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 

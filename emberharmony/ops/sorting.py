@@ -137,8 +137,8 @@ def searchsorted(
 
     Raises:
         ArgumentError: if `side` is unknown.
-        ShapeError: if `sorted_sequence` is not a vector, or `sorter` not one of the same length.
-        IndexOutOfBoundsError: if `sorter` has an index outside.
+        ShapeError: if `sorted_sequence` is not a vector, or if `sorter` is not a vector of the same length.
+        IndexOutOfBoundsError: if an index in `sorter` is out of range.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
