@@ -40,7 +40,7 @@ def _finite(x: np.ndarray) -> np.ndarray:
     Raises: LinAlgError for others: on them LAPACK's `gesdd` (NumPy 2.4) never returns, nor answers Ctrl-C.
     """
     if not np.isfinite(x).all():
-        raise not_finite()
+        raise not_finite(x.shape)
     return x
 
 

@@ -1,7 +1,7 @@
 """What linear algebra has in common on every backend: dtypes, and checks of the arguments."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.backend.promote import Promotion, normalized
@@ -64,11 +64,11 @@ def check_paired(x1: Any, x2: Any, axis: int) -> None:
         raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
 
 
-def not_finite() -> LinAlgError:
-    """Returns the error for a matrix whose infinities or NaN leave it without singular values or eigenvalues."""
+def not_finite(shape: Sequence[int]) -> LinAlgError:
+    """Returns the error for matrices whose infinities or NaN leave them without singular values or eigenvalues."""
     return LinAlgError(
-        "a matrix holds infinities or NaN, and has no such decomposition; find them with ops.isfinite, or replace them "
-        "with ops.nan_to_num"
+        f"expected finite matrices, got infinities or NaN in shape {tuple(shape)}; find them with ops.isfinite, or replace "
+        f"them with ops.nan_to_num"
     )
 
 

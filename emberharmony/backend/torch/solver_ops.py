@@ -69,7 +69,7 @@ def _finite(x: torch.Tensor) -> torch.Tensor:
     Raises: LinAlgError for others, which MKL (PyTorch 2.13) answers with anything, or by ending the process.
     """
     if not _is_finite(x.detach()):
-        raise not_finite()
+        raise not_finite(x.shape)
     return x
 
 
