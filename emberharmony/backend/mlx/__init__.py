@@ -89,10 +89,11 @@ class MLXBackend(
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
         dtype = self.dtypes[array.dtype.name]
+        # The copy has no negative strides, which MLX refuses. A memoryview, because MLX 0.32 reads an array by its
+        # `__dlpack__` and suppresses what a signal handler raises meanwhile: a third of all interruptions were lost.
         if array.dtype.name == "bfloat16":
-            return mx.array(array.copy().view(np.uint16)).view(mx.bfloat16)
-        # The copy has no negative strides, which MLX refuses.
-        return mx.array(array.copy(), dtype=dtype)
+            return mx.array(memoryview(array.copy().view(np.uint16))).view(mx.bfloat16)
+        return mx.array(memoryview(array.copy()), dtype=dtype)
 
 
 BACKEND = MLXBackend
