@@ -22,17 +22,18 @@ class Interruption(Exception):
     """Stands for whatever a signal handler raises."""
 
 
-def trace(action: Action, at: int = -1) -> tuple[list[Where], bool]:
-    """Runs an action; raises an `Interruption` before its instruction of this number, counted in the package only.
+def trace(action: Action, at: int = -1, kind: type[Exception] = Interruption) -> tuple[list[Where], bool]:
+    """Runs an action; raises an exception before its instruction of this number, counted in the package only.
 
-    Returns where the instructions stand that were counted, and whether it was interrupted.
+    Returns where the instructions stand that were counted, and whether that very exception arrived.
     """
     seen: list[Where] = []
+    raised = kind("interrupted")
 
     def step(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
             if len(seen) == at:
-                raise Interruption(f"{frame.f_code.co_qualname}, instruction {frame.f_lasti}")
+                raise raised
             seen.append((frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lasti))
         return step
 
@@ -43,11 +44,14 @@ def trace(action: Action, at: int = -1) -> tuple[list[Where], bool]:
         return step
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 offers no opcodes unless a frame asked before settrace
     sys.settrace(enter)
     try:
         action()
-    except Interruption:
+    except Exception as error:
         sys.settrace(before)
+        if error is not raised:
+            raise
         return seen, True
     finally:
         sys.settrace(before)

@@ -11,7 +11,7 @@ from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
-from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
@@ -89,11 +89,10 @@ class MLXBackend(
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
         dtype = self.dtypes[array.dtype.name]
-        # The copy has no negative strides, which MLX refuses. A memoryview, because MLX 0.32 reads an array by its
-        # `__dlpack__` and suppresses what a signal handler raises meanwhile: a third of all interruptions were lost.
+        # The copy has no negative strides, which MLX refuses.
         if array.dtype.name == "bfloat16":
-            return mx.array(memoryview(array.copy().view(np.uint16))).view(mx.bfloat16)
-        return mx.array(memoryview(array.copy()), dtype=dtype)
+            return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
+        return of_host(array.copy(), dtype)
 
 
 BACKEND = MLXBackend

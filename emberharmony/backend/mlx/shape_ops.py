@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
@@ -122,7 +122,7 @@ class MLXShapeOps:
         if repeats.__class__ is int and repeats >= 0:
             return mx.repeat(x, repeats, axis)
         counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
-        return mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis)
+        return mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis)
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -146,5 +146,5 @@ class MLXShapeOps:
             return mx.pad(x, pairs, constant_values=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:
-                x = mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis)
+                x = mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis)
         return x
