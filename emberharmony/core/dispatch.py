@@ -16,7 +16,7 @@ An op has one of two codes. *Looked up*, it asks which backend is active and cal
         return slow(numpy_backend, "add", (x1, x2))
 
 An op is looked up until its first call, which makes it direct; the first `use_backend` makes all ops looked up for good
-(`selection` decides). All codes are exchanged in one step (`commits`), so that no interruption leaves some of them behind.
+(`selection` decides). All codes are exchanged in one step (`commits`), so that no interruption leaves some behind.
 Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
 and `CodeType.replace` puts the names, file and line of the declaration into it (10 µs).
 """
@@ -341,8 +341,10 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         if spec.takes_callable and not isinstance(error, EmberError):
             raise
         through = passing(error)
+        if through is error:
+            raise
         if through is not None:
-            raise through
+            raise through from through.__cause__
         typed = backend.translate(name, error, arguments)
         if typed is error:
             raise

@@ -6,8 +6,8 @@ from types import FrameType
 def passing(error: BaseException) -> BaseException | None:
     """Returns the exception that reaches the caller as it is: this one, or one that it was explicitly raised from.
 
-    Such are warnings that a filter makes exceptions, the FloatingPointError that `numpy.seterr` asks for, and whatever a
-    signal handler raises, which has nothing to do with the op that it interrupted. None if there is no such exception.
+    Such are warnings that a filter makes exceptions, the FloatingPointError that `numpy.seterr` asks for, and the
+    exception of a signal handler, which has nothing to do with the op that it interrupted. None if there is none.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Warning, FloatingPointError, TimeoutError)):

@@ -233,8 +233,10 @@ def test_a_table_of_that_name_is_not_replaced(file: Path, text: str, value: str 
 
 
 VALUES = st.sampled_from(
-    ["1", "nan", "-inf", "true", "[]", "[\n[1], # ]\n]", "{a = 1, b.c = 2}", "1979-05-27", "'='", '"#"', '"\\""']
-    + ['"""\nbackend = 1\n"""', "'''\n[x]\n'''", '""""""', "''''a''''", "0x1F", "[[1, 2], ['a'], {x = []}]"]
+    [
+        *("1", "nan", "-inf", "true", "[]", "[\n[1], # ]\n]", "{a = 1, b.c = 2}", "1979-05-27", "'='", '"#"', '"\\""'),
+        *('"""\nbackend = 1\n"""', "'''\n[x]\n'''", '""""""', "''''a''''", "0x1F", "[[1, 2], ['a'], {x = []}]"),
+    ]
 )
 KEYED = st.tuples(
     st.sampled_from(["a", "b-1", '"c d"', "'e'", "f.g", '"["']), VALUES, st.sampled_from(["", " # backend = 1"])

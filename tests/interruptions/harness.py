@@ -1,5 +1,6 @@
 """Exceptions raised at a chosen instruction of the package's own code, and signals at random moments."""
 
+import gc
 import os
 import random
 import signal
@@ -18,11 +19,11 @@ Action = Callable[[], object]
 Where = tuple[str, str, int]
 
 
-class Interruption(Exception):
+class InterruptionError(Exception):
     """Stands for whatever a signal handler raises."""
 
 
-def trace(action: Action, at: int = -1, kind: type[Exception] = Interruption) -> tuple[list[Where], bool]:
+def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionError) -> tuple[list[Where], bool]:
     """Runs an action; raises an exception before its instruction of this number, counted in the package only.
 
     Returns where the instructions stand that were counted, and whether that very exception arrived.
@@ -67,17 +68,26 @@ def moments(action: Action) -> list[int]:
 
 
 @contextmanager
-def raising(signum: int = signal.SIGALRM) -> Iterator[None]:
-    """Makes the handler of a signal raise an `Interruption`."""
+def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exception]]:
+    """Makes the handler of SIGALRM raise exceptions of a kind; gives those that it raised.
+
+    The collector waits meanwhile: hypothesis has a callback in it, and what is raised in one is lost.
+    """
+    raised: list[Exception] = []
 
     def handler(signum: int, frame: FrameType | None) -> None:
-        raise Interruption("signal")
+        raised.append(kind("signal"))
+        raise raised[-1]
 
-    before = signal.signal(signum, handler)
+    before, collecting = signal.signal(signal.SIGALRM, handler), gc.isenabled()
+    gc.disable()
     try:
-        yield
+        yield raised
     finally:
-        signal.signal(signum, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if collecting:
+            gc.enable()
 
 
 def struck(action: Action, delay: float) -> bool:
@@ -86,7 +96,7 @@ def struck(action: Action, delay: float) -> bool:
         signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6))
         action()
         signal.setitimer(signal.ITIMER_REAL, 0)
-    except Interruption:
+    except InterruptionError:
         return True
     return False
 

@@ -361,7 +361,11 @@ def default_float(path: Path, patch: pytest.MonkeyPatch) -> Case:
 
 
 FILES = {
-    "changed": ('# mine\nbackend = "numpy"  # here\n[t]\nx = 1\n', '# mine\nbackend = "mlx"  # here\n[t]\nx = 1\n', "mlx"),
+    "changed": (
+        '# mine\nbackend = "numpy"  # here\n[t]\nx = 1\n',
+        '# mine\nbackend = "mlx"  # here\n[t]\nx = 1\n',
+        "mlx",
+    ),
     "removed": ('backend = "numpy"\nlast = 1\n', "last = 1\n", None),
     "added": ("x = [\n1]\n", 'backend = "mlx"\nx = [\n1]\n', "mlx"),
     "new": (None, 'backend = "mlx"\n', "mlx"),

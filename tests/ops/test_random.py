@@ -296,7 +296,8 @@ def child(depth=0):
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
-        os.write(writing, repr(child() if depth else (*drawn(), ops.random.normal((2,), generator=held).tolist())).encode())
+        found = child() if depth else (*drawn(), ops.random.normal((2,), generator=held).tolist())
+        os.write(writing, repr(found).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
@@ -357,4 +358,6 @@ def test_a_pickled_generator_splits_on() -> None:
     parent = ops.random.Generator(0)
     parent.split(3)
     copy = pickle.loads(pickle.dumps(parent))
-    assert [child.normal(2).tolist() for child in copy.split(2)] == [child.normal(2).tolist() for child in parent.split(2)]
+    assert [child.normal(2).tolist() for child in copy.split(2)] == [
+        child.normal(2).tolist() for child in parent.split(2)
+    ]

@@ -66,7 +66,7 @@ class Generator:
 
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one."""
-        # One call takes the numbers of all children: no other thread gets one of them, and no interruption half of them.
+        # One call takes the numbers of all children: no other thread gets one of them, no interruption takes half.
         numbers = list(islice(self._children, n))
         children = []
         for number in numbers:
@@ -179,7 +179,6 @@ class _Seed:
             return self.value
         words = np.random.SeedSequence(self.value, spawn_key=self.lineage).generate_state(2, np.uint64)
         return int(words[0]) << 64 | int(words[1])
-
 
 
 class _Process:

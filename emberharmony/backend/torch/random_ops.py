@@ -10,6 +10,7 @@ from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.draws import watched
 
+
 class _Generators(dict[torch.device, torch.Generator]):
     """Holds one generator a device, all started by one seed."""
 
