@@ -13,7 +13,7 @@ from emberharmony.backend.diagnosis import explain
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
-from emberharmony.core.dispatch import Bound
+from emberharmony.core.dispatch import DIRECT, Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype
 from emberharmony.core.errors import (
     ArgumentError,
@@ -215,13 +215,10 @@ class Backend:
 
         @functools.wraps(spec.declared)
         def composite(*args: Any, **kwargs: Any) -> Any:
-            if self.bound.direct or selection.current() is self:
+            if DIRECT.bound is self.bound or selection.current() is self:
                 return spec.declared(*args, **kwargs)
-            selection.enter(self)
-            try:
+            with selection.Override(self):
                 return spec.declared(*args, **kwargs)
-            finally:
-                selection.leave()
 
         return composite
 

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emberharmony.backend.base import Backend
@@ -55,8 +54,9 @@ def set_backend(name: str, *, persist: bool = False) -> None:
     """
     backend = load(name)
     if persist:
-        settings.write("backend", name)
-    selection.switch(backend, "set_backend, persisted" if persist else "set_backend")
+        settings.write("backend", name, selection.switching(backend, "set_backend, persisted"))
+    else:
+        selection.switch(backend, "set_backend")
 
 
 def get_backend() -> str:
@@ -135,7 +135,7 @@ def _owner(leaf: Any) -> Backend | None:
     return None
 
 
-class use_backend:  # noqa: N801  (a context manager that reads as a function, like contextlib's)
+class use_backend(selection.Override):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
     """Overrides the backend for this thread or asyncio task: a context manager and a decorator.
 
     Blocks nest and are undone by exceptions; other threads and tasks never see them. Tasks started inside inherit it.
@@ -157,20 +157,10 @@ class use_backend:  # noqa: N801  (a context manager that reads as a function, l
             raise ArgumentError("use_backend takes either a backend's name or like=tensor")
         self._name, self._like = name, like
 
-    def __enter__(self) -> Backend:
+    def _chosen(self) -> Backend:
         if isinstance(self._name, Backend):
-            backend = self._name
-        elif self._name is not None:
-            backend = load(self._name)
-        else:
-            backend = backend_of(self._like) or selection.current()
-        selection.enter(backend)
-        return backend
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        selection.leave()
+            return self._name
+        return load(self._name) if self._name is not None else backend_of(self._like) or selection.current()
 
     def __call__(self, function: F) -> F:
         """Returns `function` run under this override at each call; coroutine functions too."""

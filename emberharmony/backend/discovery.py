@@ -16,6 +16,7 @@ from emberharmony.core.errors import (
     BackendUnavailableError,
     suggest,
 )
+from emberharmony.core.handlers import passing
 from emberharmony.core.registry import complete
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def load(name: str) -> Backend:
         check(backend)
         if os.environ.get(ENVIRONMENT) and not BLOCK_ENTERED.get():
             backend.bound.get_default_device()
-        _LOADED[name] = backend
+        return _LOADED.setdefault(name, backend)  # another thread may have loaded it meanwhile
     return _LOADED[name]
 
 
@@ -89,6 +90,8 @@ def _construct(name: str) -> Backend:
         try:
             module = importlib.import_module(f"emberharmony.backend.{name}")
         except (ImportError, OSError) as error:  # OSError: a library it is linked with is missing or broken
+            if passing(error):
+                raise
             raise BackendUnavailableError(
                 f"backend {name!r} cannot be loaded here ({error}): {_way_out(name, error)}"
             ) from error
@@ -103,6 +106,8 @@ def _construct(name: str) -> Backend:
         try:
             factory: Callable[[], Any] = plugin.load()
         except ImportError as error:
+            if passing(error):
+                raise
             raise BackendUnavailableError(f"backend {name!r} of {plugin.value} cannot be imported: {error}") from error
         made = factory()
     if not isinstance(made, Backend):

@@ -7,6 +7,7 @@ import click
 from emberharmony.backend import available_backends, get_backend
 from emberharmony.backend.discovery import backend_names, install_line, load
 from emberharmony.core import selection, settings
+from emberharmony.core.errors import SettingsError
 
 
 @click.group()
@@ -33,6 +34,8 @@ def set_(name: str | None, unset: bool) -> None:
         load(name)
     try:
         file = settings.write("backend", name)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot write {settings.path()}: {error}") from error
     click.echo(f"{file}: {'unset' if name is None else name}")

@@ -2,20 +2,22 @@
 
 import contextlib
 import os
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
+
+from emberharmony.core.scopes import Entry, Scope
 
 ENVIRONMENT = "EMBERHARMONY_CHECK"
-_CHECKING: ContextVar[bool] = ContextVar(
-    "emberharmony_checking", default=os.environ.get(ENVIRONMENT, "0") not in ("", "0")
-)
+_OUTSIDE = os.environ.get(ENVIRONMENT, "0") not in ("", "0")
+_CHECKING: ContextVar[Entry | None] = ContextVar("emberharmony_checking", default=None)
 
 
 def checking() -> bool:
     """Returns whether checked mode is on here."""
-    return _CHECKING.get()
+    entry = _CHECKING.get()
+    return _OUTSIDE if entry is None else bool(entry[0])
 
 
-class checked(contextlib.ContextDecorator):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
+class checked(Scope, contextlib.ContextDecorator):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
     """Turns checked mode on, or off, for this thread or asyncio task: a context manager and a decorator.
 
     In it a tensor of indices is read back and checked on MLX, where it otherwise reads whatever lies in memory; that
@@ -27,15 +29,10 @@ class checked(contextlib.ContextDecorator):  # noqa: N801  (a context manager th
         [10, 30]
     """
 
+    _stack = _CHECKING
+
     def __init__(self, on: bool = True) -> None:
         self._on = on
-        self._tokens: list[Token[bool]] = []
-
-    def _recreate_cm(self) -> "checked":
-        return checked(self._on)  # each call of a decorated function has tokens of its own
 
     def __enter__(self) -> None:
-        self._tokens.append(_CHECKING.set(self._on))
-
-    def __exit__(self, *error: object) -> None:
-        _CHECKING.reset(self._tokens.pop())
+        _CHECKING.set((self._on, _CHECKING.get(), self))

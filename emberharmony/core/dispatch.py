@@ -16,12 +16,11 @@ An op has one of two codes. *Looked up*, it asks which backend is active and cal
         return slow(numpy_backend, "add", (x1, x2))
 
 An op is looked up until its first call, which makes it direct; the first `use_backend` makes all ops looked up for good
-(`selection` decides).
+(`selection` decides). All codes are exchanged in one step (`commits`), so that no interruption leaves some behind.
 Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
 and `CodeType.replace` puts the names, file and line of the declaration into it (10 µs).
 """
 
-from _thread import RLock  # what threading.RLock is, without the half millisecond that importing threading costs
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, TypeVar
@@ -29,7 +28,9 @@ from typing import Any, NoReturn, TypeVar
 from emberharmony.core import natives
 from emberharmony.core.blame import is_callers
 from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.commits import Step, assigned, commit, when
 from emberharmony.core.errors import ArgumentTypeError, EmberError
+from emberharmony.core.handlers import passing
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
 from emberharmony.core.tracing import Traced, TracedMet
 
@@ -70,12 +71,14 @@ def op(declared: F) -> F:
     """
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
-    function = FunctionType(_looked_up(spec), natives.__dict__, declared.__name__, declared.__defaults__)
+    looked_up = _looked_up(spec)
+    function = FunctionType(looked_up, natives.__dict__, declared.__name__, declared.__defaults__)
     function.__kwdefaults__ = declared.__kwdefaults__
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
     function.__qualname__ = declared.__qualname__
     spec.function = function
+    LOOKED_UP.append(assigned(function, "__code__", looked_up))
     return function  # type: ignore[return-value]
 
 
@@ -85,42 +88,39 @@ def alias(name: str, function: F) -> F:
     return function
 
 
-LOCK = RLock()
-"""Held while the code of an op is exchanged."""
+class _Direct:
+    """Says whose ops are direct: `bound` is the process's while nothing overrides it, else None."""
+
+    bound: "Bound | None" = None
+
+
+DIRECT = _Direct()
+LOOKED_UP: list[Step] = [assigned(DIRECT, "bound", None)]
+"""The steps that make every op of the process looked up."""
 
 
 class Bound:
     """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors.
 
-    While `direct` is set (it is the whole process's, and nothing overrides it) an op compiled here becomes direct.
+    `_made_direct` are the steps that make its ops direct, those compiled so far now, the others at their first call.
     """
 
     backend: Any
-    direct: bool
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        self.direct = False
+        self._made_direct: list[Step] = [assigned(DIRECT, "bound", self)]
 
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]
         code = compile_op(spec, self.backend)
-        with LOCK:
-            if self.direct:
-                spec.function.__code__ = code
         function = FunctionType(code, natives.__dict__, name, spec.declared.__defaults__)
         function.__kwdefaults__ = spec.declared.__kwdefaults__
+        step = assigned(spec.function, "__code__", code)
+        self._made_direct.append(step)
         setattr(self, name, function)
+        commit(when(DIRECT, "bound", self, [step]))
         return function
-
-
-def point(bound: Bound, direct: bool) -> None:
-    """Makes every op of the process looked up or, as far as compiled for `bound`, direct."""
-    compiled = vars(bound) if direct else {}
-    with LOCK:
-        bound.direct = direct
-        for name, spec in OPS.items():
-            spec.function.__code__ = compiled[name].__code__ if name in compiled else _looked_up(spec)
 
 
 def source_of(spec: OpSpec, backend: Any) -> str:
@@ -341,6 +341,11 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     except Exception as error:
         if spec.takes_callable:
             judge(backend, name, error, arguments)
+        through = passing(error)
+        if through is error:
+            raise
+        if through is not None:
+            raise through from through.__cause__
         typed = backend.translate(name, error, arguments)
         if typed is error:
             raise
@@ -349,7 +354,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises what an op that calls the caller's functions raised: what is theirs as it is, its own translated."""
-    if isinstance(error, EmberError) or is_callers(error, backend):
+    if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
     typed = backend.translate(name, error, arguments)
     raise typed from (None if typed is error else error)
@@ -360,6 +365,9 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
 
     A call whose flags are not Python's own booleans is tried again too, for `slow` makes them so.
     """
+    through = passing(error)
+    if through is not None:
+        raise through
     met = (error.traced,) if isinstance(error, TracedMet) else arguments
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list

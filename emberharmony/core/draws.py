@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from emberharmony.core.errors import EmberError
+from emberharmony.core.scopes import Entry, Scope
 
 Clone = Callable[[Any], Any]
 S = TypeVar("S")
@@ -14,22 +15,27 @@ class HostDrawError(EmberError):
     """Tells that something would be done once, on the host, for what is computed several times."""
 
 
-class _Watcher:
+_WATCHERS: ContextVar[Entry | None] = ContextVar("emberharmony_draws", default=None)
+
+
+class _Watcher(Scope):
     """Sees, in this thread or task and within its block, every stream that is drawn from."""
 
-    def __enter__(self) -> None:
-        self.outer = _WATCHER.get()
-        self._token = _WATCHER.set(self)
+    _stack = _WATCHERS
 
-    def __exit__(self, *raised: object) -> None:
-        _WATCHER.reset(self._token)
+    def __enter__(self) -> None:
+        self.outer = _watcher()
+        _WATCHERS.set((self, _WATCHERS.get(), self))
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the stream to draw from in place of this one."""
         return stream if self.outer is None else self.outer.stream(stream, clone, on_host)
 
 
-_WATCHER: ContextVar[_Watcher | None] = ContextVar("emberharmony_draws", default=None)
+def _watcher() -> _Watcher | None:
+    """Returns the innermost watcher of this thread or task."""
+    entry = _WATCHERS.get()
+    return None if entry is None else cast(_Watcher, entry[0])
 
 
 def watched(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
@@ -39,7 +45,7 @@ def watched(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
         clone: returns a stream that goes on as the one it is given would.
         on_host: what is drawn is a constant to a transform that vectorizes or compiles.
     """
-    watcher = _WATCHER.get()
+    watcher = _watcher()
     return stream if watcher is None else cast(S, watcher.stream(stream, clone, on_host))
 
 
@@ -55,7 +61,7 @@ class WithoutDraws(_Watcher):
 
 def refuse_effect(what: str) -> None:
     """Raises `HostDrawError` under `WithoutDraws`, where `what` would be done once and not for each result."""
-    watcher = _WATCHER.get()
+    watcher = _watcher()
     while watcher is not None:
         if isinstance(watcher, WithoutDraws):
             raise HostDrawError(f"{what} once for what a transform computes several times")

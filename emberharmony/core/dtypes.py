@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from emberharmony.core import natives
+from emberharmony.core.commits import assigned, commit
 from emberharmony.core.errors import DTypeError, suggest
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
@@ -272,5 +273,4 @@ def set_default_float(dtype: object) -> None:
     chosen = as_dtype(dtype)
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
-    DEFAULTS.float = chosen
-    natives.float32_default = chosen is float32
+    commit([assigned(DEFAULTS, "float", chosen), assigned(natives, "float32_default", chosen is float32)])

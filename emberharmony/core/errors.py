@@ -76,6 +76,10 @@ class BackendExecutionError(EmberError, RuntimeError):
     """Carries a native failure that has no narrower type; the native error is its cause."""
 
 
+class SettingsError(EmberError, ValueError):
+    """Tells that the settings file cannot be changed without harm to what else it holds."""
+
+
 class SettingsWarning(UserWarning):
     """Warns that the settings file could not be read and was passed over."""
 

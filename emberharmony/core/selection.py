@@ -3,18 +3,20 @@
 An override is kept in a `ContextVar` as a linked stack, so that leaving a block restores what it covered, whichever
 thread or task leaves it. Until the first override is used nothing reads the `ContextVar`: `torch.compile` cannot
 trace that read, and it costs 60 ns a call.
+
+Whatever changes the choice changes all of it in one step (`commits`): an interruption leaves the old choice or the new.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from itertools import chain
 from typing import Any
 
 from emberharmony.core import natives
-from emberharmony.core.dispatch import LOCK, Bound, point
+from emberharmony.core.commits import Step, assigned, commit, when
+from emberharmony.core.dispatch import LOOKED_UP, Bound
 from emberharmony.core.registry import OPS, complete
-
-_Entry = tuple[Bound, Any]
-"""The ops of an override and the entry below it, or None."""
+from emberharmony.core.scopes import Entry, Scope
 
 
 class _Process:
@@ -28,7 +30,7 @@ class _Process:
 
 
 _PROCESS = _Process()
-_OVERRIDE: ContextVar[_Entry | None] = ContextVar("emberharmony_backend", default=None)
+_OVERRIDE: ContextVar[Entry | None] = ContextVar("emberharmony_backend", default=None)
 
 
 def active() -> Bound:
@@ -36,7 +38,8 @@ def active() -> Bound:
     if _PROCESS.overridden:
         entry = _OVERRIDE.get()
         if entry is not None:
-            return entry[0]
+            bound: Bound = entry[0]
+            return bound
     return _PROCESS.bound or _choose()
 
 
@@ -59,43 +62,58 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
 
 
 def _choose() -> Bound:
-    complete()  # before the lock: a thread that imports `ops` ends by choosing, and would wait for it
-    with LOCK:
-        if _PROCESS.bound is None:
-            assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
-            switch(*_PROCESS.choose())
-    assert _PROCESS.bound is not None
-    return _PROCESS.bound
+    complete()  # a thread that imports `ops` ends by choosing
+    assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
+    backend, source = _PROCESS.choose()
+    bound: Bound = backend.bound
+    published = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", bound)]
+    direct = _direct(backend)
+    # Another thread may have set a backend in the meantime: it stays.
+    commit(when(_PROCESS, "bound", None, published), when(_PROCESS, "bound", bound, direct))
+    chosen: Bound | None = _PROCESS.bound
+    assert chosen is not None
+    return chosen
 
 
 def switch(backend: Any, source: str) -> None:
     """Makes `backend` the whole process's."""
+    commit(switching(backend, source))
+
+
+def switching(backend: Any, source: str) -> Iterable[Step]:
+    """Returns the steps that make `backend` the whole process's, to be made in one commit."""
+    state = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", backend.bound)]
+    return state if _PROCESS.overridden else chain(LOOKED_UP, state, _direct(backend))
+
+
+def _direct(backend: Any) -> Iterable[Step]:
+    """Returns the steps that make a backend's ops direct, unless an override was used by the time they are made."""
     bound = backend.bound
-    with LOCK:
+    if backend.eager:
+        for name in list(OPS):
+            getattr(bound, name)
+    return when(_PROCESS, "overridden", False, bound._made_direct)
+
+
+class Override(Scope):
+    """Overrides the backend for this thread or task while the block runs."""
+
+    _stack = _OVERRIDE
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __enter__(self) -> Any:
+        """Returns the backend."""
+        backend = self._chosen()
         if not _PROCESS.overridden:
-            if backend.eager:
-                for name in OPS:
-                    getattr(bound, name)
-            if _PROCESS.bound is not None:
-                _PROCESS.bound.direct = False
-            point(bound, direct=True)
-        _PROCESS.bound, _PROCESS.source = bound, source
-
-
-def enter(backend: Any) -> None:
-    """Overrides the backend for this thread or task, until `leave`."""
-    if not _PROCESS.overridden:
-        with LOCK:
             # A copied context may outlive the block that made it, so ops stay looked up for good.
-            _PROCESS.overridden = True
-            point(_PROCESS.bound or backend.bound, direct=False)
-    _OVERRIDE.set((backend.bound, _OVERRIDE.get()))
+            commit(LOOKED_UP, [assigned(_PROCESS, "overridden", True)])
+        _OVERRIDE.set((backend.bound, _OVERRIDE.get(), self))
+        return backend
 
-
-def leave() -> None:
-    """Undoes the innermost override of this thread or task."""
-    entry = _OVERRIDE.get()
-    _OVERRIDE.set(entry[1] if entry is not None else None)
+    def _chosen(self) -> Any:
+        return self._backend
 
 
 natives.__dict__["active"] = active

@@ -5,13 +5,18 @@ Writing replaces the file in one step, keeps every line it does not own, and hap
 """
 
 import os
-import re
+import stat
 import sys
 import warnings
+from collections.abc import Iterable
 
-from emberharmony.core.errors import SettingsWarning
+from emberharmony.core.commits import Step
+from emberharmony.core.errors import SettingsError, SettingsWarning
+from emberharmony.core.handlers import passing
 
 KEYS = ("backend",)
+_LARGEST = 2**20
+"""The most bytes of a file that is read as settings."""
 
 
 def path() -> str:
@@ -38,7 +43,12 @@ def read(key: str) -> str | None:
 
     try:
         value = tomllib.loads(_text(file)).get(key)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        _warn(f"{file} cannot be read and is passed over: it is nested too deeply")
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as error:
+        if passing(error):
+            raise
         _warn(f"{file} cannot be read and is passed over: {error}")
         return None
     if value is not None and not isinstance(value, str):
@@ -47,40 +57,46 @@ def read(key: str) -> str | None:
     return value
 
 
-def write(key: str, value: str | None) -> str:
+def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     """Sets a setting, or removes it if `value` is None; returns the file.
 
-    A file that is no TOML is kept beside the new one as `<name>.bak`. Raises: OSError if the folder cannot be written;
-    the old file is then untouched.
+    A file that is not TOML is kept beside the new one as `<name>.bak`.
+
+    Args:
+        then: steps made together with the replacement of the file.
+
+    Raises: OSError if the folder cannot be written; SettingsError if the file cannot be changed without harm. Whatever
+    is raised, the old file is untouched.
     """
     if key not in KEYS:
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(KEYS)})")
-    from emberharmony.core.files import replace_text  # imported when needed: few programs write settings
+    import tomllib  # imported when needed: few programs write settings
+
+    from emberharmony.core.files import replace_text
+    from emberharmony.core.toml import CannotEditError, edited
 
     file = path()
-    lines = _kept_lines(file, key)
-    if value is not None:
-        lines.insert(0, f'{key} = "{value}"')
-    os.makedirs(os.path.dirname(os.path.abspath(file)), exist_ok=True)
-    replace_text(file, "".join(f"{line}\n" for line in lines))
+    backup = None
+    try:
+        text = edited(_text(file), key, value)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        backup, text = f"{file}.bak", edited("", key, value)
+    except FileNotFoundError:
+        text = edited("", key, value)
+    except RecursionError as error:
+        raise _cannot_change(file, key, value, "it is nested too deeply") from error
+    except (CannotEditError, SettingsError) as error:
+        raise _cannot_change(file, key, value, str(error)) from error
+    os.makedirs(os.path.dirname(os.path.realpath(file)), exist_ok=True)
+    replace_text(file, text, then, backup=backup)
     return file
 
 
-def _kept_lines(file: str, key: str) -> list[str]:
-    """Returns the lines of the file but the one that sets `key` at top level."""
-    import tomllib
-
-    try:
-        text = _text(file)
-        tomllib.loads(text)
-    except FileNotFoundError:
-        return []
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        os.replace(file, f"{file}.bak")
-        return []
-    lines = text.splitlines()
-    first_table = next((i for i, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    return [line for i, line in enumerate(lines) if i > first_table or not re.match(rf"\s*{re.escape(key)}\s*=", line)]
+def _cannot_change(file: str, key: str, value: str | None, reason: str) -> SettingsError:
+    wanted = f"remove {key} from it" if value is None else f'write {key} = "{value}" into it'
+    return SettingsError(
+        f"{file} cannot be changed: {reason}; {wanted} by hand, or name another file in EMBERHARMONY_CONFIG"
+    )
 
 
 def _never_written() -> bool:
@@ -92,8 +108,19 @@ def _never_written() -> bool:
 
 
 def _text(file: str) -> str:
-    with open(file, encoding="utf-8") as stream:
-        return stream.read()
+    """Returns what a file says, the null device an empty one; its line ends stay as they are.
+
+    Raises: SettingsError for what is not a file, such as a pipe, which might never end; FileNotFoundError and others.
+    """
+    if os.path.realpath(file) == os.path.realpath(os.devnull):
+        return ""
+    if not stat.S_ISREG(os.stat(file).st_mode):
+        raise SettingsError("it is not a file")
+    with open(file, "rb") as stream:
+        content = stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise SettingsError(f"it is larger than {_LARGEST} bytes")
+    return content.decode()
 
 
 def _warn(message: str) -> None:

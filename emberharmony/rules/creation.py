@@ -65,7 +65,7 @@ def _logspace(
     axis: int = 0,
     device: Any = None,
 ) -> list[T]:
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    exponents: Any = linspace(start, stop, num, endpoint, axis=axis)
     logarithm = log(base) if hasattr(base, "shape") else math.log(base) if base > 0 else math.nan
     weight = multiply(multiply(g, y), logarithm)
     # The bases may have further axes in front.

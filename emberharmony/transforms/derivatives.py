@@ -245,15 +245,11 @@ class _Call(Outcome):
                 return forward(*leaves)
 
         def again(primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-            elsewhere = selection.current() is not self.backend
-            if elsewhere:
-                selection.enter(self.backend)
-            try:
-                with draws.replayed():
-                    return backward(primals, cotangents)
-            finally:
-                if elsewhere:
-                    selection.leave()
+            if selection.current() is not self.backend:
+                with selection.Override(self.backend):
+                    return again(primals, cotangents)
+            with draws.replayed():
+                return backward(primals, cotangents)
 
         return self.result(self.backend.bound.custom_vjp(first, again, self.primals))
 

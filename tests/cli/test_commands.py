@@ -61,6 +61,15 @@ def test_a_setting_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: p
     assert "cannot write" in output
 
 
+def test_backend_set_says_why_a_file_cannot_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[backend]\n")
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
+    status, output = run("backend", "set", "numpy")
+    assert status == 1
+    assert "backend is a table in it; write backend" in " ".join(output.split())
+
+
 def test_demo_agrees(tmp_path: Path) -> None:
     before = ops.get_backend()
     picture = tmp_path / "loss.png"

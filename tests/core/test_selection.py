@@ -1,10 +1,13 @@
 """Overrides are seen by one thread or task only; ops are looked up once any was used."""
 
 import asyncio
+import contextlib
 import contextvars
+import itertools
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -72,3 +75,54 @@ def test_an_unset_choice_is_made_by_the_first_op(monkeypatch: pytest.MonkeyPatch
     )
     monkeypatch.setenv("EMBERHARMONY_BACKEND", "numpy")
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def _suspended(name: str) -> Iterator[str]:
+    with ops.use_backend(name):
+        while True:
+            yield ops.get_backend()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_suspended_generators_may_be_closed_in_any_order(order: tuple[int, ...]) -> None:
+    """The caller sees the youngest block that is still open, and at the end what it saw before."""
+    pytest.importorskip("torch")
+    pytest.importorskip("mlx.core")
+    before, names = ops.get_backend(), ["torch", "numpy", "mlx"]
+    open_blocks = dict(enumerate(_suspended(name) for name in names))
+    assert [next(block) for block in open_blocks.values()] == names
+    for i in order:
+        open_blocks.pop(i).close()
+        assert ops.get_backend() == (names[max(open_blocks)] if open_blocks else before)
+        assert [next(block) for block in open_blocks.values()] == [ops.get_backend()] * len(open_blocks)
+    assert selection._OVERRIDE.get() is None
+
+
+def test_a_block_that_another_context_ends_leaves_that_context_alone(backend: str) -> None:
+    def steps() -> Iterator[None]:
+        with ops.use_backend("numpy"):
+            yield
+
+    block = steps()
+    inside = contextvars.copy_context()
+    inside.run(next, block)
+    with ops.use_backend(backend):
+        block.close()
+        assert ops.get_backend() == backend
+    assert inside.run(ops.get_backend) == "numpy"
+
+
+def test_one_object_may_be_entered_again_inside_itself(backend: str) -> None:
+    block = ops.use_backend("numpy")
+    with block, ops.use_backend(backend):
+        with block:
+            assert ops.get_backend() == "numpy"
+        assert ops.get_backend() == backend
+    assert ops.get_backend() == backend
+
+
+def test_an_exit_stack_takes_blocks(backend: str) -> None:
+    with contextlib.ExitStack() as stack:
+        assert stack.enter_context(ops.use_backend("numpy")).name == "numpy"
+        assert ops.get_backend() == "numpy"
+    assert ops.get_backend() == backend

@@ -1,12 +1,27 @@
 """Settings survive corruption, are written in one step and never on import."""
 
 import os
+import stat
+import subprocess
+import sys
+import threading
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from emberharmony.core import settings
-from emberharmony.core.errors import SettingsWarning
+from emberharmony.core.errors import SettingsError, SettingsWarning
+from emberharmony.core.toml import edited
+
+KINDS = {
+    "fifo": lambda file: os.mkfifo(file),
+    "zeros": lambda file: file.symlink_to("/dev/zero"),
+    "deep": lambda file: file.write_text("a = " + "[" * 100_000 + "]" * 100_000),
+    "large": lambda file: file.write_text("# " + "a" * 2**20),
+}
 
 
 @pytest.fixture
@@ -36,7 +51,7 @@ def test_write_keeps_foreign_lines(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('# mine\nbackend = "numpy"\n\n[other]\nbackend = "kept"\n')
     settings.write("backend", "mlx")
-    assert file.read_text() == 'backend = "mlx"\n# mine\n\n[other]\nbackend = "kept"\n'
+    assert file.read_text() == '# mine\nbackend = "mlx"\n\n[other]\nbackend = "kept"\n'
 
 
 def test_write_none_removes(file: Path) -> None:
@@ -83,3 +98,174 @@ def test_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.Monkey
 def test_unknown_keys_are_refused(file: Path) -> None:
     with pytest.raises(ValueError, match="unknown setting 'backed'"):
         settings.write("backed", "torch")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_can_make_the_program_hang_or_fail(file: Path, kind: str) -> None:
+    """In a process of its own, which is killed if it hangs."""
+    file.parent.mkdir()
+    KINDS[kind](file)
+    program = (
+        "import warnings\nfrom emberharmony.core.errors import SettingsWarning\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    from emberharmony import ops\n    ops.sin([1.0])\n"
+        "assert [each.category for each in seen] == [SettingsWarning], seen\nprint(seen[0].message)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "EMBERHARMONY_BACKEND"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, env=environment
+    )
+    assert f"{file} cannot be read and is passed over" in done.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_cannot_be_changed_is_an_error_with_the_way_out(file: Path, kind: str) -> None:
+    file.parent.mkdir()
+    KINDS[kind](file)
+    before = os.lstat(file)
+    with pytest.raises(SettingsError, match=r'write backend = "torch" into it by hand, or name another file in EMBERH'):
+        settings.write("backend", "torch")
+    after = os.lstat(file)
+    assert (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns)
+    assert os.listdir(file.parent) == ["config.toml"]
+
+
+def test_the_null_device_is_an_empty_file_and_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", os.devnull)
+    assert settings.read("backend") is None
+    with pytest.raises(OSError, match="cannot be replaced"):
+        settings.write("backend", "torch")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_write_keeps_the_mode_and_follows_a_link(file: Path) -> None:
+    file.parent.mkdir()
+    real = file.parent / "dotfiles" / "settings.toml"
+    real.parent.mkdir()
+    real.write_text("x = 1\n")
+    real.chmod(0o600)
+    file.symlink_to(real)
+    settings.write("backend", "torch")
+    assert file.is_symlink()
+    assert real.read_text() == 'backend = "torch"\nx = 1\n'
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert os.listdir(real.parent) == ["settings.toml"]
+
+
+def test_write_makes_the_file_that_a_link_names(file: Path) -> None:
+    file.parent.mkdir()
+    file.symlink_to(file.parent / "elsewhere" / "settings.toml")
+    settings.write("backend", "torch")
+    assert file.is_symlink()
+    assert settings.read("backend") == "torch"
+
+
+def test_write_refuses_a_link_to_itself(file: Path) -> None:
+    file.parent.mkdir()
+    file.symlink_to(file)
+    with pytest.raises(OSError, match="symbolic links"):
+        settings.write("backend", "torch")
+    assert file.is_symlink()
+
+
+def test_a_new_file_has_the_mode_that_open_gives(file: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        settings.write("backend", "torch")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_threads_write_at_the_same_time(file: Path) -> None:
+    failures: list[Exception] = []
+
+    def work(name: str) -> None:
+        try:
+            for _ in range(30):
+                settings.write("backend", name)
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"name{i}",)) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert settings.read("backend") in {f"name{i}" for i in range(16)}
+    assert os.listdir(file.parent) == ["config.toml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('list = [\n[1],\n]\nbackend = "torch"\n', 'list = [\n[1],\n]\nbackend = "mlx"\n'),
+        ('"backend" = "torch"\n', '"backend" = "mlx"\n'),
+        ("'backend'='torch'", "'backend'=\"mlx\""),
+        ('"back\\u0065nd" = 1', '"back\\u0065nd" = "mlx"'),
+        ('t = """\nbackend = 1\n"""\n', 'backend = "mlx"\nt = """\nbackend = 1\n"""\n'),
+        ('t = """a\\"""""\nbackend = \'x\' # "\n', 't = """a\\"""""\nbackend = "mlx" # "\n'),
+        ("t = '''a''''' # '''\nbackend = {a = [1]}\n", "t = '''a''''' # '''\nbackend = \"mlx\"\n"),
+        ("# backend = 1\r\nx = 1\r\n", 'backend = "mlx"\r\n# backend = 1\r\nx = 1\r\n'),
+        ('  backend = """\r\ntorch"""  \r\n[t]\r\n', '  backend = "mlx"  \r\n[t]\r\n'),
+        ('[t]\nbackend = "kept"\n', 'backend = "mlx"\n[t]\nbackend = "kept"\n'),
+        ("[[t]]\nx = nan\n", 'backend = "mlx"\n[[t]]\nx = nan\n'),
+        ("backend = [ # ]\n 1, # [\n]\nx = 1979-05-27T07:32:00Z\n", 'backend = "mlx"\nx = 1979-05-27T07:32:00Z\n'),
+        ("", 'backend = "mlx"\n'),
+    ],
+)
+def test_any_valid_file_is_changed_in_this_key_only(text: str, wanted: str) -> None:
+    assert edited(text, "backend", "mlx") == wanted
+    removed = tomllib.loads(edited(wanted, "backend", None), parse_float=str)
+    assert removed == {key: value for key, value in tomllib.loads(text, parse_float=str).items() if key != "backend"}
+
+
+@pytest.mark.parametrize("text", ["[backend]\nx = 1\n", "backend.x = 1\n", "[[backend]]\n", "[backend.deep]\n"])
+@pytest.mark.parametrize("value", ["torch", None])
+def test_a_table_of_that_name_is_not_replaced(file: Path, text: str, value: str | None) -> None:
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(SettingsError, match="backend is a table in it"):
+        settings.write("backend", value)
+    assert file.read_text() == text
+
+
+VALUES = st.sampled_from(
+    [
+        *("1", "nan", "-inf", "true", "[]", "[\n[1], # ]\n]", "{a = 1, b.c = 2}", "1979-05-27", "'='", '"#"', '"\\""'),
+        *('"""\nbackend = 1\n"""', "'''\n[x]\n'''", '""""""', "''''a''''", "0x1F", "[[1, 2], ['a'], {x = []}]"),
+    ]
+)
+KEYED = st.tuples(
+    st.sampled_from(["a", "b-1", '"c d"', "'e'", "f.g", '"["']), VALUES, st.sampled_from(["", " # backend = 1"])
+)
+LINES = st.one_of(
+    KEYED.map(lambda parts: f"{parts[0]} = {parts[1]}{parts[2]}"),
+    st.sampled_from(["", "   ", "# [no table]", "#"]),
+)
+
+
+@given(
+    st.lists(LINES, max_size=6),
+    st.sampled_from(["", 'backend = "x"', "  'backend'   =   1 # mine", "backend = [\n 1\n]"]),
+    st.lists(LINES, max_size=3),
+    st.sampled_from(["", "[t]\nbackend = 1\n", "[t]\nbackend.x = 1\n"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+def test_made_up_files_are_changed_in_this_key_only(
+    above: list[str], line: str, below: list[str], table: str, newline: str, value: str
+) -> None:
+    text = "".join(f"{each}\n" for each in (*above, line, *below)) + table
+    text = text.replace("\n", newline)
+    try:
+        before = tomllib.loads(text, parse_float=str)
+    except tomllib.TOMLDecodeError:  # a key that stands twice
+        return
+    rest = {key: found for key, found in before.items() if key != "backend"}
+    changed = edited(text, "backend", value)
+    assert tomllib.loads(changed, parse_float=str) == rest | {"backend": value}
+    assert tomllib.loads(edited(changed, "backend", None), parse_float=str) == rest
+    assert edited(changed, "backend", value) == changed

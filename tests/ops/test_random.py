@@ -1,7 +1,11 @@
 """Random numbers: the same bits on every backend from a generator, right moments, repeatable streams."""
 
+import ast
+import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -434,3 +438,87 @@ def test_every_random_op_is_tested() -> None:
     mine = {name for name, spec in OPS.items() if spec.category == "random"}
     named = {f"random_{n}" for n in DRAWS} | set(MOMENTS) | {"random_seed", "random_shuffle", "dropout"}
     assert mine <= named
+
+
+FORKS = """
+import os, sys
+from emberharmony import ops
+
+ops.set_backend(sys.argv[1])
+explicit = sys.argv[2] == "seeded"
+if explicit:
+    ops.random.seed(3)
+held = ops.random.Generator(4)
+
+def drawn():
+    return [ops.to_numpy(ops.random.normal((2,))).tolist(), ops.to_numpy(ops.random.gamma((2,), 2.0)).tolist()]
+
+def child(depth=0):
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        found = child() if depth else (*drawn(), ops.random.normal((2,), generator=held).tolist())
+        os.write(writing, repr(found).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        found = eval(stream.read())
+    os.waitpid(process, 0)
+    return found
+
+if sys.argv[3] == "used":
+    drawn()
+children = [child(), child(), child(1)]
+print([children, drawn()])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.fresh_process
+@pytest.mark.parametrize(("name", "used"), [("numpy", "used"), ("numpy", "fresh"), ("torch", "used")])
+def test_forked_children_draw_numbers_of_their_own(name: str, used: str) -> None:
+    """MLX is left out: it cannot compute in a child whose parent did."""
+    if name not in INSTALLED:
+        pytest.skip(f"{name} is not installed")
+
+    def run(seeding: str) -> Any:
+        command = [sys.executable, "-W", "ignore", "-c", FORKS, name, seeding, used]
+        return ast.literal_eval(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+
+    children, parent = run("seeded")
+    for stream in (0, 1):
+        assert len({*(tuple(child[stream]) for child in children), tuple(parent[stream])}) == 4
+    assert len({tuple(child[2]) for child in children}) == 1, "a Generator goes on as it would have"
+    assert run("seeded") == [children, parent], "a seed repeats what the children draw, too"
+    others, other_parent = run("unseeded")
+    seen = [*children, parent, *others, other_parent]
+    assert len({tuple(each[0]) for each in seen}) == len(seen)
+    ops.set_backend(name)
+    ops.random.seed(3)
+    wanted = [ops.to_numpy(ops.random.normal((2,))).tolist() for _ in range(2)]
+    assert parent[0] == wanted[used == "used"], "the parent's own numbers are those without a fork"
+
+
+def test_threads_draw_no_number_twice(backend: str) -> None:
+    seen: list[float] = []
+    ops.random.seed(1)
+
+    def work() -> None:
+        for _ in range(100):
+            seen.extend(ops.to_numpy(ops.random.uniform((1,), dtype="float64")).tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(seen)) == 800
+
+
+def test_a_pickled_generator_splits_on() -> None:
+    parent = ops.random.Generator(0)
+    parent.split(3)
+    copy = pickle.loads(pickle.dumps(parent))
+    assert [child.normal(2).tolist() for child in copy.split(2)] == [
+        child.normal(2).tolist() for child in parent.split(2)
+    ]

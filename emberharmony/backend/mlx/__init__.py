@@ -16,7 +16,7 @@ from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
-from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
@@ -100,10 +100,10 @@ class MLXBackend(
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
         dtype = self.dtypes[array.dtype.name]
-        if array.dtype.name == "bfloat16":
-            return mx.array(array.copy().view(np.uint16)).view(mx.bfloat16)
         # The copy has no negative strides, which MLX refuses.
-        return mx.array(array.copy(), dtype=dtype)
+        if array.dtype.name == "bfloat16":
+            return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
+        return of_host(array.copy(), dtype)
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one; MLX raises TypeError for an integer that 32 bits do not hold."""

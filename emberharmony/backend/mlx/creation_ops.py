@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, memory, place
-from emberharmony.backend.mlx.dtypes import DTYPES, promotion
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.creation import HostMade, with_number
 from emberharmony.backend.shared.shape import as_shape, held, matrices
 from emberharmony.core.dtypes import default_float
@@ -42,7 +42,7 @@ class MLXCreationOps(HostMade):
     @staticmethod
     def _placed(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
         place(device)
-        return mx.array(array, dtype)
+        return of_host(array, dtype)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:

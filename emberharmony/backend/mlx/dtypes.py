@@ -20,6 +20,15 @@ DTYPES = NativeDTypes(
 )
 
 
+def of_host(array: np.ndarray, dtype: mx.Dtype | None = None) -> mx.array:
+    """Returns a host array as a tensor, a copy.
+
+    MLX 0.32 reads a NumPy array by its `__dlpack__` and suppresses the exception of a signal handler that runs
+    meanwhile, so that a third of all interruptions were lost. It reads a memoryview by the buffer protocol.
+    """
+    return mx.array(memoryview(array), dtype)  # type: ignore[arg-type]
+
+
 def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     """Returns `x` in that dtype; of a complex number the real part."""
     return x.astype(dtype)
@@ -28,7 +37,7 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
 def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
     # MLX takes no Python integer above int64.
     above = type(number) is int and number >= 2**63
-    return mx.array(np.asarray(number) if above else number, dtype=dtype)
+    return of_host(np.asarray(number), dtype) if above else mx.array(number, dtype=dtype)
 
 
 promotion = Promotion(

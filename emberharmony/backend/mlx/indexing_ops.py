@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
-from emberharmony.backend.mlx.dtypes import DTYPES, cast, promotion
+from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, seen, written
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.indexing import (
@@ -85,9 +85,9 @@ class MLXIndexingOps:
                 new.append(mx.zeros(int(bool(part)), mx.int32))
             elif mask:
                 # MLX reads no masks: their positions are found on the host.
-                new += [mx.array(column) for column in np.nonzero(np.asarray(part))]
+                new += [of_host(column) for column in np.nonzero(np.asarray(part))]
             elif isinstance(part, np.ndarray):
-                new.append(mx.array(part))
+                new.append(of_host(part))
             elif isinstance(part, slice):
                 new.append(within(part, x.shape[axis + added]))
             else:
@@ -98,7 +98,7 @@ class MLXIndexingOps:
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:
         if x.ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
-        return tuple(mx.array(part) for part in np.nonzero(np.asarray(x != 0)))
+        return tuple(of_host(part) for part in np.nonzero(np.asarray(x != 0)))
 
     @staticmethod
     def slice(x: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
@@ -122,7 +122,7 @@ class MLXIndexingOps:
         else:
             known = columns(indices, x.shape)
             lengths = x.shape[: len(known)]
-            at = mx.array(np.ravel_multi_index(known, lengths) if known[0].size else known[0])
+            at = of_host(np.asarray(np.ravel_multi_index(known, lengths)) if known[0].size else known[0])
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(x, ("complex",))
         rows = x.reshape(math.prod(lengths), *x.shape[len(lengths) :])
@@ -136,19 +136,19 @@ class MLXIndexingOps:
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
         rows, cols = np.tril_indices(count, held(k, count, columns), columns)
-        return mx.array(rows), mx.array(cols)
+        return of_host(rows), of_host(cols)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[mx.array, mx.array]:
         count, columns = as_shape((n, n if m is None else m))
         rows, cols = np.triu_indices(count, held(k, count, columns), columns)
-        return mx.array(rows), mx.array(cols)
+        return of_host(rows), of_host(cols)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[mx.array, ...]:
         indices = seen(indices)
         if not isinstance(indices, mx.array):
-            return tuple(mx.array(column) for column in unraveled(host_indices(indices), shape))
+            return tuple(of_host(column) for column in unraveled(host_indices(indices), shape))
         shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
         found: list[mx.array] = []
         for length in reversed(shape):

@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
-from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.indexing import checked
 from emberharmony.core.checking import checking
 from emberharmony.core.errors import ArgumentTypeError
@@ -108,7 +108,7 @@ def indices_for(indices: Any, length: int) -> mx.array:
     indices = seen(indices)
     if isinstance(indices, mx.array):
         return integers(indices)
-    return mx.array(checked(host_indices(indices), length))
+    return of_host(checked(host_indices(indices), length))
 
 
 def mask_axes(part: Any) -> int | None:

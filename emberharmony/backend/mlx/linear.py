@@ -15,7 +15,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, Pull, differentiated
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared import lapack
 from emberharmony.core.errors import UnsupportedOpError
@@ -25,7 +25,7 @@ def imported(array: np.ndarray) -> mx.array:
     """Returns a host array in its own dtype, complex128 in complex64."""
     # MLX would narrow float64 unless told its dtype.
     name = "complex64" if array.dtype.kind == "c" else array.dtype.name
-    return mx.array(array, dtype=promotion.dtypes[name])
+    return of_host(array, promotion.dtypes[name])
 
 
 def on_host(function: Function, *options: Any) -> Function:
@@ -316,7 +316,7 @@ eigvals = hosted(lapack.eigvals, _eigvals_moved)
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     """Returns packed triangular factors, and the rows that changed places."""
     packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
-    rows = mx.array(lapack.order_of(pivots, x.shape[-2]))
+    rows = of_host(lapack.order_of(pivots, x.shape[-2]))
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return _lu_moved(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))

@@ -8,7 +8,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.device_ops import check_memory
-from emberharmony.backend.mlx.dtypes import DTYPES
+from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.mlx.indices import integers, led_aside, seen, written
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segment_count, segments
 
@@ -28,12 +28,12 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
             host = host_indices(np.asarray(integers(segment_ids)) if unread else segment_ids)
             check_segments(host.shape, data.shape)
             num_segments, unread = segments(host, num_segments), False
-            ids = mx.array(host)
+            ids = of_host(host)
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
         half = data.dtype in (mx.float16, mx.bfloat16)
-        rows = mx.full((num_segments, *data.shape[1:]), mx.array(np.asarray(start), mx.float32 if half else data.dtype))
+        rows = mx.full((num_segments, *data.shape[1:]), of_host(np.asarray(start), mx.float32 if half else data.dtype))
         return written(rows, ids, data.astype(rows.dtype), reduction, unread).astype(data.dtype)
 
     return segment

@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
@@ -126,7 +126,7 @@ class MLXShapeOps:
             check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
         counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
-        return fitting(mx.take(x, mx.array(np.repeat(np.arange(length), counts)), axis))
+        return fitting(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -155,5 +155,5 @@ class MLXShapeOps:
             return mx.pad(x, pairs, constant_values=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:
-                x = fitting(mx.take(x, mx.array(pad_indices(x.shape[axis], before, after, mode)), axis))
+                x = fitting(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))
         return x

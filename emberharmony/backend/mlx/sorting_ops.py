@@ -3,7 +3,7 @@
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import single
 from emberharmony.backend.shared.sorting import side_of, sorter_of, top
@@ -80,7 +80,7 @@ class MLXSortingOps:
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
             # MLX checks no index by itself.
-            a = mx.take(a, mx.array(sorter_of(np.asarray(sorter), a.size)))
+            a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
         return _search(a, b, side_of(side))
 
     @staticmethod
@@ -90,7 +90,7 @@ class MLXSortingOps:
         host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
         new = np.ones(host.shape, bool)
         new[1:] = (host[1:] != host[:-1]) & ~((host[1:] != host[1:]) & (host[:-1] != host[:-1]))
-        return mx.take(values, mx.array(np.nonzero(new)[0]))
+        return mx.take(values, of_host(np.nonzero(new)[0]))
 
     @staticmethod
     def isin(x1: mx.array, x2: mx.array, invert: bool = False) -> mx.array:

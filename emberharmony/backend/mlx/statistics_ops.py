@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
-from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.statistics import countable, edges
 
 
@@ -15,15 +15,15 @@ class MLXStatisticsOps:
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
         host = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
         if weights is None:
-            return mx.array(np.bincount(host, None, minlength))
+            return of_host(np.bincount(host, None, minlength))
         weights = promotion.floats(weights)
 
         def counted(weights: mx.array) -> mx.array:
             wide = weights if weights.itemsize > 2 else weights.astype(mx.float32)
-            return mx.array(np.bincount(host, np.asarray(wide), minlength), weights.dtype)
+            return of_host(np.bincount(host, np.asarray(wide), minlength), weights.dtype)
 
         def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-            return (mx.zeros_like(outputs[0]).at[mx.array(host)].add(tangents[0]),)
+            return (mx.zeros_like(outputs[0]).at[of_host(host)].add(tangents[0]),)
 
         result: mx.array = differentiated(counted, moved, hosted=True)(weights)
         return result
@@ -35,4 +35,4 @@ class MLXStatisticsOps:
         steps = mx.array(edges(low, high, bins, range), x.dtype)
         wide = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide)), np.asarray(steps.astype(wide)))
-        return mx.array(counts), steps
+        return of_host(counts), steps

@@ -9,6 +9,7 @@ from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.core.handlers import passing
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.tree import tree_leaves
 
@@ -49,7 +50,9 @@ class MLXTensorOps:
         refuse_copy(copy)
         try:
             host = np.from_dlpack(x)
-        except RuntimeError:
+        except RuntimeError as error:
+            if passing(error):
+                raise
             # NumPy knows no bfloat16. MLX does, but would narrow float64.
             return mx.from_dlpack(x)
         return self.from_numpy(host)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from _thread import allocate_lock  # threading.Lock, without the half millisecond that importing threading costs
+from _thread import get_ident
 from collections.abc import Callable, Sequence
+from itertools import count, islice
+from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -45,20 +47,24 @@ class Generator:
         self._start(np.random.SeedSequence(fresh_seed() if seed is None else checked_seed(seed)))
 
     def _start(self, sequence: np.random.SeedSequence) -> None:
-        self._sequence = sequence
         self._source = np.random.Generator(np.random.Philox(sequence))
-        self._lock = allocate_lock()
+        self._descend(sequence)
+
+    def _descend(self, sequence: np.random.SeedSequence) -> None:
+        self._sequence = sequence
+        self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_sequence": self._sequence, "_source": self._source}
+        spawned = _MOST_CHILDREN - length_hint(self._children)
+        return {"_sequence": _like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
 
     @property
     def _rng(self) -> np.random.Generator:
         return watched(self._source, clone)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = allocate_lock()
+        self._source = state["_source"]
+        self._descend(state["_sequence"])
 
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one.
@@ -68,12 +74,12 @@ class Generator:
         count = size_of(n)
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
-        with self._lock:
-            sequences = self._sequence.spawn(count)
+        # One call takes the numbers of all children: no other thread gets one of them, no interruption takes half.
+        numbers = list(islice(self._children, count))
         children = []
-        for sequence in sequences:
+        for number in numbers:
             child = Generator.__new__(Generator)
-            child._start(sequence)
+            child._start(_like(self._sequence, (*self._sequence.spawn_key, number)))
             children.append(child)
         return children
 
@@ -87,10 +93,12 @@ class Generator:
 
     def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
         """Returns normal numbers; those beyond two standard deviations are drawn again."""
-        values = self.normal(shape, dtype).copy()
+        # From a stream of their own, since an interruption between two draws would leave this one in between.
+        rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
+        values = np.asarray(rng.standard_normal(as_shape(shape), _native(dtype)))
         outside = np.abs(values) > 2
         while outside.any():
-            values[outside] = self.normal((int(outside.sum()),), dtype)
+            values[outside] = rng.standard_normal(int(outside.sum()), _native(dtype))
             outside = np.abs(values) > 2
         return values
 
@@ -121,6 +129,16 @@ class Generator:
             return np.asarray(self._rng.choice(n, as_shape(shape), replace, p))
         except ValueError as error:
             raise ArgumentError(str(error)) from error
+
+
+_MOST_CHILDREN = 2**32 - 1
+
+
+def _like(sequence: np.random.SeedSequence, spawn_key: tuple[int, ...], spawned: int = 0) -> np.random.SeedSequence:
+    """Returns a seed sequence of the same entropy, from which so many were spawned."""
+    return np.random.SeedSequence(
+        sequence.entropy, spawn_key=spawn_key, pool_size=sequence.pool_size, n_children_spawned=spawned
+    )
 
 
 def clone(source: np.random.Generator) -> np.random.Generator:
@@ -290,20 +308,55 @@ natives.name_in_hints(Generator)
 
 
 class _Seed:
-    """Holds the seed of the process's default streams, and how often it was given."""
+    """The seed of the process's default streams, the streams that it has started, and a number for each fork.
 
-    def __init__(self) -> None:
-        self.value: int | None = None
-        self.epoch = 0
+    Args:
+        value: the seed; None for streams that each take one from the system.
+        lineage: which child each process was, from the one that gave the seed on.
+    """
+
+    def __init__(self, value: int | None, lineage: tuple[int, ...] = ()) -> None:
+        self.value, self.lineage = value, lineage
+        self.streams: dict[object, Any] = {}
+        self.forks = count()
+
+    def start(self) -> int:
+        """Returns the seed to start a stream from."""
+        if self.value is None:
+            return fresh_seed()
+        if not self.lineage:
+            return self.value
+        words = np.random.SeedSequence(self.value, spawn_key=self.lineage).generate_state(2, np.uint64)
+        return int(words[0]) << 64 | int(words[1])
 
 
-SEED = _Seed()
+class _Process:
+    """Holds what the default streams start from: the one assignment of `seed` starts all of them anew."""
+
+    seed = _Seed(None)
 
 
 def start_streams(seed: int) -> None:
     """Starts the default streams of all backends anew."""
-    SEED.value = checked_seed(seed)
-    SEED.epoch += 1
+    _Process.seed = _Seed(checked_seed(seed))
+
+
+_FORKING: dict[int, int] = {}
+"""The number of the fork that a thread is about to make."""
+
+
+def _number_fork() -> None:
+    _FORKING[get_ident()] = next(_Process.seed.forks)
+
+
+def _inherit() -> None:
+    """Starts the default streams of a forked child: they are neither its parent's nor those of another child."""
+    seed = _Process.seed
+    _Process.seed = _Seed(seed.value, (*seed.lineage, _FORKING[get_ident()]))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_number_fork, after_in_child=_inherit)
 
 
 class DefaultStream(Generic[S]):
@@ -316,8 +369,6 @@ class DefaultStream(Generic[S]):
 
     def __init__(self, start: Callable[[int], S], clone: Callable[[S], S] | None = None) -> None:
         self._start, self._clone = start, clone
-        self._made: tuple[int, S] | None = None
-        self._lock = allocate_lock()
 
     def get(self) -> S:
         """Returns the stream to draw from."""
@@ -325,14 +376,12 @@ class DefaultStream(Generic[S]):
         return stream if self._clone is None else watched(stream, self._clone)
 
     def _get(self) -> S:
-        made = self._made
-        if made is not None and made[0] == SEED.epoch:
-            return made[1]
-        with self._lock:
-            if self._made is None or self._made[0] != SEED.epoch:
-                epoch, seed = SEED.epoch, SEED.value
-                self._made = epoch, self._start(fresh_seed() if seed is None else seed)
-            return self._made[1]
+        seed = _Process.seed
+        stream: S | None = seed.streams.get(self)
+        if stream is None:
+            # If two threads start one at the same time, both get the one that is kept first.
+            stream = seed.streams.setdefault(self, self._start(seed.start()))
+        return stream
 
 
 HOST = DefaultStream(Generator)

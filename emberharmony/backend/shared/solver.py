@@ -67,8 +67,8 @@ def check_paired(x1: Any, x2: Any, axis: int) -> None:
 def not_finite(shape: Sequence[int]) -> LinAlgError:
     """Returns the error for matrices whose infinities or NaN leave them without singular values or eigenvalues."""
     return LinAlgError(
-        f"expected finite matrices, got infinities or NaN in shape {tuple(shape)}; find them with ops.isfinite, or replace "
-        f"them with ops.nan_to_num"
+        f"expected finite matrices, got infinities or NaN in shape {tuple(shape)}; find them with ops.isfinite, or "
+        f"replace them with ops.nan_to_num"
     )
 
 

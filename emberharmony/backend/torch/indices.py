@@ -12,6 +12,7 @@ from emberharmony.backend.shared.indexing import checked, inside
 from emberharmony.backend.torch.derivatives import multiplied
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.handlers import passing
 
 REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
@@ -75,7 +76,9 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         found = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
-    except (IndexError, RuntimeError):
+    except (IndexError, RuntimeError) as error:
+        if passing(error):
+            raise
         # It takes no negative ones.
         try:
             found = index_select(x, axis, _from_zero(flat, x.shape[axis]))

@@ -1,6 +1,5 @@
 """Random numbers, on PyTorch: from generators of our own, so that a program's own stream is left alone."""
 
-import threading
 from typing import Any
 
 import torch
@@ -11,9 +10,6 @@ from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.draws import watched
 
-_LOCK = threading.Lock()
-"""Held while a generator is drawn from: it is no matter of several threads."""
-
 
 class _Generators(dict[torch.device, torch.Generator]):
     """Holds one generator a device, all started by one seed."""
@@ -23,8 +19,7 @@ class _Generators(dict[torch.device, torch.Generator]):
         self._seed = seed & (2**64 - 1)
 
     def __missing__(self, device: torch.device) -> torch.Generator:
-        self[device] = made = torch.Generator(device).manual_seed(self._seed)
-        return made
+        return self.setdefault(device, torch.Generator(device).manual_seed(self._seed))
 
 
 STREAM = DefaultStream(_Generators)
@@ -33,10 +28,9 @@ STREAM = DefaultStream(_Generators)
 def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     device = place(None) or torch.get_default_device()
     wanted = DTYPES[floating(dtype)]
-    generators = STREAM.get()
-    with _LOCK:
-        generator = watched(generators[device], torch.Generator.clone_state, on_host=False)
-        values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=wanted, device=device)
+    # PyTorch holds a lock of the generator's while it draws from one or clones it.
+    generator = watched(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
+    values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=wanted, device=device)
     return values
 
 

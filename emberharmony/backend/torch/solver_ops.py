@@ -10,6 +10,7 @@ from emberharmony.backend.shared.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.errors import LinAlgError
+from emberharmony.core.handlers import passing
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
 _NEARLY = 0.999
@@ -45,7 +46,9 @@ def _any(x: torch.Tensor, unread: bool = False) -> bool:
         return unread
     try:
         return bool(x.any())
-    except RuntimeError:
+    except RuntimeError as error:
+        if passing(error):
+            raise
         return unread
 
 

@@ -1,0 +1,58 @@
+"""A commit makes its steps in order; those under a condition only while it holds."""
+
+import os
+import threading
+from operator import attrgetter
+
+import pytest
+
+from emberharmony.core.commits import assigned, commit, when
+
+
+class State:
+    def __init__(self) -> None:
+        self.owner: object = None
+        self.x = self.y = 0
+
+
+def test_steps_are_made_in_order_up_to_the_first_that_raises() -> None:
+    state = State()
+    with pytest.raises(FileNotFoundError):
+        commit([assigned(state, "x", 1)], [(os.unlink, "/nowhere/at/all"), assigned(state, "y", 1)])
+    assert (state.x, state.y) == (1, 0)
+
+
+def test_a_condition_is_read_before_each_step() -> None:
+    state, mine = State(), object()
+    commit(when(state, "owner", mine, [assigned(state, "x", 1)]))
+    assert state.x == 0
+    steps = [assigned(state, "x", 1), assigned(state, "owner", None), assigned(state, "y", 1)]
+    commit([assigned(state, "owner", mine)], when(state, "owner", mine, steps))
+    assert (state.x, state.y) == (1, 0)
+
+
+def test_no_other_thread_sees_half_of_a_commit() -> None:
+    state, torn = State(), []
+    both = attrgetter("x", "y")  # one call of a C function, like the commit
+    done = threading.Event()
+
+    def write(value: int) -> None:
+        for _ in range(3000):
+            commit([assigned(state, "x", value), assigned(state, "y", value)])
+
+    def read() -> None:
+        while not done.is_set():
+            x, y = both(state)
+            if x != y:
+                torn.append((x, y))
+
+    writers = [threading.Thread(target=write, args=(value,)) for value in range(4)]
+    reader = threading.Thread(target=read)
+    reader.start()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    done.set()
+    reader.join()
+    assert not torn
