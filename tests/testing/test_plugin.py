@@ -1,6 +1,7 @@
 """The pytest plugin, as a user's tests see it; the examples of `docs/testing.md` are among these."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ from emberharmony import ops
 def test_it(ember_backend):
     assert ops.get_backend() == ember_backend
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _keeps_what_torch_loads_late() -> None:
+    """Imports what pytester would take out of `sys.modules` again, and PyTorch cannot import twice in a process."""
+    if "torch" in INSTALLED:
+        import_module("torch._inductor.test_operators")
 
 
 def run(pytester: pytest.Pytester, program: str, *options: str) -> pytest.RunResult:
