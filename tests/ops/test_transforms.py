@@ -578,4 +578,6 @@ def test_functions_of_no_result_have_one(backend: str) -> None:
     assert ops.checkpoint(lambda: ())() == ()
     assert ops.custom_gradient(lambda x: ([], lambda x, upstream: x))(x) == []
     assert ops.custom_vjp(lambda x: [], lambda primals, cotangents: [], [x]) == []
+    assert ops.jvp(lambda x: None, (x,), (x,)) == (None, None)
+    assert ops.jacfwd(lambda x: ())(x) == ops.jacobian(lambda x: ())(x) == ()
     assert near(ops.grad(lambda x: (ops.checkpoint(lambda y: None)(x), ops.sum(ops.square(x)))[1])(x), 2 * np.ones(3))

@@ -63,9 +63,16 @@ class TorchTransformsOps:
         def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
             if not torch.compiler.is_compiling():
                 _load_forward_mode()
-            outputs, pushed = torch.func.jvp(  # type: ignore[misc]
-                lambda *leaves: tuple(fn(*leaves)), tuple(primals), tuple(tangents)
-            )
+            count = 0
+
+            def wanted(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
+                nonlocal count
+                outputs = tuple(fn(*leaves))
+                count = len(outputs)
+                return outputs or (torch.zeros(()),)  # PyTorch wants one at least
+
+            outputs, pushed = torch.func.jvp(wanted, tuple(primals), tuple(tangents))  # type: ignore[misc]
+            outputs, pushed = outputs[:count], pushed[:count]
             if any(tangent.requires_grad for tangent in pushed):
                 found: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
                 return found
