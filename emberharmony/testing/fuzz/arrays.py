@@ -27,11 +27,13 @@ class Arrays:
         self.rng, self.short = rng, short
         self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 and not short else rng.choice(odd.SHAPES)
         self.dtype = rng.choice(odd.USUAL) if rng.random() < 0.6 else rng.choice(odd.DTYPES)
+        self.hosted = rng.random() < 0.6
+        """Whether indices are host arrays and lists, which every backend checks without being asked."""
 
     def tensor(self) -> str:
         """Returns a tensor, list or number; most often of the shape and dtype of this call."""
-        if self.rng.random() < 0.005:
-            return "np.broadcast_to(np.float32(1), (2**40,))"
+        if self.rng.random() < 0.005 and not self.short:
+            return f"np.broadcast_to(np.float32(1), (2**{self.rng.choice((20, 40))},))"
         shape = self._shape_near()
         dtype = self.dtype if self.rng.random() < 0.75 else self.rng.choice(odd.DTYPES)
         if shape == () and self.rng.random() < 0.3:
@@ -54,7 +56,7 @@ class Arrays:
             flat[self.rng.randrange(len(flat))] = self.rng.choice(odd.OUTSIDE)
         dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat) else ("int64",)
         written = f"np.array({flat}, {self.rng.choice(dtypes)!r}).reshape({shape})"
-        return self.rng.choice((f"tensor({written})", written, f"{written}.tolist()"))
+        return self.rng.choice((written, f"{written}.tolist()") if self.hosted else (f"tensor({written})",))
 
     def _shape_near(self) -> tuple[int, ...]:
         """Returns the shape of this call, one that broadcasts with it, or another."""
@@ -93,8 +95,10 @@ class Arrays:
         """Returns a host array with one element replaced."""
         return f"poked({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
 
-    def formed(self, array: str, ndim: int) -> str:
-        """Returns a host array in one of the forms in which a tensor may be given."""
+    def formed(self, array: str, ndim: int, hosted: bool = False) -> str:
+        """Returns a host array in one of the forms in which a tensor, or one on the host, may be given."""
+        if hosted:
+            return self.rng.choice((array, f"frozen({array})", f"{array}.tolist()"))
         forms = [f"tensor({array})"] * 5 + [array] * 2 + [f"frozen({array})", f"strided({array})", f"{array}.tolist()"]
         if ndim:
             forms += [f"{array}[::-1]", f"{array}.T"]

@@ -123,11 +123,11 @@ def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
     bound: Bound = {}
     for name, given in _bind(spec, item.args, item.kwargs).items():
-        bound[name] = [_written(values, value, dtype) for value in given]
+        bound[name] = [_written(values, value, dtype, name in _INDICES and values.hosted) for value in given]
     return bound
 
 
-def _written(values: Values, value: Any, dtype: str) -> str:
+def _written(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
     if isinstance(value, np.ndarray):
         array = source(value)
         if value.dtype.kind in "fc":
@@ -137,7 +137,7 @@ def _written(values: Values, value: Any, dtype: str) -> str:
         ndim = value.ndim
         while values.rng.random() < 0.25:
             array, ndim = values.changed(array, ndim)
-        return values.formed(array, ndim)
+        return values.formed(array, ndim, hosted)
     if isinstance(value, (list, tuple)) and _holds_arrays(value):
         items = [_written(values, item, dtype) for item in value]
         if values.rng.random() < 0.2:

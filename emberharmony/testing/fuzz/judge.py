@@ -15,7 +15,11 @@ from emberharmony.testing.fuzz import scope
 
 PROGRAM = "<fuzz>"
 """The file name that the source of a call is compiled under."""
-FINDINGS = {"untyped": "raises an untyped exception", "changed": "changes its input"}
+FINDINGS = {
+    "untyped": "raises an untyped exception",
+    "changed": "changes its input",
+    "outside": "reads outside of a tensor, as checked mode tells",
+}
 _LARGEST = 2**25
 """Arrays of more bytes (broadcast ones, in the main) are not read."""
 _SIGNATURE = re.compile(r"(?P<name>[\w<>]+)\(\) (takes |missing |got (an unexpected|multiple|some positional-only))")

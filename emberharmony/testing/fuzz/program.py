@@ -31,11 +31,12 @@ def _tuple(sources: tuple[str, ...]) -> str:
     return f"({''.join(f'{written}, ' for written in sources)})"
 
 
-def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False) -> str:
+def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False, checked: bool = False) -> str:
     """Returns a program that makes a call again.
 
     Args:
         watched: it ends with an error if the call changes an argument.
+        checked: it makes the call in checked mode.
     """
     given = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
     then = case.then
@@ -48,7 +49,7 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
     if then:
         lines.append(f"result = result({', '.join(then)}) if callable(result) else result")
     lines.append("ops.eval(result)")
-    if case.checked:
+    if case.checked or checked:
         lines = ["with ops.checked():", *(f"    {line}" for line in lines)]
     end = ['assert digest((args, kwargs, then)) == before, "an argument was changed"'] if watched else ["print(result)"]
     body = "".join(f"{line}\n" for line in (*start, *lines, *end))

@@ -28,7 +28,7 @@ class Finding:
     """A call that did what no call may.
 
     Args:
-        kind: "signal", "hang", "exit", "untyped" or "changed".
+        kind: "signal", "hang", "exit", or one of `judge.FINDINGS`.
         detail: which signal, or what was raised.
         alone: whether the call does it in a process of its own too; None if that was not tried.
     """
@@ -166,6 +166,6 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
 def _found(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
     case = case_of(task.seed, number, task.names)
     text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
-    written = program(case, task.seed, task.backend, text, watched=kind == "changed")
+    written = program(case, task.seed, task.backend, text, watched=kind == "changed", checked=kind == "outside")
     tally.counts[kind] += 1
     tally.findings.append(Finding(task.backend, case.op, number, kind, text, written, alone))

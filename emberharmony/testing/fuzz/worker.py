@@ -10,10 +10,12 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from emberharmony import ops
+from emberharmony.core.errors import IndexOutOfBoundsError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.fuzz.cases import FuzzCase, case_of
 from emberharmony.testing.fuzz.judge import PROGRAM, digest, verdict
@@ -74,7 +76,7 @@ def _tell(report: TextIO, *parts: Any) -> None:
 def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str, str]:
     """Makes a call on the active backend and returns what it did: a kind, and for most kinds what was raised.
 
-    The kinds are "returned", "unmade" (an argument cannot be made), those of `verdict`, and "changed".
+    The kinds are "returned", "unmade" (an argument cannot be made), those of `verdict`, "outside" and "changed".
     """
     _set_alarm(timeout)
     try:
@@ -85,10 +87,16 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         return "unmade", f"{type(error).__name__}: {error!s:.300}"
     _set_alarm(timeout)
     kind, detail = "returned", ""
-    try:
-        with ops.checked(case.checked):
+
+    def call(checked: bool) -> None:
+        with ops.checked(checked):
             result = OPS[case.op].function(*args, **kwargs)
             ops.eval(result(*then) if case.then and callable(result) else result)
+
+    try:
+        call(case.checked)
+        if not case.checked and (outside := _reads_outside(call)):
+            kind, detail = "outside", outside
     except BaseException as error:  # noqa: BLE001  (whatever it is, it is judged)
         kind = verdict(error)
         detail = f"{type(error).__name__}: {error!s:.300}"
@@ -104,6 +112,17 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         changed = next((f"{a} became {b}" for a, b in zip(before, after, strict=False) if a != b), "lengths")
         return "changed", f"{changed} ({kind})"
     return kind, detail
+
+
+def _reads_outside(call: Callable[[bool], None]) -> str:
+    """Makes a call that returned in checked mode too; returns what the error says if an index lies outside there."""
+    try:
+        call(True)
+    except IndexOutOfBoundsError as error:
+        return str(error)
+    except Exception:  # noqa: BLE001  (it returned before: an iterator was used up, or memory is)
+        return ""
+    return ""
 
 
 def _set_alarm(timeout: float) -> None:
