@@ -1,9 +1,9 @@
 """A failing call as a program that runs by itself."""
 
 import re
+from collections.abc import Mapping
 
 from emberharmony.testing.call import Call
-from emberharmony.testing.fuzz.scope import NAMES as SCOPE
 from emberharmony.testing.sample import Sample
 
 _HEAD = """\
@@ -22,8 +22,6 @@ IMPORTS = {
     "bfloat16_of_numpy(": "from emberharmony.backend.host import bfloat16_of_numpy",
     "errors.": "from emberharmony.core import errors",
     "OPS[": "from emberharmony.core.registry import OPS",
-    **{f"{name}(": f"from emberharmony.testing.fuzz.scope import {name}" for name in SCOPE},
-    "digest(": "from emberharmony.testing.fuzz.judge import digest",
     "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
     "strided(": "from emberharmony.testing.inputs import strided",
@@ -34,9 +32,9 @@ IMPORTS = {
 """What a program that holds the first needs to import."""
 
 
-def imports(program: str) -> str:
+def imports(program: str, known: Mapping[str, str] = IMPORTS) -> str:
     """Returns the lines that import what a program uses."""
-    used = [line for mark, line in IMPORTS.items() if re.search(rf"(?<![\w.]){re.escape(mark)}", program)]
+    used = [line for mark, line in known.items() if re.search(rf"(?<![\w.]){re.escape(mark)}", program)]
     return ALWAYS + "".join(f"{line}\n" for line in used)
 
 

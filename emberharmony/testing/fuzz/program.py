@@ -3,8 +3,15 @@
 from typing import Any
 
 from emberharmony.testing.fuzz.cases import FuzzCase
+from emberharmony.testing.fuzz.scope import NAMES
 from emberharmony.testing.snippet import ALWAYS, IMPORTS, imports
 from emberharmony.testing.spelling import spelled
+
+_IMPORTS = {
+    **IMPORTS,
+    **{f"{name}(": f"from emberharmony.testing.fuzz.scope import {name}" for name in NAMES},
+    "digest(": "from emberharmony.testing.fuzz.judge import digest",
+}
 
 _HEAD = """\
 # {op} on {backend}, call {number} of seed {seed}:
@@ -17,7 +24,7 @@ ops.set_backend({backend!r})
 def namespace() -> dict[str, Any]:
     """Returns the names that the source of arguments is made of."""
     names: dict[str, Any] = {}
-    exec("\n".join((ALWAYS, *IMPORTS.values())), names)
+    exec("\n".join((ALWAYS, *_IMPORTS.values())), names)
     return names
 
 
@@ -59,6 +66,6 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
         number=case.number,
         seed=seed,
         finding=" ".join(finding.split())[:200],
-        imports=imports(body),
+        imports=imports(body, _IMPORTS),
     )
     return head + body
