@@ -1,8 +1,29 @@
-"""What stands for a tensor while a wrapper of a backend records: dispatch hands every call with one to its wrapper."""
+"""Tensors that are being differentiated: the class that stands for one on a tape, and the words that refuse a read."""
 
 from typing import Any
 
 from emberharmony.core.errors import TracedTensorError
+
+
+_WAYS_OUT = (
+    "ops.host_call(fn, x, vjp=...) for a function of another library, or ops.stop_gradient(x) for a constant"
+)
+LEAVES = f"the tensor is being differentiated, and its gradient would be lost: use the functions of ops, {_WAYS_OUT}"
+"""The message of an op that would take a tensor out of the function that is differentiated."""
+
+CLOSED_OVER = (
+    "the function uses a tensor that is being differentiated and is none of its arguments, so its gradient would be "
+    "lost: pass it as an argument"
+)
+"""The message where a function whose gradient is its own closes over such a tensor."""
+
+
+def lost(what: str, instead: str = "the functions of ops") -> str:
+    """Returns the message for something of another library, or of Python, that would do that."""
+    return (
+        f"{what} was applied to a tensor that is being differentiated, and its gradient would be lost: use {instead}, "
+        f"{_WAYS_OUT}"
+    )
 
 
 class Traced:

@@ -13,11 +13,10 @@ CONSTANT = frozenset(
 )
 """Ops whose derivative is zero wherever there is one, and those that ask about a tensor."""
 
-_LEAVES = "it leaves the traced tensors behind; pass it ops.stop_gradient(x)"
+LEAVING = frozenset(("to_numpy", "from_dlpack"))
+"""Ops that take values out of what is differentiated."""
 
 REFUSED = {
-    "to_numpy": _LEAVES,
-    "from_dlpack": _LEAVES,
     "view": "its result has no derivative by the bits it reads",
     "arange": "the length of its result depends on the argument",
     "logspace": "write ops.power(base, ops.linspace(start, stop, num))",

@@ -71,7 +71,7 @@ def product_before(rows: T) -> T:
 
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
     axes = _axes(x, axis)
-    ends = range(-len(axes), 0)
+    ends = tuple(range(-len(axes), 0))
     moved = moveaxis(x, axes, ends)
     shape = moved.shape
     rows = reshape(moved, (*shape[: len(shape) - len(axes)], -1)) if axes else expand_dims(moved, -1)

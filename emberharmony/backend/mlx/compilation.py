@@ -6,8 +6,10 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.core.checking import checking
 from emberharmony.core.draws import WithoutDraws
 from emberharmony.core.parameter import Parameter, ReadParameters
+from emberharmony.core.tracing import Traced
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 
 
@@ -29,6 +31,8 @@ class Compiled:
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
+        if checking() or any(isinstance(leaf, Traced) for leaf in leaves):
+            return self._fn(*args, **kwargs)
         key = structure, *(_kind(leaf) for leaf in leaves)
         try:
             if key not in self._made:

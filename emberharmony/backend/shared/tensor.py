@@ -5,6 +5,8 @@ from typing import Any
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 
+NO_BITS = "the bits of a tensor that is being differentiated have no derivative; pass ops.stop_gradient(x)"
+
 
 def exporter(x: Any) -> Any:
     """Returns what speaks the DLPack protocol.
