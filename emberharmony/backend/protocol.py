@@ -682,6 +682,10 @@ class TensorBackend(Protocol):
         """Returns the counts (int64) in bins of equal width over a range, by default that of `x`, and the edges."""
         ...
 
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        """Returns, as tensors, what `fn`, a function of any library, returns for the values of its arguments."""
+        ...
+
     def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
         """Returns `x` cut along its second axis, a vector along its first; see `split`."""
         ...

@@ -227,7 +227,8 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     differentiated for derivatives of higher order, so `fn` runs again whenever it is. Arguments are trees. Tensors that
     `fn` closes over, and keyword arguments, are constants.
 
-    Raises: from the function returned, ArgumentError and ShapeError if the gradients are not like the arguments.
+    Raises: from the function returned, ArgumentError and ShapeError if the gradients are not like the arguments;
+    TracedTensorError if `fn` closes over a tensor that is being differentiated.
 
     Example:
         >>> @ops.custom_gradient
@@ -242,12 +243,42 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @op
+def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+    """Returns, as tensors, what `fn`, a function of any library, returns for the values of its arguments.
+
+    `fn` takes the tensors in `args` as NumPy arrays, which are read-only, and all else as it is; it returns arrays or
+    numbers, or a tree of them. They keep their dtype, and go to the device of the first tensor. Reading the values
+    forces evaluation. Where the library below cannot trace that, `vmap` calls `fn` once a slice, and `compile` leaves
+    the call uncompiled (PyTorch) or the whole function (MLX).
+
+    Args:
+        fn: its values alone matter: what it computes is not differentiated.
+        args: trees.
+        vjp: the derivative, called as `vjp(*args, upstream=cotangent)` like the gradient function of
+            `custom_gradient`. It takes and returns tensors; written with ops, or with `host_call` and a `vjp` again, it
+            is differentiated for derivatives of higher order. Without it a gradient is refused.
+
+    Raises: UnsupportedOpError from the transform, if a gradient reaches the result and there is no `vjp`;
+    ArgumentError and ShapeError if the gradients are not like the arguments.
+
+    Example:
+        >>> import numpy as np
+        >>> def sine(x):
+        ...     return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, ops.cos(x)))
+        >>> sine([0.0, 0.0]).tolist(), ops.grad(sine)(0.0).tolist()
+        ([0.0, 0.0], 1.0)
+    """
+    return derivatives.hosted("host_call", fn, args, vjp)
+
+
+@op
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `fn` as a function that keeps nothing but its arguments for the gradient, and runs again to compute it.
 
-    That saves memory for time. Tensors that `fn` closes over, and keyword arguments, are constants: pass as a
-    positional argument whatever a gradient is wanted of. (On NumPy a tensor that is being differentiated is refused
-    there; PyTorch and MLX do not tell.)
+    That saves memory for time. Tensors that `fn` closes over, and keyword arguments, are constants: pass what is
+    differentiated as a positional argument.
+
+    Raises: from the function returned, TracedTensorError if `fn` closes over a tensor that is being differentiated.
 
     Example:
         >>> ops.grad(ops.checkpoint(ops.square))(3.0).tolist()

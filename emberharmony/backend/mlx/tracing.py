@@ -24,6 +24,19 @@ _INPUT = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
 _OUTPUT = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
 
 
+class OnTapeError(Exception):
+    """Tells that MLX cannot transform a function, for a tape differentiates what it computes."""
+
+
+def is_nested() -> bool:
+    """Returns whether a transform of MLX differentiates the function that runs here.
+
+    A second one inside would take from MLX 0.32's arrays the mark that keeps their graph: evaluated later, by an `if`
+    or a read, they would be constants to the first.
+    """
+    return bool(_PRIMALS.get())
+
+
 def watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
     """Returns what `fn(*leaves)` lists while a transform of MLX differentiates it by `leaves`."""
     token = _PRIMALS.set((*_PRIMALS.get(), *leaves))

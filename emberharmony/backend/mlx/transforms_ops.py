@@ -10,7 +10,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
-from emberharmony.backend.mlx.tracing import is_traced, watched
+from emberharmony.backend.mlx.tracing import OnTapeError, is_nested, is_traced, watched
 from emberharmony.core.checking import checking
 from emberharmony.core.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.errors import TracedTensorError
@@ -45,6 +45,10 @@ class MLXTransformsOps:
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
+            if is_nested():
+                with draws.replayed():
+                    _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
+                return pull_recorded(cotangents)
             given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
             with draws.replayed(), Transforming():
                 _, gradients = mx.vjp(_kept(fn, list(given)), list(primals), list(given.values()))
@@ -78,9 +82,9 @@ class MLXTransformsOps:
         return push
 
     def batched(self, fn: Flat, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
-        if _by_tape(tensors):
+        if checking() or any(isinstance(tensor, Traced) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: list(fn(*slices)), in_axes=tuple(axes))
+        function = mx.vmap(lambda *slices: _untraced(fn(*slices)), in_axes=tuple(axes))
         try:
             with Transforming(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -91,7 +95,7 @@ class MLXTransformsOps:
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
-        return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError,))
+        return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError, OnTapeError))
 
     def custom_vjp(self, forward: Flat, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
         if any(isinstance(primal, Traced) for primal in primals):
@@ -108,8 +112,18 @@ class MLXTransformsOps:
 
 
 def _by_tape(tensors: Tensors) -> bool:
-    """Returns whether the tape differentiates: in checked mode, and by what stands on a tape already."""
-    return checking() or any(isinstance(tensor, Traced) for tensor in tensors)
+    """Returns whether the tape differentiates and not MLX: in checked mode, inside a transform, by what is on a tape."""
+    return checking() or is_nested() or any(isinstance(tensor, Traced) for tensor in tensors)
+
+
+def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
+    """Returns outputs that MLX can take.
+
+    Raises: OnTapeError if one stands on a tape, because the function closes over a tensor that does.
+    """
+    if any(isinstance(output, Traced) for output in outputs):
+        raise OnTapeError("the function closes over a tensor that a tape differentiates by")
+    return list(outputs)
 
 
 def _linked(

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
 
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.compilation import Compiled, whole
@@ -27,6 +28,7 @@ class TorchTransformsOps:
     is_traced = staticmethod(is_traced)
 
     bound: Any
+    composed: Any
     looped: Any
     transposed: Any
 
@@ -103,6 +105,13 @@ class TorchTransformsOps:
         if not torch.compiler.is_compiling() and any(map(is_traced, outputs)):
             raise TracedTensorError(CLOSED_OVER)
         return list(_Custom.apply(backward, len(outputs), *outputs, *primals))  # type: ignore[no-untyped-call]
+
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        call = self.composed("host_call")
+        if torch.compiler.is_compiling():
+            # PyTorch would compile NumPy's functions, which are to run as they are.
+            call = torch._dynamo.disable(call)  # type: ignore[no-untyped-call]
+        return call(fn, *args, vjp=vjp)
 
     @staticmethod
     def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -207,8 +216,10 @@ class _Custom(torch.autograd.Function):
     def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
         """Returns the tangents."""
         zeros = [torch.zeros(**like) for like in ctx.like]
+        # As saved, they have tangents, and a derivative that has its own in its turn would be pushed forward without end.
+        primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
         _, push = torch.func.vjp(  # type: ignore[misc]
-            lambda *cotangents: tuple(ctx.backward_function(ctx.saved_tensors, cotangents)), *zeros
+            lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
         )
         pushed = push(tangents[ctx.count :])
         return tuple(y if t is None else y + t for y, t in zip(pushed, tangents, strict=False))
