@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from emberharmony.core.dispatch import op
+from emberharmony.core.options import number
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import log_softmax, softplus
 from emberharmony.ops.comparison import greater_equal, less, logical_and
@@ -83,4 +84,6 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    return subtract(20.0 * math.log10(max_val), multiply(log10(mean(square(subtract(inexact(x1), x2)))), 10.0))
+    return subtract(
+        20.0 * math.log10(number("max_val", max_val)), multiply(log10(mean(square(subtract(inexact(x1), x2)))), 10.0)
+    )

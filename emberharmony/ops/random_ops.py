@@ -16,6 +16,7 @@ from emberharmony.backend.shared.random import HOST, Generator, below, floating,
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import number
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike
 from emberharmony.ops.comparison import less
 from emberharmony.ops.device import get_device, to_device
@@ -64,10 +65,11 @@ def random_normal(
         (2, 3)
     """
     source = generator_of(seed, generator)
+    centre, spread = number("mean", mean), number("stddev", stddev)
     if source is not None:
-        return _moved(source.normal(shape, floating(dtype)) * float(stddev) + float(mean), dtype)
+        return _moved(source.normal(shape, floating(dtype)) * spread + centre, dtype)
     values = standard_normal(shape, dtype)
-    return values if mean == 0.0 and stddev == 1.0 else add(multiply(values, float(stddev)), float(mean))
+    return values if centre == 0.0 and spread == 1.0 else add(multiply(values, spread), centre)
 
 
 @op
@@ -85,7 +87,7 @@ def random_uniform(
         >>> ops.shape(ops.random_uniform((2, 3), seed=0))
         (2, 3)
     """
-    low, high, source = float(minval), float(maxval), generator_of(seed, generator)
+    low, high, source = number("minval", minval), number("maxval", maxval), generator_of(seed, generator)
     if not low <= high:
         raise ArgumentError(f"there are no numbers from {low} up to {high}")
     if source is None and (low, high) == (0.0, 1.0):
@@ -203,7 +205,7 @@ def random_gumbel(
         return _drawn("gumbel", shape, dtype, seed, generator, loc, scale)
     # Of 0 the logarithm is a number that is never reached.
     uniform = add(standard_uniform(shape, dtype), 2.0**-60)
-    return add(multiply(log(negative(log(uniform))), -float(scale)), float(loc))
+    return add(multiply(log(negative(log(uniform))), -number("scale", scale)), number("loc", loc))
 
 
 @op
@@ -230,7 +232,7 @@ def random_truncated_normal(
 ) -> Tensor:
     """Returns normal numbers, those beyond two standard deviations drawn again."""
     values = _source(seed, generator).truncated_normal(shape, floating(dtype))
-    return _moved(values * float(stddev) + float(mean), dtype)
+    return _moved(values * number("stddev", stddev) + number("mean", mean), dtype)
 
 
 @op

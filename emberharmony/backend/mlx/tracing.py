@@ -8,17 +8,30 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.core.tracing import TELLERS
+
 Arrays = Sequence[mx.array]
 _PRIMALS: ContextVar[tuple[mx.array, ...]] = ContextVar("emberharmony_primals", default=())
 """The arrays by which the transforms under way differentiate here, as they are handed to the function."""
 _STEPS = frozenset(
     (
-        *("StopGradient", "Floor", "Ceil", "Round", "FloorDivide", "And", "Or", "LogicalAnd", "LogicalOr", "LogicalNot"),
+        *(
+            "StopGradient",
+            "Floor",
+            "Ceil",
+            "Round",
+            "FloorDivide",
+            "And",
+            "Or",
+            "LogicalAnd",
+            "LogicalOr",
+            "LogicalNot",
+        ),
         *("Equal", "NaNEqual", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual"),
         *("ArgReduce", "ArgSort", "ArgPartition", "SearchSorted"),
     )
 )
-"""The primitives of MLX's graph whose derivative is zero, so that nothing before them is differentiated through them."""
+"""The primitives of MLX's graph whose derivative is zero: nothing before them is differentiated through them."""
 _PRIMITIVE = re.compile(r'^\{ (\d+) \[label ="([^"]*)"', re.MULTILINE)
 _INPUT = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
 _OUTPUT = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
@@ -81,3 +94,6 @@ def _depends(x: mx.array, primals: Arrays) -> bool:
                 seen.add(before)
                 waiting.append(before)
     return False
+
+
+TELLERS[mx.array] = is_traced

@@ -112,7 +112,7 @@ class MLXTransformsOps:
 
 
 def _by_tape(tensors: Tensors) -> bool:
-    """Returns whether the tape differentiates and not MLX: in checked mode, inside a transform, by what is on a tape."""
+    """Returns whether the tape differentiates: in checked mode, inside another transform, by what is on a tape."""
     return checking() or is_nested() or any(isinstance(tensor, Traced) for tensor in tensors)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonempty, normalized
+from emberharmony.core.options import constant
 
 
 class NumpyNormsOps:
@@ -13,7 +14,7 @@ class NumpyNormsOps:
 
     @staticmethod
     def vector_norm(x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
-        x = promotion.floats(x)
+        x, ord = promotion.floats(x), constant("ord", ord)
         axes = normalized(axis, x.ndim)
         if ord == -np.inf:
             nonempty(x.shape, axis)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.options import constant
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -36,7 +37,7 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
 
 def digits(q: Any) -> np.ndarray:
     """Returns numbers in float64."""
-    return np.asarray(q, np.float64)
+    return np.asarray(constant("q", q), np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
@@ -47,7 +48,7 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
     if bins < 1:
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
     if limits is not None:
-        low, high = limits
+        low, high = constant("range", limits)
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     return np.linspace(low, high, bins + 1) if low < high else np.linspace(low - 0.5, high + 0.5, bins + 1)

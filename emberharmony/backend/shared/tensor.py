@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.tracing import require_untraced
 
 NO_BITS = "the bits of a tensor that is being differentiated have no derivative; pass ops.stop_gradient(x)"
 
@@ -11,8 +12,9 @@ NO_BITS = "the bits of a tensor that is being differentiated have no derivative;
 def exporter(x: Any) -> Any:
     """Returns what speaks the DLPack protocol.
 
-    Raises: ArgumentTypeError for all else.
+    Raises: ArgumentTypeError for all else; TracedTensorError for a tensor that is being differentiated.
     """
+    require_untraced(x)
     if not hasattr(x, "__dlpack__"):
         raise ArgumentTypeError(f"{type(x).__qualname__} does not speak DLPack; use ops.convert_to_tensor")
     return x

@@ -38,7 +38,7 @@ class TorchTensorOps:
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        if not torch.compiler.is_compiling() and is_traced(x):
+        if (x.requires_grad or not torch.compiler.is_compiling()) and is_traced(x):
             raise UnsupportedOpError(NO_BITS)
         check_view(x.shape, x.itemsize, dtype.itemsize)
         x = x.resolve_conj().resolve_neg()

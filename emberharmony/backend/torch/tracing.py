@@ -12,7 +12,7 @@ from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch.autograd import forward_ad
 
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.tracing import lost
+from emberharmony.core.tracing import TELLERS, lost
 
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero, so that nothing before them is differentiated through them."""
@@ -50,6 +50,11 @@ class Watched:
         self._guard.__exit__(*raised)
 
 
+def is_watched() -> bool:
+    """Returns whether `torch.autograd` differentiates the function that runs here, for a transform of ours."""
+    return bool(_GRADIENTS.leaves)
+
+
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:
     """Returns whether a transform under way differentiates by this tensor, or by one that it was computed from.
 
@@ -77,8 +82,10 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
         return True
     if not below or _functorch.peek_interpreter_stack() is None:
         return False
-    with retrieve_current_functorch_interpreter().lower():
-        return _has_tangent(_functorch.get_unwrapped(x) if _functorch.is_functorch_wrapped_tensor(x) else x, below)
+    innermost = retrieve_current_functorch_interpreter()
+    wrapped = _functorch.maybe_get_level(x) == innermost.level()
+    with innermost.lower():
+        return _has_tangent(_functorch.get_unwrapped(x) if wrapped else x, below)
 
 
 def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
@@ -146,3 +153,5 @@ def _kernels() -> tuple[Any, Any, Any]:
     numbers.impl("is_nonzero", truth)
     return key, others, numbers
 
+
+TELLERS[torch.Tensor] = is_traced

@@ -216,7 +216,7 @@ class _Custom(torch.autograd.Function):
     def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
         """Returns the tangents."""
         zeros = [torch.zeros(**like) for like in ctx.like]
-        # As saved, they have tangents, and a derivative that has its own in its turn would be pushed forward without end.
+        # As saved they have tangents, with which a derivative that has one of its own would be pushed forward again.
         primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
         _, push = torch.func.vjp(  # type: ignore[misc]
             lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
