@@ -27,7 +27,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.tracing import Traced
+from emberharmony.core.tracing import CLOSED_OVER, Traced
 
 Flat = Callable[..., Sequence[Any]]
 Pull = Callable[[Sequence[Any]], list[Any]]
@@ -110,6 +110,13 @@ class Backend:
     def is_tensor(self, value: object) -> bool:
         """Returns whether `value` is one of this backend's tensors."""
         return isinstance(value, (self.tensor_type, Traced))
+
+    def is_traced(self, value: Any) -> bool:
+        """Returns whether a tensor is being differentiated: a transform under way has a derivative by it, or before it.
+
+        A library that differentiates its own tensors says which they are, as far as it tells.
+        """
+        return isinstance(value, Traced)
 
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, "float" or "complex" among them; traced by torch.compile."""
@@ -308,10 +315,7 @@ class Backend:
                 return traced
         outputs = list(forward(*primals))
         if any(isinstance(output, Traced) for output in outputs):
-            raise TracedTensorError(
-                "the function uses a tensor that is being differentiated and is none of its arguments, so its gradient "
-                "would be lost: pass it as an argument"
-            )
+            raise TracedTensorError(CLOSED_OVER)
         return outputs
 
     def _named(self, op: str, message: str) -> str:

@@ -682,6 +682,10 @@ class TensorBackend(Protocol):
         """Returns the counts (int64) of elements in bins of equal width, and the edges of the bins."""
         ...
 
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        """Returns the result of a function of any library, called with the values of its arguments, as tensors."""
+        ...
+
     def hsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
         """Returns `x` split along its second axis, or a vector along its first; see `split`."""
         ...

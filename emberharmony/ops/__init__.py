@@ -441,6 +441,7 @@ from emberharmony.ops.transforms import custom_gradient as custom_gradient
 from emberharmony.ops.transforms import custom_vjp as custom_vjp
 from emberharmony.ops.transforms import grad as grad
 from emberharmony.ops.transforms import hessian as hessian
+from emberharmony.ops.transforms import host_call as host_call
 from emberharmony.ops.transforms import jacfwd as jacfwd
 from emberharmony.ops.transforms import jacobian as jacobian
 from emberharmony.ops.transforms import jacrev as jacrev
@@ -708,6 +709,7 @@ __all__ = [
     "hessian",
     "hfft",
     "histogram",
+    "host_call",
     "hsplit",
     "hstack",
     "hsv_to_rgb",

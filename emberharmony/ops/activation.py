@@ -8,6 +8,7 @@ from __future__ import annotations
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import number
 from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, less, less_equal
@@ -66,7 +67,7 @@ def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
         >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
         [-0.5, 2.0]
     """
-    return where(greater(x, 0), add(x, 0.0), multiply(x, float(negative_slope)))
+    return where(greater(x, 0), add(x, 0.0), multiply(x, number("negative_slope", negative_slope)))
 
 
 @op
@@ -78,7 +79,7 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
         [0.0, 2.0]
     """
     above = greater(x, 0)
-    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), float(alpha)))
+    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), number("alpha", alpha)))
 
 
 @op
@@ -98,7 +99,8 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
         >>> ops.celu([0.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, float(alpha)), 0.0)), float(alpha)))
+    factor = number("alpha", alpha)
+    return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, factor), 0.0)), factor))
 
 
 @op
@@ -226,7 +228,8 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    return subtract(x, clip(x, -float(threshold), float(threshold)))
+    bound = number("threshold", threshold)
+    return subtract(x, clip(x, -bound, bound))
 
 
 @op
@@ -262,6 +265,7 @@ def squareplus(x: TensorLike, b: float = 4) -> Tensor:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
+    b = number("b", b)
     if b < 0:
         raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     x = _inexact(x)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import number
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
@@ -54,7 +55,7 @@ def dot_product_attention(
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
-    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else float(scale)
+    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else number("scale", scale)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = widened(logits)
     logits = logits if bias is None else add(logits, bias)

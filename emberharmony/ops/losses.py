@@ -9,6 +9,7 @@ import math
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import number
 from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import log_softmax, softplus
@@ -97,6 +98,7 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
+    max_val = number("max_val", max_val)
     if not max_val > 0:
         raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
     error = mean(square(subtract(widened(x1), widened(x2))))

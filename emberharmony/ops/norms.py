@@ -12,6 +12,7 @@ from emberharmony.backend.shared.norms import order_of
 from emberharmony.core.constants import inf
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import constant
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, less, logical_and
 from emberharmony.ops.dtype import dtype
@@ -42,7 +43,7 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         5.0
     """
     sizes = absolute(computed(x))
-    result = _vector_norm(sizes, axis, keepdims, order_of(ord))
+    result = _vector_norm(sizes, axis, keepdims, order_of(constant("ord", ord)))
     kind = dtype(x)
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
 
@@ -93,7 +94,7 @@ def norm(
         >>> ops.norm([3.0, 4.0]).tolist()
         5.0
     """
-    if ord is None:
+    if constant("ord", ord) is None:
         return vector_norm(x, axis, keepdims)
     axes = tuple(range(len(x.shape))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if len(axes) == 1 and not isinstance(ord, str):

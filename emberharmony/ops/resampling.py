@@ -26,6 +26,7 @@ from emberharmony.backend.shared.image import (
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype, result_type
@@ -132,8 +133,8 @@ def scale_and_translate(
     """
     check_method(method)
     axes = normalized(tuple(spatial_dims), images.ndim)
-    scales = per_axis(_on_host(scale), len(axes), "scale")
-    offsets = per_axis(_on_host(translation), len(axes), "translation", positive=False)
+    scales = per_axis(_on_host("scale", scale), len(axes), "scale")
+    offsets = per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
     shape = tuple(output_shape)
     others = [a for a in range(images.ndim) if a not in axes]
     if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
@@ -167,7 +168,7 @@ def gaussian_blur(
         [[[1.0], [1.0]]]
     """
     axes, x = spatial_axes(images.shape, data_format), cast(images, computed_in(dtype(images)))
-    sizes, widths = each(kernel_size, 2, "kernel_size"), per_axis(_on_host(sigma), 2, "sigma")
+    sizes, widths = each(kernel_size, 2, "kernel_size"), per_axis(_on_host("sigma", sigma), 2, "sigma")
     for axis, size, width in zip(axes, sizes, widths, strict=True):
         before = (size - 1) // 2
         x = _correlated(_padded(x, axis, before, size - 1 - before), bell(size, width), axis)
@@ -250,9 +251,9 @@ def ssim(
     return cast(mean(index, (-3, -2, -1)), _floating(kind))
 
 
-def _on_host(value: Any) -> Any:
+def _on_host(name: str, value: Any) -> Any:
     """Returns numbers as host values; Python numbers are unchanged, so they keep all their digits."""
-    return to_numpy(value) if hasattr(value, "dtype") else value
+    return to_numpy(constant(name, value)) if hasattr(value, "dtype") else value
 
 
 def _floating(kind: DType) -> DType:

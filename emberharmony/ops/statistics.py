@@ -15,6 +15,7 @@ from emberharmony.backend.shared.statistics import digits, places
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import bfloat16, default_float, float16, float32
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant, number
 from emberharmony.core.promotion import as_inexact, promote
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, isnan, logical_not
@@ -148,7 +149,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 def _host(q: Any) -> Any:
     """Returns quantiles as a float64 host array; Python numbers skip the tensor, which would round them to float32."""
-    return digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q))
+    return digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(constant("q", q)))
 
 
 def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
@@ -485,7 +486,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     result = as_inexact(dtype_of(x))
     rows = _wide(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
-    freedom = rows.shape[1] - correction
+    freedom = rows.shape[1] - number("correction", correction)
     found = divide(matmul(off, conj(matrix_transpose(off))), float(freedom) if freedom > 0 else 0.0)
     return cast(squeeze(found), result)
 

@@ -248,6 +248,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     Raises:
         ArgumentError: from the returned function, if the gradients have another tree structure than the arguments.
         ShapeError: from the returned function, if the gradients have other shapes than the arguments.
+        TracedTensorError: from the returned function, if `fn` closes over a tensor that is being differentiated.
 
     Example:
         >>> @ops.custom_gradient
@@ -262,12 +263,45 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @op
+def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+    """Returns the result of a function of any library, called with the values of its arguments, as tensors.
+
+    `fn` gets the tensors in `args` as read-only NumPy arrays, and everything else unchanged. It returns arrays or
+    numbers, or a tree of them. They keep their dtype, and go to the device of the first tensor. Reading the values
+    forces evaluation. `vmap` calls `fn` once for each slice; `compile` leaves the call uncompiled on PyTorch, and the
+    whole function on MLX.
+
+    Args:
+        fn: a function whose computation is not differentiated; only its values are used.
+        args: trees.
+        vjp: the derivative, called as `vjp(*args, upstream=cotangent)` like the gradient function of
+            `custom_gradient`. It takes and returns tensors; written with ops, or with `host_call` and a `vjp` again, it
+            is differentiated for derivatives of higher order. Without it a gradient is refused.
+
+    Raises:
+        UnsupportedOpError: from the transform, if a gradient reaches the result and there is no `vjp`.
+        ArgumentError: if the gradients have another tree structure than the arguments.
+        ShapeError: if the gradients have other shapes than the arguments.
+
+    Example:
+        >>> import numpy as np
+        >>> def sine(x):
+        ...     return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, ops.cos(x)))
+        >>> sine([0.0, 0.0]).tolist(), ops.grad(sine)(0.0).tolist()
+        ([0.0, 0.0], 1.0)
+    """
+    return derivatives.hosted("host_call", fn, args, vjp)
+
+
+@op
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `fn` as a function that stores only its arguments for the gradient, and runs again to compute it.
 
     This saves memory and costs time. Keyword arguments, and tensors that `fn` closes over, are constants, so pass every
-    tensor that needs a gradient as a positional argument. (On NumPy, a closed-over tensor that is being differentiated
-    raises an error; PyTorch and MLX do not detect it.)
+    tensor that needs a gradient as a positional argument.
+
+    Raises:
+        TracedTensorError: from the returned function, if `fn` closes over a tensor that is being differentiated.
 
     Example:
         >>> ops.grad(ops.checkpoint(ops.square))(3.0).tolist()

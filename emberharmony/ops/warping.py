@@ -15,6 +15,7 @@ from emberharmony.backend.shared.image import computed_in, held, homography, smo
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater_equal, less, logical_and
 from emberharmony.ops.creation import arange, ones_like
@@ -142,7 +143,10 @@ def perspective_transform(
         >>> ops.perspective_transform([[[1.0], [2.0], [4.0]]], corners, moved).tolist()
         [[[0.0], [1.0], [2.0]]]
     """
-    points = [to_numpy(given) if hasattr(given, "dtype") else given for given in (start_points, end_points)]
+    points = [
+        to_numpy(constant("start_points or end_points", given)) if hasattr(given, "dtype") else given
+        for given in (start_points, end_points)
+    ]
     transform = homography(*points)
     numbers = convert_to_tensor(transform, computed_in(dtype(images)), get_device(images))
     return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)

@@ -3,12 +3,13 @@
 from typing import Any
 
 from emberharmony.ops.complexes import conj, imag, real
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.math import multiply, negative
 from emberharmony.ops.shape import stack
 
 RULES: dict[str, Any] = {
     "real": (lambda g, y, x: g,),
-    "imag": (lambda g, y, x: multiply(g, -1j),),
+    "imag": (lambda g, y, x: multiply(g, -1j) if dtype(x).is_complex else None,),
     "conj": (lambda g, y, x: conj(g),),
     "view_as_complex": (lambda g, y, x: stack([real(g), negative(imag(g))], axis=-1),),
 }

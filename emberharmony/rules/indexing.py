@@ -29,7 +29,7 @@ def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
     indices = convert_to_tensor(indices)
     axis %= len(x.shape)
     count, rank = x.shape[axis], len(indices.shape)
-    rows = moveaxis(g, range(axis, axis + rank), range(rank))
+    rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
     rest = x.shape[:axis] + x.shape[axis + 1 :]
     rows = reshape(rows, (math.prod(indices.shape), *rest))
     return moveaxis(segment_sum(rows, reshape(_from_zero(indices, count), (-1,)), count), 0, axis)

@@ -51,7 +51,7 @@ def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction:
     return multiply(weight, divide(centred, _count(x, axis) - correction))
 
 
-def _extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
+def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Shares the cotangent of max or min among the elements that reach it."""
     reached = equal(x, _kept(y, x, axis))
     number = sum_(reached, axis=axis, keepdims=True)
@@ -71,7 +71,7 @@ def product_before(rows: T) -> T:
 
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
     axes = _axes(x, axis)
-    ends = range(-len(axes), 0)
+    ends = tuple(range(-len(axes), 0))
     moved = moveaxis(x, axes, ends)
     shape = moved.shape
     rows = reshape(moved, (*shape[: len(shape) - len(axes)], -1)) if axes else expand_dims(moved, -1)
@@ -107,7 +107,7 @@ def _cumprod(g: T, y: T, x: T, axis: int) -> T:
     return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(ahead, -2)), axis=-1)), -1, axis)
 
 
-def _cumulative_extreme(g: T, y: T, x: T, axis: int) -> T:
+def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
     """Gives each cotangent to the latest element that reached the extreme."""
     rank = len(x.shape)
     line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
@@ -123,11 +123,11 @@ RULES: dict[str, Any] = {
     "mean": (lambda g, y, x, axis=None, *_: _spread(divide(g, _count(x, axis)), x, axis),),
     "var": (_var,),
     "std": (_std,),
-    "max": (_extreme,),
-    "min": (_extreme,),
+    "max": (extreme,),
+    "min": (extreme,),
     "cumsum": (_flat(_cumsum),),
     "cumprod": (_flat(_cumprod),),
-    "cummax": (_flat(_cumulative_extreme),),
-    "cummin": (_flat(_cumulative_extreme),),
+    "cummax": (_flat(_cumulativeextreme),),
+    "cummin": (_flat(_cumulativeextreme),),
     "logsumexp": (_logsumexp,),
 }

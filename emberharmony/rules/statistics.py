@@ -1,7 +1,30 @@
 """Rules of `ops/statistics.py`."""
 
+import math
 from typing import Any
 
+from emberharmony.ops.creation import linspace
+from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import take
+from emberharmony.ops.math import add, multiply, subtract
+from emberharmony.ops.reduction import max as max_
+from emberharmony.ops.reduction import min as min_
+from emberharmony.ops.reduction import sum as sum_
+from emberharmony.rules.reduction import extreme
 
-RULES: dict[str, Any] = {"bincount": (None, lambda g, y, x, weights=None, minlength=0: take(g, x))}
+T = Any
+
+
+def _histogram(g: list[T], y: list[T], x: T, bins: int = 10, range: tuple[float, float] | None = None) -> T:
+    """Returns the gradient by the edges, which lie evenly between the least and the largest element."""
+    if range is not None or not math.prod(x.shape):
+        return None
+    share = linspace(0.0, 1.0, bins + 1, dtype=dtype(g[1]))
+    low, high = sum_(multiply(g[1], subtract(1.0, share))), sum_(multiply(g[1], share))
+    return add(extreme(low, min_(x), x), extreme(high, max_(x), x))
+
+
+RULES: dict[str, Any] = {
+    "bincount": (None, lambda g, y, x, weights=None, minlength=0: take(g, x)),
+    "histogram": (_histogram,),
+}

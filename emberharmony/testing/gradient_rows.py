@@ -10,7 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.choice import current
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.registry import OPS
-from emberharmony.rules import CONSTANT, REFUSED, RULES
+from emberharmony.rules import CONSTANT, LEAVING, REFUSED, RULES
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_check import Problem
 from emberharmony.testing.judge import DisagreementError
@@ -92,7 +92,7 @@ class GradientCall(Call):
 def without_rule(op: str) -> str:
     """Returns what to do about a primitive that no gradient rule, and no list of ops without one, names; "" if none."""
     spec = OPS[op]
-    if spec.composite or op in RULES or op in CONSTANT or op in REFUSED:
+    if spec.composite or op in RULES or op in CONSTANT or op in LEAVING or op in REFUSED:
         return ""
     return (
         f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or name it with the reason in "
@@ -149,6 +149,7 @@ ROWS = {
     "eigh": _of_hermitian("eigh", unmixed={"torch": "an internal error, for complex values and vectors together"}),
     "eigvalsh": _of_hermitian("eigvalsh"),
     "fmod": GradientRow(cases=(case(*_SIDES),)),
+    "histogram": GradientRow(cases=(case(_TALL, 4), case(_TALL, 3, (-0.5, 2.0)))),
     "logdet": _of_hermitian("logdet"),
     "lstsq": GradientRow(skipped={3: _RANK}),
     "lu_factor": GradientRow(cases=(*_MATRICES, case(_TALL), case(_TALL.T.copy()))),

@@ -1,11 +1,12 @@
 """The tensor a tape traces: it has its value's shape and dtype, answers operators with ops, and refuses the rest."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.tracing import Traced, TracedMet
+from emberharmony.core.tracing import Traced, TracedMet, lost
 
 _UFUNCS = {
     "add": "add",
@@ -36,7 +37,10 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 
 class Box(Traced):
-    """Stands for `value` while a tape records; `source` is the node that made it, or of several results one of them."""
+    """Stands for `value` while a tape records; `source` is the node that made it, or of several results one of them.
+
+    Its methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters in which they agree.
+    """
 
     __slots__ = ("source", "tape", "value")
 
@@ -65,12 +69,122 @@ class Box(Traced):
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.value.size  # type: ignore[no-any-return]
+        return math.prod(self.value.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element."""
+        return self.value.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def device(self) -> Any:
+        """The native device of the value, where native tensors have that attribute."""
+        return self.value.device
 
     @property
     def T(self) -> Any:
         """The tensor with its axes reversed."""
         return OPS["transpose"].function(self)
+
+    @property
+    def mT(self) -> Any:
+        """The tensor with its last two axes exchanged."""
+        return OPS["matrix_transpose"].function(self)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return OPS["real"].function(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return OPS["imag"].function(self)
+
+    def reshape(self, *shape: Any) -> Any:
+        """Returns the tensor in another shape, given as one sequence or as lengths."""
+        return OPS["reshape"].function(self, shape[0] if len(shape) == 1 else shape)
+
+    def flatten(self) -> Any:
+        """Returns the elements as a vector."""
+        return OPS["ravel"].function(self)
+
+    def squeeze(self, axis: int | None = None) -> Any:
+        """Returns the tensor without an axis of length 1, or without all of them."""
+        return OPS["squeeze"].function(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int, /) -> Any:
+        """Returns the tensor with two axes exchanged."""
+        return OPS["swapaxes"].function(self, axis1, axis2)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, /) -> Any:
+        """Returns the diagonals over two axes."""
+        return OPS["diagonal"].function(self, offset, axis1, axis2)
+
+    def conj(self) -> Any:
+        """Returns the complex conjugate."""
+        return OPS["conj"].function(self)
+
+    def round(self, *, decimals: int = 0) -> Any:
+        """Returns the tensor rounded, a half to the even neighbour."""
+        return OPS["round"].function(self, decimals)
+
+    def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the sum over axes."""
+        return OPS["sum"].function(self, axis, keepdims)
+
+    def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the mean over axes."""
+        return OPS["mean"].function(self, axis, keepdims)
+
+    def prod(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the product over an axis, or of all elements."""
+        return OPS["prod"].function(self, axis, keepdims)
+
+    def max(self, *axis: Any, **options: Any) -> Any:
+        """Returns the largest element; over an axis PyTorch's tensors return a pair, so that is refused."""
+        return self._of_all("max", axis or options)
+
+    def min(self, *axis: Any, **options: Any) -> Any:
+        """Returns the smallest element; over an axis PyTorch's tensors return a pair, so that is refused."""
+        return self._of_all("min", axis or options)
+
+    def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns whether all elements over an axis are other than zero."""
+        return OPS["all"].function(self, axis, keepdims)
+
+    def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns whether an element over an axis is other than zero."""
+        return OPS["any"].function(self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the index of the largest element over an axis."""
+        return OPS["argmax"].function(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the index of the smallest element over an axis."""
+        return OPS["argmin"].function(self, axis, keepdims)
+
+    def cumsum(self, axis: int) -> Any:
+        """Returns the cumulative sums along an axis."""
+        return OPS["cumsum"].function(self, axis)
+
+    def cumprod(self, axis: int) -> Any:
+        """Returns the cumulative products along an axis."""
+        return OPS["cumprod"].function(self, axis)
+
+    def item(self) -> NoReturn:
+        """Refuses to give the value as a number."""
+        self._refuse("item()")
+
+    def tolist(self) -> NoReturn:
+        """Refuses to give the values as numbers."""
+        self._refuse("tolist()")
 
     def __len__(self) -> int:
         return len(self.value)
@@ -125,7 +239,7 @@ class Box(Traced):
         self._refuse(f"{function.__module__}.{function.__name__}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TracedMet(_message("a function of NumPy or another library"), self)
+        raise TracedMet(lost("a function of NumPy or another library"), self)
 
     def __float__(self) -> NoReturn:
         self._refuse("float()")
@@ -154,14 +268,14 @@ class Box(Traced):
             f"or ops.stop_gradient(x) for the plain tensor"
         )
 
+    def _of_all(self, name: str, options: Any) -> Any:
+        if options:
+            raise TracedTensorError(
+                f"{name}() of a traced tensor takes no axis, as native tensors differ in what they return then: use "
+                f"ops.{name}(x, axis)"
+            )
+        return OPS[name].function(self)
+
     def _refuse(self, what: str) -> NoReturn:
-        raise TracedMet(_message(what), self)
-
-
-def _message(what: str) -> str:
-    name = what.rpartition(".")[2]
-    instead = f"ops.{name}" if name in OPS else "the functions of ops"
-    return (
-        f"{what} was applied to a tensor that is being differentiated, and its gradient would be lost: use {instead}, "
-        f"or ops.stop_gradient(x) where no gradient is wanted"
-    )
+        name = what.rpartition(".")[2]
+        raise TracedMet(lost(what, f"ops.{name}" if name in OPS else "the functions of ops"), self)

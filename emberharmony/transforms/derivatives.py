@@ -8,9 +8,9 @@ from typing import Any
 from emberharmony.core import selection
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.draws import Draws, refuse_effect
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.parameter import Parameter
-from emberharmony.core.tree import tree_leaves, tree_unflatten
+from emberharmony.core.tree import tree_leaves, tree_map, tree_unflatten
 from emberharmony.transforms.trees import Flat, Function, Outcome, flatten, require_callable
 
 Argnums = int | Sequence[int]
@@ -189,6 +189,43 @@ def customized(op: str, fn: Function) -> Function:
     return with_own_gradient
 
 
+def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
+    """Returns what `fn` returns for the values of its arguments; `vjp`, if there is one, gives its gradients."""
+    require_callable(op, fn)
+    call = _Call(op, args)
+    if vjp is not None:
+        _require_upstream(call.head, vjp)
+    tensors = [leaf for leaf in call.leaves if call.is_tensor(leaf)]
+    device = call.backend.bound.get_device(tensors[0]) if tensors else None
+
+    def forward(*leaves: Any) -> list[Any]:
+        given = tree_map(lambda leaf: _read_only(call, leaf), call.filled(leaves))
+        returned, structure = flatten(fn(*given))
+        made = [call.made_on_host(value, device) for value in returned]
+        return call.tensors(tree_unflatten(structure, made))
+
+    def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if vjp is None:
+            name = getattr(fn, "__name__", type(fn).__name__)
+            raise UnsupportedOpError(
+                f"{call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=..., or "
+                f"ops.stop_gradient of its arguments"
+            )
+        given = call.filled(primals)
+        return call.gradients(vjp(*given, upstream=call.result(cotangents)), primals)
+
+    return call.run_twice(forward, backward)
+
+
+def _read_only(call: "_Call", leaf: Any) -> Any:
+    """Returns a tensor's values as an array of the host that cannot be written to, and all else as it is."""
+    if not call.is_tensor(leaf):
+        return leaf
+    array = call.backend.bound.to_numpy(leaf).view()
+    array.flags.writeable = False
+    return array
+
+
 def _require_upstream(head: str, function: Any) -> None:
     """Raises an `ArgumentTypeError` if a gradient function of the user's does not take `upstream` by name."""
     wanted = f"{head}the gradient function is called as gradient(*args, upstream=cotangent)"
@@ -252,6 +289,14 @@ class _Call(Outcome):
                 return backward(primals, cotangents)
 
         return self.result(self.backend.bound.custom_vjp(first, again, self.primals))
+
+    def made_on_host(self, value: Any, device: Any) -> Any:
+        """Returns a function's result as a tensor that shares no memory with it.
+
+        Raises: the error of the conversion, which says that it was the function's result.
+        """
+        tensor = self.tensor(value, "the function's result")
+        return self.backend.bound.convert_to_tensor(tensor, device=device, copy=True)
 
     def filled(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments with these tensors in place of the primals."""

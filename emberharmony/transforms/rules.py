@@ -4,4 +4,5 @@ from typing import Any
 
 RULES: dict[str, Any] = {}
 CONSTANT: set[str] = set()
+LEAVING: set[str] = set()
 REFUSED: dict[str, str] = {}

@@ -21,8 +21,9 @@ from typing import Any
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpSpec, Parameter
 from emberharmony.core.selection import active
+from emberharmony.core.tracing import LEAVES
 from emberharmony.transforms.box import Box
-from emberharmony.transforms.rules import CONSTANT, REFUSED, RULES
+from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES
 
 Pull = Callable[[Sequence[Any]], list[Any]]
 _LEVELS = itertools.count()
@@ -73,10 +74,7 @@ class Tape:
                 innermost = max((box.tape for box in _boxes(arguments)), key=_level, default=None)
                 break
         if innermost is None:
-            raise TracedTensorError(
-                f"{op}() on backend {backend.name!r}: a tensor that is being differentiated stands where none can be "
-                f"followed, deep inside a container; hand it to the op itself"
-            )
+            raise _unfollowed(op, backend)
         rule = RULES.get(op)
         if rule is None and op not in CONSTANT:
             return _composite(backend, op, arguments)
@@ -97,7 +95,9 @@ class Tape:
                     if item.__class__ is Box and item.tape is self:
                         opened[j] = item.value
                         parents.append((i, j, item.source))
-        if rule.__class__ is tuple and parents and parents[-1][0] >= len(rule):
+        if not parents:  # its box would be met again by the op, without end
+            raise _unfollowed(spec.name, self.backend)
+        if rule.__class__ is tuple and parents[-1][0] >= len(rule):
             raise UnsupportedOpError(
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient by its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
@@ -121,6 +121,13 @@ class Tape:
 
     def _differentiable(self, value: Any) -> bool:
         return self.neutral[value.dtype].kind in _INEXACT if hasattr(value, "dtype") else False
+
+
+def _unfollowed(op: str, backend: Any) -> TracedTensorError:
+    return TracedTensorError(
+        f"{op}() on backend {backend.name!r}: a tensor that is being differentiated stands where none can be followed, "
+        f"in an option or deep inside a container; hand it to the op itself, or pass ops.stop_gradient(x)"
+    )
 
 
 def _parameters(spec: OpSpec, count: int) -> list[Parameter]:
@@ -168,9 +175,11 @@ def _tensor(backend: Any, value: Any) -> Any:
 def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
     """Runs a composite's body on boxes.
 
-    Raises: UnsupportedOpError for a primitive, which would need a rule.
+    Raises: TracedTensorError for an op that takes values out; UnsupportedOpError for a primitive without a rule.
     """
     spec = OPS[op]
+    if op in LEAVING:
+        raise TracedTensorError(f"{op}() on backend {backend.name!r}: {LEAVES}")
     if op in REFUSED:
         raise UnsupportedOpError(f"{op}() on backend {backend.name!r} has no gradient: {REFUSED[op]}")
     if not spec.composite:

@@ -1,5 +1,6 @@
 """What `ops/transforms.py` promises: one semantics of trees, argnums, aux and errors, and right derivatives."""
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import pytest
 from emberharmony import Parameter, ops
 from emberharmony.backend.discovery import load
 from emberharmony.core import errors
+from emberharmony.testing.gradient_check import gradcheck
 
 X = np.array([[0.3, -1.2, 2.0], [0.7, 0.1, -0.4]])
 
@@ -383,11 +385,157 @@ def own_slope(f: Callable[..., Any], x: Any) -> Any:
     return ops.multiply(x, factor), lambda x, upstream: ops.multiply(upstream, factor)
 
 
-def test_checkpoint_refuses_what_it_would_lose(backend: str) -> None:
-    if backend != "numpy":
-        pytest.skip("the library does not tell")
+def own_multiple(x: Any, w: Any) -> Any:
+    return ops.custom_gradient(lambda x: (ops.multiply(x, w), lambda x, upstream: ops.multiply(upstream, w)))(x)
+
+
+CLOSED: dict[str, Callable[[Any, Any], Any]] = {
+    "checkpoint": lambda x, w: ops.checkpoint(lambda z: ops.multiply(z, w))(x),
+    "custom_gradient": own_multiple,
+}
+
+
+@pytest.mark.parametrize("form", CLOSED)
+def test_closed_over_tensors_are_constants_or_refused(form: str, backend: str) -> None:
+    closed, x = CLOSED[form], ops.array(3.0)
+    assert lists(ops.grad(lambda x: closed(x, ops.array(2.0)))(x)) == 2.0
+    assert lists(ops.grad(lambda w: closed(x, ops.stop_gradient(w)))(2.0)) == 0.0
+    for derivative, right in (
+        (lambda: ops.grad(lambda w: closed(x, w))(2.0), 3.0),
+        (lambda: ops.grad(closed, (0, 1))(x, 2.0), (2.0, 3.0)),
+        (lambda: ops.grad(lambda w: closed(ops.multiply(w, w), w))(2.0), 12.0),
+        (lambda: ops.vjp(closed, x, 2.0)[1](1.0), (2.0, 3.0)),
+        (lambda: ops.jvp(lambda w: closed(x, w), (2.0,), (1.0,)), (6.0, 3.0)),
+        (lambda: ops.jacobian(lambda w: closed(x, w))(2.0), 3.0),
+        (lambda: ops.hessian(lambda w: closed(x, ops.square(w)))(2.0), 6.0),
+        (lambda: ops.grad(lambda w: ops.grad(closed)(x, w))(2.0), 1.0),
+        (lambda: ops.grad(lambda x: ops.grad(closed, 1)(x, 2.0))(x), 1.0),
+        (lambda: ops.vmap(ops.grad(closed, 1))([1.0, 2.0], [3.0, 4.0]), [1.0, 2.0]),
+        (lambda: ops.grad(lambda w: ops.sum(ops.vmap(lambda x: closed(x, w))([1.0, 2.0])))(2.0), 3.0),
+    ):
+        with contextlib.suppress(errors.TracedTensorError):
+            assert near(derivative(), right)
+    weight = Parameter(2.0)
     with pytest.raises(errors.TracedTensorError, match="pass it as an argument"):
-        ops.grad(lambda w: ops.checkpoint(lambda x: ops.multiply(x, w))(ops.array(3.0)))(2.0)
+        ops.backward(lambda: closed(x, weight.value), weight)
+
+
+def sine(x: Any) -> Any:
+    """The sine by NumPy, its derivative by ops."""
+    return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, ops.cos(x)))
+
+
+def hosted_sine(x: Any) -> Any:
+    """The sine by NumPy, and its derivatives too."""
+    return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, hosted_cosine(x)))
+
+
+def hosted_cosine(x: Any) -> Any:
+    slope = lambda x, upstream: ops.negative(ops.multiply(upstream, hosted_sine(x)))
+    return ops.host_call(np.cos, x, vjp=slope)
+
+
+@pytest.mark.parametrize("function", [sine, hosted_sine])
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_host_call_has_the_derivatives_it_is_given(function: Any, checked: bool, backend: str) -> None:
+    with ops.checked(checked):
+        gradcheck(function, (X,))
+        gradcheck(lambda x: ops.exp(ops.multiply(function(ops.exp(x)), x)), (X,))
+
+
+@pytest.mark.parametrize("function", [sine, hosted_sine])
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_a_host_call_in_other_transforms(function: Any, backend: str) -> None:
+    x = ops.array([0.5, -1.0, 0.2])
+    cosine = np.cos([0.5, -1.0, 0.2])
+    assert near(function(x), np.sin([0.5, -1.0, 0.2]))
+    assert near(ops.vmap(function)(x), np.sin([0.5, -1.0, 0.2]))
+    assert near(ops.vmap(ops.grad(function))(x), cosine)
+    assert near(ops.grad(lambda x: ops.sum(ops.vmap(function)(x)))(x), cosine)
+    assert near(ops.jvp(function, (x,), (ops.ones(3),))[1], cosine)
+    for jacobian in (ops.jacobian, ops.jacfwd):
+        assert near(jacobian(function)(x), np.diag(cosine))
+    assert near(ops.hessian(lambda x: ops.sum(function(x)))(x), np.diag(-np.sin([0.5, -1.0, 0.2])))
+    assert near(ops.grad(lambda x: ops.sum(ops.checkpoint(function)(x)))(x), cosine)
+    total = ops.scan(lambda total, y: (ops.add(total, function(y)), total), 0.0, x)[0]
+    assert near(total, np.sin([0.5, -1.0, 0.2]).sum())
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_host_call_is_compiled_around(backend: str) -> None:
+    x, wanted = ops.array([0.5, -1.0]), np.sin([0.5, -1.0])
+    assert near(ops.compile(lambda x: ops.multiply(sine(ops.add(x, 0.0)), 2.0))(x), 2 * wanted)
+    assert near(ops.compile(ops.grad(lambda x: ops.sum(sine(x))))(x), np.cos([0.5, -1.0]))
+    assert near(ops.grad(ops.compile(lambda x: ops.sum(sine(x))))(x), np.cos([0.5, -1.0]))
+
+
+def test_a_host_call_without_a_derivative(backend: str) -> None:
+    def host(x: Any) -> Any:
+        return ops.host_call(np.sin, x)
+
+    x = ops.array([0.5, -1.0])
+    constant = ops.grad(lambda x: ops.sum(ops.multiply(x, host(ops.stop_gradient(x)))))(x)
+    assert near(constant, np.sin([0.5, -1.0]))
+    unused = ops.grad(lambda x: (ops.sum(x), host(x)), has_aux=True)(x)
+    assert near(unused[0], np.ones(2))
+    assert near(unused[1], np.sin([0.5, -1.0]))
+    for derivative in (
+        lambda: ops.grad(lambda x: ops.sum(host(x)))(x),
+        lambda: ops.vjp(host, x)[1](x),
+        lambda: ops.jvp(host, (x,), (x,)),
+        lambda: ops.vmap(ops.grad(host))(x),
+        lambda: ops.jacobian(host)(x),
+    ):
+        with pytest.raises(errors.UnsupportedOpError, match=r"'sin'.*no derivative was given.*vjp"):
+            derivative()
+    once = ops.grad(lambda x: ops.sum(ops.host_call(np.sin, x, vjp=lambda x, upstream: host(x))))
+    with pytest.raises(errors.UnsupportedOpError, match="no derivative was given"):
+        ops.grad(lambda x: ops.sum(once(x)))(x)
+
+
+def test_a_host_call_takes_and_gives_trees(backend: str) -> None:
+    seen: list[Any] = []
+
+    def host(d: Any, k: int, flags: Any) -> Any:
+        seen.append((type(d["x"]), d["x"].flags.writeable, k, flags.dtype.kind))
+        return {"sum": d["x"].sum() + d["y"] * k, "count": 3, "list": [1.0, 2.0]}
+
+    def function(d: Any) -> Any:
+        vjp = lambda d, k, flags, upstream: (
+            {"x": ops.broadcast_to(upstream["sum"], (2,)), "y": ops.multiply(upstream["sum"], k)},
+            None,
+            None,
+        )
+        return ops.host_call(host, d, 5, ops.array([True, False]), vjp=vjp)
+
+    d = {"x": ops.array([1.0, 2.0]), "y": ops.array(3.0)}
+    assert lists(function(d)) == {"sum": 18.0, "count": 3, "list": [1.0, 2.0]}
+    assert seen == [(np.ndarray, False, 5, "b")]
+    assert lists(ops.grad(lambda d: function(d)["sum"])(d)) == {"x": [1.0, 1.0], "y": 5.0}
+    same = ops.host_call(lambda x: x, d["x"])
+    assert same is not d["x"]
+    assert ops.dtype(ops.host_call(lambda x: x.astype("float16"), d["x"])) == "float16"
+
+
+def test_a_host_call_refuses(backend: str) -> None:
+    x = ops.array([1.0, 2.0])
+    foreign = ops.host_call(lambda a: np.float32(a.sum()), x)
+    assert ops.is_tensor(foreign)
+    for call, kind, message in (
+        (lambda: ops.host_call(3, x), errors.ArgumentTypeError, "takes a function"),
+        (lambda: ops.host_call(np.sin, x, vjp=3), errors.ArgumentTypeError, "upstream"),
+        (lambda: ops.host_call(np.sin, x, vjp=lambda x: x), errors.ArgumentTypeError, "name a parameter upstream"),
+        (lambda: ops.host_call(lambda x: "text", x), errors.DTypeError, "the function's result"),
+        (lambda: ops.host_call(lambda x: x.__setitem__(0, 1.0), x), ValueError, "read-only"),
+        (lambda: ops.host_call(lambda x: 1 / 0, x), ZeroDivisionError, "division"),
+        (
+            lambda: ops.grad(lambda x: ops.sum(ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.sum(x))))(x),
+            errors.ShapeError,
+            r"gradient has shape \(\), wanted \(2,\)",
+        ),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
 
 
 def test_transforms_follow_the_backend() -> None:

@@ -14,6 +14,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import normalized
+from emberharmony.core.options import number
 
 SHORT = 1024
 """So many terms lose no more than a few eps when they are added one after the other."""
@@ -80,7 +81,7 @@ class MLXActivationOps:
         if not is_single(x):
             return self.composed("leaky_relu")(x, negative_slope)
         # Where two are equal MLX derives by the second: at zero the slope is the negative one.
-        return mx.maximum(x, 0) + mx.minimum(0, x) * float(negative_slope)
+        return mx.maximum(x, 0) + mx.minimum(0, x) * number("negative_slope", negative_slope)
 
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)

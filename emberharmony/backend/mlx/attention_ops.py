@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.core.options import number
 
 
 def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
@@ -54,7 +55,7 @@ class MLXAttentionOps:
             queries,
             mx.swapaxes(key, 1, 2),
             mx.swapaxes(value, 1, 2),
-            scale=query.shape[-1] ** -0.5 if scale is None else float(scale),
+            scale=query.shape[-1] ** -0.5 if scale is None else number("scale", scale),
             mask=_added(bias, masked, query.dtype),
         )
         return mx.swapaxes(result, 1, 2)

@@ -6,8 +6,11 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.backend.mlx.tracing import OnTapeError
+from emberharmony.core.checking import checking
 from emberharmony.core.draws import WithoutDraws
 from emberharmony.core.parameter import Parameter, ReadParameters
+from emberharmony.core.tracing import Traced
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 
 
@@ -29,6 +32,8 @@ class Compiled:
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
+        if checking() or any(isinstance(leaf, Traced) for leaf in leaves):
+            return self._fn(*args, **kwargs)
         key = structure, *(_kind(leaf) for leaf in leaves)
         try:
             if key not in self._made:
@@ -40,6 +45,8 @@ class Compiled:
             try:
                 with WithoutDraws():
                     return graph(leaves)
+            except OnTapeError:
+                return self._fn(*args, **kwargs)
             except Exception as error:
                 if not self._cannot(error):
                     raise
@@ -76,6 +83,8 @@ class _Graph:
         with ReadParameters() as self._read:
             returned = self._fn(*args, **kwargs)
         leaves, self._result = tree_flatten(returned)
+        if any(isinstance(leaf, Traced) for leaf in leaves):
+            raise OnTapeError("the function closes over a tensor that a tape differentiates by")
         self._others = [_ARRAY if isinstance(leaf, mx.array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, mx.array)]
 

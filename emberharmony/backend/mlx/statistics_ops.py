@@ -1,11 +1,14 @@
 """Statistics, on MLX."""
 
+from typing import Any
+
 import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.core import natives
 
 
 class MLXStatisticsOps:
@@ -28,11 +31,19 @@ class MLXStatisticsOps:
         result: mx.array = differentiated(counted, moved, hosted=True)(weights)
         return result
 
-    @staticmethod
-    def histogram(x: mx.array, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[mx.array, mx.array]:
+    max: Any
+    min: Any
+
+    def histogram(
+        self, x: mx.array, bins: int = 10, range: tuple[float, float] | None = None
+    ) -> tuple[mx.array, mx.array]:
         x = promotion.floats(x)
         low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
         steps = mx.array(edges(low, high, bins, range), x.dtype)
         wide = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide)), np.asarray(steps.astype(wide)))
+        if range is None and x.size and not natives.untransformed:
+            share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
+            moved = self.min(x) * (1 - share) + self.max(x) * share
+            steps = steps + (moved - mx.stop_gradient(moved))  # of zeros, which have the derivative of the edges
         return of_host(counts), steps

@@ -8,9 +8,12 @@ import numpy as np
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
-from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.backend.mlx.tracing import is_traced
+from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
+from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.handlers import passing
 from emberharmony.core.parameter import Parameter
+from emberharmony.core.tracing import LEAVES, Traced
 from emberharmony.core.tree import tree_leaves
 
 
@@ -39,6 +42,8 @@ class MLXTensorOps:
 
     @staticmethod
     def view(x: mx.array, dtype: mx.Dtype) -> mx.array:
+        if is_traced(x):
+            raise UnsupportedOpError(NO_BITS)
         check_view(x.shape, x.itemsize, dtype.size)
         return mx.view(x, dtype)
 
@@ -63,13 +68,15 @@ class MLXTensorOps:
             array = np.asarray(x.view(mx.uint16)).view(bfloat16_of_numpy())
         else:
             array = np.asarray(x)
+        if is_traced(x):
+            raise TracedTensorError(LEAVES)
         # It aliases memory that other arrays may share.
         array.flags.writeable = False
         return array
 
     @staticmethod
     def is_tensor(x: Any) -> bool:
-        return isinstance(x, mx.array)
+        return isinstance(x, (mx.array, Traced))
 
     @staticmethod
     def eval(*trees: Any) -> None:

@@ -2,26 +2,30 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import mlx.core as mx
 
+from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
+from emberharmony.backend.mlx.tracing import OnTapeError, is_nested, is_traced, watched
+from emberharmony.core.checking import checking
 from emberharmony.core.draws import Draws, HostDrawError, WithoutDraws
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.tracing import CLOSED_OVER, Traced
 
 Flat = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
 _NO_RULE = r"not (yet )?implemented|cannot vmap|during function transformations|without a primitive|\[addmm\]"
 
 
-class _NoOutputsError(Exception):
-    """Tells that a function with derivatives of its own returned no tensor."""
-
-
 class MLXTransformsOps:
-    """Holds the ops of `ops/transforms.py` and what the others are made of."""
+    """Holds the ops of `ops/transforms.py` and what the others are made of.
+
+    In checked mode functions are differentiated by the tape of `transforms/tape.py`, whose tensors cannot be read.
+    """
 
     stop_gradient = staticmethod(mx.stop_gradient)
 
@@ -29,12 +33,22 @@ class MLXTransformsOps:
     transposed: Any
 
     @staticmethod
-    def pullback(fn: Flat, primals: Tensors) -> tuple[list[mx.array], Any]:
+    def is_traced(value: Any) -> bool:
+        return isinstance(value, Traced) or (isinstance(value, mx.array) and is_traced(value))
+
+    def pullback(self, fn: Flat, primals: Tensors) -> tuple[list[mx.array], Any]:
+        if _by_tape(primals):
+            found: tuple[list[mx.array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
+            return found
         draws = Draws()
         with draws.recorded():
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
+            if is_nested():
+                with draws.replayed():
+                    _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
+                return pull_recorded(cotangents)
             given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
             with draws.replayed(), Transforming():
                 _, gradients = mx.vjp(_kept(fn, list(given)), list(primals), list(given.values()))
@@ -42,17 +56,22 @@ class MLXTransformsOps:
 
         return outputs, pull
 
-    @staticmethod
-    def gradients(fn: Flat, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
+    def gradients(self, fn: Flat, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
+        if _by_tape(primals):
+            found: tuple[list[mx.array], list[mx.array]] = Backend.gradients(cast(Backend, self), fn, primals)
+            return found
         with Transforming():
-            outputs, gradients = mx.value_and_grad(lambda leaves: tuple(fn(*leaves)))(list(primals))
+            outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(primals))
         return list(outputs), list(gradients)
 
     def linearized(self, fn: Flat, primals: Tensors) -> Any:
+        if _by_tape(primals):
+            return self.transposed(fn, primals)
+
         def push(tangents: Tensors) -> tuple[list[mx.array], list[mx.array]]:
             try:
                 with Transforming():
-                    outputs, pushed = mx.jvp(lambda *leaves: list(fn(*leaves)), list(primals), list(tangents))
+                    outputs, pushed = mx.jvp(lambda *leaves: watched(fn, leaves), list(primals), list(tangents))
             except Exception as error:
                 if not self.cannot_transform(error):
                     raise
@@ -63,7 +82,9 @@ class MLXTransformsOps:
         return push
 
     def batched(self, fn: Flat, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
-        function = mx.vmap(lambda *slices: list(fn(*slices)), in_axes=tuple(axes))
+        if checking() or any(isinstance(tensor, Traced) for tensor in tensors):
+            return self.looped(fn, tensors, axes)
+        function = mx.vmap(lambda *slices: _untraced(fn(*slices)), in_axes=tuple(axes))
         try:
             with Transforming(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -74,47 +95,96 @@ class MLXTransformsOps:
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
-        return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError,))
+        return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError, OnTapeError))
 
     def custom_vjp(self, forward: Flat, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
-        @mx.custom_function
-        def function(leaves: list[mx.array]) -> list[mx.array]:
-            # Without it MLX would look for the derivatives of what `forward` does, and refuse where one lacks.
-            outputs = list(forward(*(mx.stop_gradient(leaf) for leaf in leaves)))
-            if not outputs:
-                raise _NoOutputsError
-            return outputs
-
-        @function.vjp
-        def pull(leaves: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
-            # Without it what `backward` computes again might be computed at once, and kept.
-            return list(backward(mx.depends(leaves, outputs), cotangents))
-
-        @function.jvp
-        def push(leaves: list[mx.array], tangents: list[mx.array]) -> list[mx.array]:
-            zeros = [mx.zeros_like(output) for output in forward(*leaves)]
-            _, pushed = mx.vjp(lambda *cts: list(backward(leaves, cts)), zeros, tangents)
-            return list(pushed)
-
-        @function.vmap
-        def batch(leaves: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
-            outputs = self.custom_vjp(
-                lambda *rows: self.batched(forward, rows, [0] * len(rows)),
-                lambda rows, cts: self.batched(
-                    lambda *row: backward(row[: len(rows)], row[len(rows) :]), [*rows, *cts], [0] * len(rows + cts)
-                ),
-                to_front(leaves, axes),
-            )
-            return outputs, [0] * len(outputs)
-
-        try:
-            outputs: Any = function(list(primals))
-        except _NoOutputsError:  # MLX 0.32 reads the first output, and dies if there is none
+        if any(isinstance(primal, Traced) for primal in primals):
+            return Backend.custom_vjp(cast(Backend, self), forward, backward, primals)
+        # Their gradient is stopped, or MLX would look for the derivatives of what `forward` does, and refuse some.
+        outputs = forward(*map(mx.stop_gradient, primals))
+        if not outputs:  # MLX 0.32 reads the first output of a function, and dies if there is none
             return []
-        return list(outputs)
+        if any(isinstance(output, Traced) for output in outputs):
+            raise TracedTensorError(CLOSED_OVER)
+        reached = [_reached(output) for output in outputs]
+        return _linked(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return Compiled(fn, self.cannot_transform)
+
+
+def _by_tape(tensors: Tensors) -> bool:
+    """Returns whether the tape differentiates: in checked mode, inside another transform, by what is on a tape."""
+    return checking() or is_nested() or any(isinstance(tensor, Traced) for tensor in tensors)
+
+
+def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
+    """Returns outputs that MLX can take.
+
+    Raises: OnTapeError if one stands on a tape, because the function closes over a tensor that does.
+    """
+    if any(isinstance(output, Traced) for output in outputs):
+        raise OnTapeError("the function closes over a tensor that a tape differentiates by")
+    return list(outputs)
+
+
+def _linked(
+    ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
+) -> list[mx.array]:
+    """Returns those after the first `count` tensors, whose gradients by these are `backward(primals, cotangents)`."""
+
+    @mx.custom_function
+    def function(tensors: list[mx.array]) -> list[mx.array]:
+        return [mx.stop_gradient(tensor) for tensor in tensors[count:]]
+
+    @function.vjp
+    def pull(tensors: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
+        # Without it what `backward` computes again might be computed at once, and kept.
+        return [*backward(mx.depends(tensors[:count], outputs), cotangents), *cotangents]
+
+    @function.jvp
+    def push(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
+        primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
+        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
+        _, pushed = mx.vjp(lambda *cts: list(backward(primals, cts)), zeros, known)
+        return list(pushed)
+
+    @function.vmap
+    def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
+        def backward_each(rows: Tensors, cotangents: Tensors) -> list[mx.array]:
+            each: list[mx.array] = ops.batched(
+                lambda *row: backward(row[:count], row[count:]), [*rows, *cotangents], [0] * len([*rows, *cotangents])
+            )
+            return each
+
+        outputs = _linked(ops, backward_each, count, to_front(tensors, axes))
+        return outputs, [0] * len(outputs)
+
+    found: Any = function(list(tensors))
+    return list(found)
+
+
+def _reached(x: mx.array) -> mx.array:
+    """Returns a tensor that must not be differentiated through: that is refused if a gradient reaches it."""
+
+    @mx.custom_function
+    def function(x: mx.array) -> mx.array:
+        return mx.stop_gradient(x)
+
+    @function.vjp
+    def pull(*_: Any) -> mx.array:
+        raise TracedTensorError(CLOSED_OVER)
+
+    @function.jvp
+    def push(*_: Any) -> mx.array:
+        raise TracedTensorError(CLOSED_OVER)
+
+    @function.vmap
+    def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
+        return _reached(x), axis
+
+    found: mx.array = function(x)
+    return found
 
 
 def _kept(fn: Flat, wanted: Sequence[int]) -> Flat:
@@ -124,7 +194,7 @@ def _kept(fn: Flat, wanted: Sequence[int]) -> Flat:
     """
 
     def kept(*leaves: mx.array) -> list[mx.array]:
-        outputs = fn(*leaves)
+        outputs = watched(fn, leaves)
         return [mx.contiguous(outputs[i]) for i in wanted]
 
     return kept

@@ -8,6 +8,7 @@ import numpy as np
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonempty, normalized
 from emberharmony.backend.shared.norms import leaves_float64, order_of, range_of
+from emberharmony.core.options import constant
 
 
 def _norm(x: np.ndarray, axes: tuple[int, ...], keepdims: bool, ord: float) -> np.ndarray:
@@ -25,7 +26,7 @@ class NumpyNormsOps:
     composed: Callable[[str], Callable[..., np.ndarray]]
 
     def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
-        x, ord = promotion.floats(x), order_of(ord)
+        x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = normalized(axis, x.ndim)
         if ord == -np.inf:
             nonempty(x.shape, axis)

@@ -13,6 +13,7 @@ from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.options import constant, number
 from emberharmony.core.promotion import check_fits
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,6 +82,8 @@ class HostMade:
             raise ArgumentError("step must not be 0")
         low, high = (0, start) if stop is None else (start, stop)
         own = _made_of(low, high, step)
+        if own is not int64:
+            constant("start, stop or step", [low, high, step])
         wanted = self.dtypes[own] if dtype is None else dtype
         if own is int64 and (places := range(int(low), int(high), int(step))):
             for end in (places[0], places[-1]):
@@ -152,6 +155,7 @@ class HostMade:
     def geomspace(
         self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
     ) -> Any:
+        constant("start or stop", [start, stop])
         if not _are_numbers(start, stop):
             raise ArgumentTypeError(
                 "start and stop are numbers; of tensors take ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
@@ -174,7 +178,7 @@ class HostMade:
         return self._window(np.hanning(_points(M)), dtype, device)
 
     def kaiser(self, M: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.kaiser(_points(M), beta), dtype, device)
+        return self._window(np.kaiser(_points(M), number("beta", beta)), dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:

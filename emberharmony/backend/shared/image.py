@@ -11,6 +11,7 @@ from emberharmony.backend.shared.convolution import channels_last
 from emberharmony.core.dtypes import DType, default_float, float32
 from emberharmony.core.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.options import constant
 from emberharmony.core.record import Record
 
 Array = np.ndarray[Any, Any]
@@ -146,7 +147,7 @@ def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float
 
     Raises: ArgumentError for another count, and for what is not finite or, if it is to be, not positive.
     """
-    numbers = plain(value).astype(np.float64)
+    numbers = plain(constant(name, value)).astype(np.float64)
     if numbers.ndim > 1 or numbers.size not in (1, n) or not np.isfinite(numbers).all():
         raise ArgumentError(f"{name} is one finite number or {n}, not {value!r}")
     if positive and not (numbers > 0).all():
@@ -177,7 +178,10 @@ def homography(start_points: Any, end_points: Any) -> Array:
 
     Raises: ShapeError unless both are (4, 2) or (batch, 4, 2); LinAlgError where three points lie on a line.
     """
-    start, end = plain(start_points).astype(np.float64), plain(end_points).astype(np.float64)
+    start, end = (
+        plain(constant(name, points)).astype(np.float64)
+        for name, points in (("start_points", start_points), ("end_points", end_points))
+    )
     if start.shape != end.shape or start.ndim not in (2, 3) or start.shape[-2:] != (4, 2):
         raise ShapeError(
             f"start and end points are (4, 2) or (batch, 4, 2) both, not of shapes {start.shape} and {end.shape}"

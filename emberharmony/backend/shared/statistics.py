@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.host import plain
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.options import constant
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -38,7 +39,7 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
 
 def digits(q: Any) -> np.ndarray:
     """Returns numbers in float64."""
-    return plain(q).astype(np.float64)
+    return plain(constant("q", q)).astype(np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
@@ -50,7 +51,7 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
     check_memory((bins,), 8)
     if limits is not None:
-        low, high = limits
+        low, high = constant("range", limits)
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     return np.linspace(low, high, bins + 1) if low < high else np.linspace(low - 0.5, high + 0.5, bins + 1)

@@ -7,14 +7,21 @@ import numpy as np
 
 from emberharmony.backend.host import to_host
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.tracing import require_untraced
+
+NO_BITS = "the bits of a tensor that is being differentiated have no derivative; pass ops.stop_gradient(x)"
 
 
 def exporter(x: Any, copy: bool | None = None) -> Any:
     """Returns what speaks the DLPack protocol: `x`, or of a NumPy array in the other byte order a copy in this one.
 
-    Raises: ArgumentTypeError for all else, and masked arrays; DTypeError for a NumPy array of strings or objects;
-    ArgumentError if that copy is refused.
+    Raises:
+        ArgumentTypeError: for all else, and masked arrays.
+        DTypeError: for a NumPy array of strings or objects.
+        ArgumentError: if that copy is refused.
+        TracedTensorError: for a tensor that is being differentiated.
     """
+    require_untraced(x)
     if not hasattr(x, "__dlpack__"):
         raise ArgumentTypeError(f"{type(x).__qualname__} does not speak DLPack; use ops.convert_to_tensor")
     if not isinstance(x, np.ndarray):

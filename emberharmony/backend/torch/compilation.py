@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from emberharmony.backend.torch.tracing import is_watched
+
 F = TypeVar("F", bound=Callable[..., Any])
 _WHOLE, _IN_PARTS, _NOT = range(3)
 _LOCK = threading.Lock()
@@ -51,10 +53,17 @@ class Compiled:
         """Returns what the function returns."""
         if self._in_transform():
             return self._fn(*args, **kwargs)
+        if is_watched():
+            # PyTorch would compile NumPy's functions too, and lose the gradient that NumPy itself refuses to lose.
+            with torch._dynamo.config.patch(trace_numpy=False):  # type: ignore[no-untyped-call]
+                return self._called(*args, **kwargs)
+        return self._called(*args, **kwargs)
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         for way in range(self._way, _NOT):
             try:
                 result = self._run(way, *args, **kwargs)
-            except (torch._dynamo.exc.TorchDynamoException, AssertionError):
+            except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit, AssertionError):
                 # The bug may be in `fn` itself; running it eagerly gives the readable error.
                 continue
             self._way = way

@@ -33,6 +33,8 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     """Returns a tensor's values as an array, which shares its memory where it can."""
     x = x.detach().resolve_conj().resolve_neg().cpu()
     bits = x.view(torch.uint16) if x.dtype is torch.bfloat16 else x
+    while torch._C._functorch.is_gradtrackingtensor(bits):
+        bits = torch._C._functorch.get_unwrapped(bits)
     try:
         array = bits.numpy()
     except RuntimeError as error:
@@ -40,7 +42,7 @@ def on_host(x: torch.Tensor) -> np.ndarray:
             raise
         # Transforms of torch.func hide the memory, and zeros that they make have none.
         array = np.array(bits.clone().tolist(), DTYPES.neutral[bits.dtype].name).reshape(tuple(bits.shape))
-    return array if bits is x else array.view(bfloat16_of_numpy())
+    return array.view(bfloat16_of_numpy()) if x.dtype is torch.bfloat16 else array
 
 
 def shareable(array: np.ndarray) -> bool:

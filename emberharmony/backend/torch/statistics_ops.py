@@ -26,10 +26,15 @@ class TorchStatisticsOps:
     def histogram(
         x: torch.Tensor, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        x = promotion.floats(x)
+        given = promotion.floats(x)
+        x = given.detach()
         low, high = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
         steps = torch.from_numpy(edges(low, high, bins, range)).to(x)
         values = x.reshape(-1)
         values = values[(values >= steps[0]) & (values <= steps[-1])]
         places = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
+        if range is None and x.numel():
+            share = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
+            moved = given.min() * (1.0 - share) + given.max() * share
+            steps = steps + (moved - moved.detach())  # of zeros, which have the derivative of the edges
         return torch.bincount(places, minlength=bins), steps

@@ -6,9 +6,12 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
-from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, shareable
+from emberharmony.backend.torch.tracing import is_traced
+from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
+from emberharmony.core.tracing import LEAVES
 
 
 class TorchTensorOps:
@@ -16,7 +19,6 @@ class TorchTensorOps:
 
     cast = staticmethod(cast)
     copy = staticmethod(torch.clone)
-    to_numpy = staticmethod(on_host)
     shape = staticmethod(lambda x: tuple(x.shape))
     ndim = staticmethod(lambda x: x.ndim)
     size = staticmethod(lambda x: x.numel())
@@ -36,6 +38,8 @@ class TorchTensorOps:
 
     @staticmethod
     def view(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        if (x.requires_grad or not torch.compiler.is_compiling()) and is_traced(x):
+            raise UnsupportedOpError(NO_BITS)
         check_view(x.shape, x.itemsize, dtype.itemsize)
         x = x.resolve_conj().resolve_neg()
         if not x.numel():
@@ -55,6 +59,15 @@ class TorchTensorOps:
         tensor = from_dlpack(x)
         DTYPES.neutral[tensor.dtype]
         return TorchTensorOps.convert_to_tensor(tensor, None, device, copy)
+
+    @staticmethod
+    def to_numpy(x: torch.Tensor) -> np.ndarray:
+        if torch.compiler.is_compiling():
+            # PyTorch would compile the NumPy calls that follow, and not see what is lost.
+            torch._dynamo.graph_break()
+        if is_traced(x):
+            raise TracedTensorError(LEAVES)
+        return on_host(x)
 
     @staticmethod
     def is_tensor(x: Any) -> bool:

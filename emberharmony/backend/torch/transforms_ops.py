@@ -7,10 +7,14 @@ from typing import Any
 
 import torch
 from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
 
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.compilation import Compiled, whole
+from emberharmony.backend.torch.tracing import Watched, is_traced
 from emberharmony.core.draws import HostDrawError, WithoutDraws
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.tracing import CLOSED_OVER
 
 Flat = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
@@ -21,8 +25,10 @@ class TorchTransformsOps:
     """Holds the ops of `ops/transforms.py` and what the others are made of."""
 
     stop_gradient = staticmethod(torch.detach)
+    is_traced = staticmethod(is_traced)
 
     bound: Any
+    composed: Any
     looped: Any
     transposed: Any
 
@@ -31,7 +37,7 @@ class TorchTransformsOps:
         places: list[int] = []
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
-            outputs = list(fn(*leaves))
+            outputs = _watched(fn, leaves)
             # PyTorch takes no integers for results, and wants one at least.
             places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
             return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
@@ -67,7 +73,7 @@ class TorchTransformsOps:
 
             def wanted(*leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
                 nonlocal count
-                outputs = tuple(fn(*leaves))
+                outputs = tuple(_watched(fn, leaves))
                 count = len(outputs)
                 return outputs or (torch.zeros(()),)  # PyTorch wants one at least
 
@@ -104,7 +110,17 @@ class TorchTransformsOps:
 
     @staticmethod
     def custom_vjp(forward: Flat, backward: Callable[..., Any], primals: Tensors) -> list[torch.Tensor]:
-        return list(_Custom.apply(forward, backward, *primals))  # type: ignore[no-untyped-call]
+        outputs = list(forward(*map(torch.detach, primals)))
+        if not torch.compiler.is_compiling() and any(map(is_traced, outputs)):
+            raise TracedTensorError(CLOSED_OVER)
+        return list(_Custom.apply(backward, len(outputs), *outputs, *primals))  # type: ignore[no-untyped-call]
+
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        call = self.composed("host_call")
+        if torch.compiler.is_compiling():
+            # PyTorch would compile NumPy's functions, which are to run as they are.
+            call = torch._dynamo.disable(call)  # type: ignore[no-untyped-call]
+        return call(fn, *args, vjp=vjp)
 
     @staticmethod
     def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +139,7 @@ def _in_transform() -> bool:
 
 def _gradients_of_func(fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        loss, *aux = fn(*leaves)
+        loss, *aux = _watched(fn, leaves)
         return loss, tuple(aux)
 
     loss, pull, aux = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
@@ -136,8 +152,9 @@ def _gradients_of_autograd(fn: Flat, primals: Tensors) -> tuple[list[torch.Tenso
     Inside another gradient, ours or the user's, the loss comes from more than these primals; then the graph is kept.
     """
     with torch.enable_grad():
-        leaves = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in primals]
-        outputs = list(fn(*leaves))
+        leaves = [x.view_as(x) if x.requires_grad else _leaf(x) for x in primals]
+        with Watched(leaves):
+            outputs = list(fn(*leaves))
         loss = outputs[0]
         if not loss.requires_grad:
             return outputs, [torch.zeros_like(x) for x in primals]
@@ -145,6 +162,19 @@ def _gradients_of_autograd(fn: Flat, primals: Tensors) -> tuple[list[torch.Tenso
         found = torch.autograd.grad(loss, leaves, create_graph=inside, allow_unused=True)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
+
+
+def _leaf(x: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor of the same values that requires a gradient, as one made in inference mode cannot."""
+    return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
+
+
+def _watched(fn: Flat, leaves: Tensors) -> list[torch.Tensor]:
+    """Returns the tensors that `fn(*leaves)` lists while `torch.func` differentiates it."""
+    if torch.compiler.is_compiling():
+        return list(fn(*leaves))
+    with Watched():
+        return list(fn(*leaves))
 
 
 def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
@@ -167,19 +197,23 @@ def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> boo
 
 
 class _Custom(torch.autograd.Function):
-    """Runs `forward(*primals)`, whose gradients are `backward(primals, cotangents)`."""
+    """Returns outputs that were computed from constant primals, whose gradients are `backward(primals, cotangents)`.
+
+    What the user's own graph records of them, by a `torch.nn.Parameter` that the function closes over, is kept.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(forward: Flat, backward: Callable[..., Any], *primals: torch.Tensor) -> Any:
+    def forward(backward: Callable[..., Any], count: int, *tensors: torch.Tensor) -> Any:
         """Returns the outputs, none of which is an input itself: PyTorch could not save that."""
-        return tuple(y.view_as(y) if any(y is x for x in primals) else y for y in forward(*primals))
+        return tuple(y.view_as(y) for y in tensors[:count])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         """Keeps the primals."""
-        _, ctx.backward_function, *primals = inputs
+        ctx.backward_function, ctx.count, *tensors = inputs
+        primals = tensors[ctx.count :]
         ctx.save_for_backward(*primals)
         ctx.save_for_forward(*primals)
         ctx.like = [{"size": y.shape, "dtype": y.dtype, "device": y.device} for y in output]
@@ -187,19 +221,22 @@ class _Custom(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        """Returns the gradients."""
+        """Returns the gradients of the outputs as they came, and of the primals."""
         # As saved, they may belong to a transform that has ended; their views do not.
         primals = [x.view_as(x) for x in ctx.saved_tensors]
-        return None, None, *ctx.backward_function(primals, cotangents)
+        return None, None, *cotangents, *ctx.backward_function(primals, cotangents)
 
     @staticmethod
-    def jvp(ctx: Any, _forward: None, _backward: None, *tangents: torch.Tensor) -> Any:
+    def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
         """Returns the tangents."""
         zeros = [torch.zeros(**like) for like in ctx.like]
+        # As saved they have tangents, with which a derivative that has one of its own would be pushed forward again.
+        primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
         _, push = torch.func.vjp(  # type: ignore[misc]
-            lambda *cotangents: tuple(ctx.backward_function(ctx.saved_tensors, cotangents)), *zeros
+            lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
         )
-        return push(tangents)
+        pushed = push(tangents[ctx.count :])
+        return tuple(y if t is None else y + t for y, t in zip(pushed, tangents, strict=False))
 
 
 def _in_reverse_mode() -> bool:

@@ -244,5 +244,6 @@ SAMPLES = [
         dtypes=REAL,
         integers=INTS[:1],
         result=("int64", "float"),
+        differentiable=True,
     ),
 ]

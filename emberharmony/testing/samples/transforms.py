@@ -1,20 +1,29 @@
-"""Rows of `ops/transforms.py`, whose results are functions or belong to functions: see the tests."""
+"""Rows of `ops/transforms.py`, whose results are functions or belong to functions, but for one: see the tests."""
 
-from emberharmony.testing.sample import Sample
+from typing import Any
 
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.testing.sample import Sample, case, grid
+
+
+def _by_cosine(x: Any, upstream: Any) -> Any:
+    return ops.multiply(upstream, ops.cos(x))
+
+
+_FUNCTIONS = (
+    *("grad", "value_and_grad", "vjp", "jvp", "jacobian", "jacfwd", "hessian", "vmap", "vectorized_map", "vectorize"),
+    *("custom_vjp", "custom_gradient", "checkpoint", "compile", "stop_gradient", "backward", "zero_grad"),
+)
 SAMPLES = [
-    Sample(op, str, (), reference="tests")
-    for op in (
-        *("grad", "value_and_grad", "vjp", "jvp", "jacobian", "jacfwd", "hessian", "vmap", "vectorized_map"),
-        *(
-            "vectorize",
-            "custom_vjp",
-            "custom_gradient",
-            "checkpoint",
-            "compile",
-            "stop_gradient",
-            "backward",
-            "zero_grad",
-        ),
-    )
+    Sample(
+        "host_call",
+        lambda fn, x, vjp: fn(x),
+        (case(np.sin, grid(-3, 3, 12).reshape(3, 4), vjp=_by_cosine),),
+        tolerance=1.0,
+        differentiable=True,
+        fixed=True,
+    ),
+    *(Sample(op, str, (), reference="tests") for op in _FUNCTIONS),
 ]

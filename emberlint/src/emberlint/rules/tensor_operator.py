@@ -29,7 +29,9 @@ class TensorOperator(Rule):
         "An operator on native tensors follows the rules of their library instead of the namespace's: int / int is "
         "float64 on NumPy and float32 elsewhere, operands of two libraries mix silently, errors have no type, and "
         "neither checked mode nor the gradient tape sees a plain array. The op promotes, checks and fails in the "
-        "same way on every backend."
+        "same way on every backend. An augmented operator writes into the tensor, so that every other name for it "
+        "changes too: on PyTorch and MLX even a 0-d one, such as `n += ops.prod(shape)`, where `math.prod` counts "
+        "on the host."
     )
     min_tier = Tier.C
     VALID = (
@@ -61,6 +63,11 @@ class TensorOperator(Rule):
         Example(
             USE + "total = 0.0\nfor part in ops.split(ops.ones(4), 2):\n    total += part\n",
             fixed=USE + "total = 0.0\nfor part in ops.split(ops.ones(4), 2):\n    total = ops.add(total, part)\n",
+            unsafe=True,
+        ),
+        Example(
+            USE + "n = 0\nfor shape in ((2, 3), (4,)):\n    n += ops.prod(shape)\n",
+            fixed=USE + "n = 0\nfor shape in ((2, 3), (4,)):\n    n = ops.add(n, ops.prod(shape))\n",
             unsafe=True,
         ),
         Example(

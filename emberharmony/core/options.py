@@ -1,0 +1,35 @@
+"""Options that an op reads as numbers on the host, by which it has no gradient."""
+
+from typing import Any, TypeVar
+
+from emberharmony.core import selection
+from emberharmony.core.errors import UnsupportedOpError
+
+T = TypeVar("T")
+
+
+def constant(name: str, value: T) -> T:
+    """Returns an option as it is: a number, a tensor, or a nested sequence of them.
+
+    Raises: UnsupportedOpError if a tensor in it is being differentiated.
+    """
+    if value.__class__ is not float and value.__class__ is not int and _holds_traced(value):
+        raise UnsupportedOpError(f"there is no gradient by {name!r}: pass it a number, or ops.stop_gradient(x)")
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    """Returns an option as a Python number.
+
+    Raises: UnsupportedOpError if it is a tensor that is being differentiated.
+    """
+    return float(constant(name, value))
+
+
+def _holds_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_traced(item) for item in value)
+    if not hasattr(value, "dtype"):
+        return False
+    backend = selection.current()
+    return bool(backend.is_tensor(value) and backend.is_traced(value))

@@ -1,0 +1,84 @@
+"""Options that are read as numbers: a tensor that is being differentiated is refused, and never a constant unseen."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import current
+from emberharmony.core.errors import EmberError, UnsupportedOpError
+from emberharmony.core.options import constant, number
+from emberharmony.core.registry import OPS
+from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.testing.sample import Case
+from emberharmony.testing.samples import all_samples
+
+SAMPLES = all_samples()
+_OFTEN = 3
+"""How many numbers of one sequence, such as a transform's, are taken in turn."""
+
+
+def test_numbers_and_constants_pass(backend: str) -> None:
+    assert number("x", 2) == 2.0
+    assert number("x", ops.array(2.0)) == 2.0
+    assert constant("x", None) is None
+    assert constant("x", [1.0, (2.0, np.float64(3.0))]) == [1.0, (2.0, 3.0)]
+
+
+@pytest.mark.parametrize("value", [lambda v: v, lambda v: [1.0, v], lambda v: [(v, 2.0)]])
+def test_traced_tensors_are_refused(value: Callable[[Any], Any], backend: str) -> None:
+    with pytest.raises(UnsupportedOpError, match="no gradient by 'width'"):
+        ops.grad(lambda v: (constant("width", value(v)), v)[1])(1.0)
+
+
+def floats() -> Iterator[tuple[str, Case, int]]:
+    """Yields every number with a fraction, or that is written as one, in the options of all sample rows."""
+    for op, sample in SAMPLES.items():
+        for item in sample.cases:
+            leaves, _ = tree_flatten((list(item.args), item.kwargs))
+            places = [i for i, leaf in enumerate(leaves) if type(leaf) is float and math.isfinite(leaf)]
+            yield from ((op, item, place) for place in places[:_OFTEN])
+
+
+CALLS: dict[str, list[tuple[Case, int]]] = {}
+for _op, _item, _place in floats():
+    CALLS.setdefault(_op, []).append((_item, _place))
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_no_option_is_taken_for_a_constant(op: str, backend: str) -> None:
+    """A gradient by a number among the options of a sample row is right, or refused."""
+    for item, place in CALLS[op]:
+        leaves, structure = tree_flatten((list(item.args), dict(item.kwargs)))
+
+        def total(value: Any, leaves: Any = leaves, structure: Any = structure, place: int = place) -> Any:
+            args, kwargs = tree_unflatten(structure, [*leaves[:place], value, *leaves[place + 1 :]])
+            return weighted(OPS[op].function(*args, **kwargs))
+
+        at = float(leaves[place])
+        try:
+            gradient = float(ops.to_numpy(ops.grad(total)(ops.convert_to_tensor(np.float64(at)))))
+        except EmberError:
+            continue
+        below, above = (slope(total, at, h) for h in (-1e-5, 1e-5))
+        if abs(below - above) <= 1e-3 * max(abs(above), 1.0):  # else a kink or a jump
+            assert gradient == pytest.approx((below + above) / 2, rel=2e-3, abs=2e-3), (item, place)
+
+
+def slope(function: Callable[[Any], Any], at: float, step: float) -> float:
+    step *= max(abs(at), 1e-2)
+    there, here = (float(ops.to_numpy(function(ops.convert_to_tensor(np.float64(at + h))))) for h in (step, 0.0))
+    return (there - here) / step
+
+
+def weighted(result: Any) -> Any:
+    """Returns a scalar in double precision in which every floating element of a result counts differently."""
+    total = ops.zeros((), dtype="float64")
+    for leaf in tree_flatten(result)[0]:
+        if current().is_tensor(leaf) and ops.dtype(leaf).is_floating:
+            weights = np.sin(np.arange(math.prod(leaf.shape)) * 1.7 + 0.3).reshape(tuple(leaf.shape))
+            total = ops.add(total, ops.sum(ops.multiply(ops.cast(leaf, "float64"), ops.convert_to_tensor(weights))))
+    return total
