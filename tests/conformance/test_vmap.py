@@ -35,6 +35,7 @@ def hosts(result: Any) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning")
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("op", MAPPED)
 def test_an_op_maps_like_its_slices(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]

@@ -6,6 +6,7 @@ holds there holds for every signal. The second half sends real ones.
 
 import asyncio
 import contextlib
+import gc
 import os
 import pickle
 import random
@@ -35,6 +36,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collects what an interruption left, while its warnings are ignored and not in a later test."""
+    yield
+    gc.collect()
+
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 OTHERS = [name for name in INSTALLED if name != "numpy"]

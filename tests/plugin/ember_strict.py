@@ -95,13 +95,21 @@ def _of_numbers(native: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *tensors: native(*map(_number, tensors))
 
 
+def _expm1(x: Any) -> Any:
+    """Returns exp(x) - 1; NumPy's function gives NaN for complex infinities."""
+    near = xp.expm1(x)
+    if not xp.isdtype(x.dtype, "complex floating"):
+        return near
+    return xp.where(xp.isfinite(x), near, xp.subtract(xp.exp(x), xp.asarray(1.0, dtype=x.dtype)))
+
+
 def _bind() -> None:
     for name in BINARY:
         native: Callable[..., Any] = getattr(xp, name)
         native = _of_numbers(native) if name in ORDER else native
         setattr(StrictBackend, name, staticmethod(promotion.binary(native, inexact=name in INEXACT, weak=False)))
     for name in (*UNARY, *ALIASED):
-        native = getattr(xp, ALIASED.get(name, name))
+        native = _expm1 if name == "expm1" else getattr(xp, ALIASED.get(name, name))
         bound = promotion.binary(native, inexact=True, weak=False) if name == "arctan2" else promotion.unary(native)
         setattr(StrictBackend, name, staticmethod(bound))
     for name in PLAIN:

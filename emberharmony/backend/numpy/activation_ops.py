@@ -69,7 +69,7 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     below = x * float(slope)
-    return np.maximum(x, below, below) if 0 < slope <= 1 else chosen(x > 0, x, below)
+    return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
 class NumpyActivationOps:

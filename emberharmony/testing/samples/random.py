@@ -19,7 +19,7 @@ def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> An
 
 
 def _truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
-    source = _source()
+    source = np.random.Generator(np.random.Philox(key=_source().integers(0, 2**64, 2, np.uint64)))
     drawn = source.standard_normal(shape, np.float32)
     while (outside := np.abs(drawn) > 2).any():
         drawn[outside] = source.standard_normal(int(outside.sum()), np.float32)
