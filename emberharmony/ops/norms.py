@@ -94,7 +94,8 @@ def norm(
         >>> ops.norm([3.0, 4.0]).tolist()
         5.0
     """
-    if constant("ord", ord) is None:
+    constant("ord", ord)
+    if ord is None:
         return vector_norm(x, axis, keepdims)
     axes = tuple(range(len(x.shape))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if len(axes) == 1 and not isinstance(ord, str):

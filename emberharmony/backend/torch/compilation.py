@@ -55,7 +55,7 @@ class Compiled:
             return self._fn(*args, **kwargs)
         if is_watched():
             # PyTorch would compile NumPy's functions too, and lose the gradient that NumPy itself refuses to lose.
-            with torch._dynamo.config.patch(trace_numpy=False):  # type: ignore[no-untyped-call]
+            with torch._dynamo.config.patch(trace_numpy=False):
                 return self._called(*args, **kwargs)
         return self._called(*args, **kwargs)
 

@@ -119,7 +119,8 @@ def _kernels() -> tuple[Any, Any, Any]:
     """
     name = "TESTING_ONLY_GenericMode"
     key = torch._C._dispatch_key_parse(name)
-    others, numbers = torch.library.Library("_", "IMPL", name), torch.library.Library("aten", "IMPL", name)
+    others: Any = torch.library.Library("_", "IMPL", name)
+    numbers = torch.library.Library("aten", "IMPL", name)
     others.m.fallback_fallthrough()
     torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for those defined from now on
     for operator in torch._ops._higher_order_ops.values():
