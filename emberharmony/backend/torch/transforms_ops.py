@@ -113,13 +113,13 @@ class TorchTransformsOps:
         outputs = list(forward(*map(torch.detach, primals)))
         if not torch.compiler.is_compiling() and any(map(is_traced, outputs)):
             raise TracedTensorError(CLOSED_OVER)
-        return list(_Custom.apply(backward, len(outputs), *outputs, *primals))  # type: ignore[no-untyped-call]
+        return list(_Custom.apply(backward, len(outputs), *outputs, *primals))
 
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
         call = self.composed("host_call")
         if torch.compiler.is_compiling():
             # PyTorch would compile NumPy's functions, which are to run as they are.
-            call = torch._dynamo.disable(call)  # type: ignore[no-untyped-call]
+            call = torch._dynamo.disable(call)
         return call(fn, *args, vjp=vjp)
 
     @staticmethod
