@@ -21,6 +21,7 @@ from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsEr
 from emberharmony.core.errors import LinAlgError as LinAlgError
 from emberharmony.core.errors import OutOfMemoryError as OutOfMemoryError
 from emberharmony.core.errors import RangeError as RangeError
+from emberharmony.core.errors import SettingsError as SettingsError
 from emberharmony.core.errors import SettingsWarning as SettingsWarning
 from emberharmony.core.errors import ShapeError as ShapeError
 from emberharmony.core.errors import TracedTensorError as TracedTensorError
@@ -43,6 +44,7 @@ __all__ = [
     "LinAlgError",
     "OutOfMemoryError",
     "RangeError",
+    "SettingsError",
     "SettingsWarning",
     "ShapeError",
     "TracedTensorError",

@@ -16,6 +16,7 @@ from emberharmony.core.types import Shape as Shape
 from emberharmony.core.types import Tensor as Tensor
 from emberharmony.core.types import TensorLike as TensorLike
 from emberharmony.core.types import Tensors as Tensors
+from emberharmony.core.types import Varying as Varying
 
 __all__ = [
     "Axis",
@@ -30,4 +31,5 @@ __all__ = [
     "Tensor",
     "TensorLike",
     "Tensors",
+    "Varying",
 ]

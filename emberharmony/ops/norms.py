@@ -140,7 +140,10 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """
     # Convert to float, because the differences of unsigned integers would wrap.
     return vector_norm(
-        subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)), -1, False, order_of(p, "p")
+        subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)),
+        -1,
+        False,
+        order_of(constant("p", p), "p"),
     )
 
 

@@ -89,8 +89,8 @@ class HostMade:
             for end in (places[0], places[-1]):
                 check_fits(end, self.dtypes.neutral[wanted])
         array = np.arange(low, high, step)
-        if array.dtype.kind == "O":
-            # NumPy computes with Python integers where a bound or a step does not fit into 64 bits.
+        if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
+            # NumPy computes with Python integers then. torch.compile cannot trace the array's dtype, which would tell.
             array = array.astype(np.int64 if own is int64 else np.float64)
         return self._placed(array, wanted, device)
 
