@@ -48,7 +48,7 @@ conformance-quick: $(STAMP)  ## The same without the inputs that hypothesis make
 	$(BIN)/emberharmony conformance --backend all --quick
 
 deep: $(STAMP)  ## The tests with many more hypothesis examples, and the slow ones; the fuzzer
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -m "slow or not slow"
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) --timeout 7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
 bench: $(STAMP)  ## What dispatch and gradients cost, beside their peers
@@ -61,7 +61,7 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 lint-stdlib: $(STAMP)  ## emberlint on the whole standard library, which holds no tensors
-	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py
+	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py --timeout 7200
 
 generate: $(STAMP)  ## Write the generated files
 	$(BIN)/python utils/generate.py

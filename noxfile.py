@@ -78,4 +78,4 @@ def wheel(session: nox.Session) -> None:
 def frozen(session: nox.Session) -> None:
     """Freezes a program with PyInstaller and runs it."""
     session.install(*PINNED, ".[test]", "pyinstaller")
-    session.run("python", "-m", "pytest", "-q", "-m", "slow or not slow", "tests/test_frozen.py")
+    session.run("python", "-m", "pytest", "-q", "--timeout", "3600", "-m", "slow or not slow", "tests/test_frozen.py")
