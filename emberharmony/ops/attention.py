@@ -5,8 +5,8 @@ Dtype: integers take the default float.
 
 from __future__ import annotations
 
+from emberharmony.backend.shared.attention import check_attention
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
@@ -37,7 +37,8 @@ def dot_product_attention(
         scale: `1 / sqrt(width)` if None.
         is_causal: a query looks at no key that is behind it.
 
-    Shape: (batch, queries, heads, width), (batch, keys, groups, width) twice; the groups divide the heads.
+    Shape: (batch, queries, heads, width), (batch, keys, groups, width) twice; the groups divide the heads. The width of
+    the values may be another. Raises: ShapeError for others.
 
     Source: Vaswani et al., Attention is all you need, 2017, equation 1.
 
@@ -45,9 +46,8 @@ def dot_product_attention(
         >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
         [[[[2.0]]]]
     """
+    check_attention(query, key, value, bias, mask)
     groups, heads = key.shape[2], query.shape[2]
-    if heads % groups:
-        raise ShapeError(f"{groups} groups of keys do not divide {heads} heads")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
