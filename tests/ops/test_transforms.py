@@ -570,3 +570,21 @@ def test_a_gradient_function_takes_upstream_by_name(gradient: Any, backend: str)
     function = ops.custom_gradient(lambda x: (ops.square(x), gradient))
     with pytest.raises(errors.ArgumentTypeError, match=r"gradient\(\*args, upstream=cotangent\)"):
         ops.grad(function)(1.0)
+
+
+def test_the_gradient_by_a_torch_parameter_keeps_no_graph() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        weight = torch.nn.Parameter(torch.ones(2))
+        loss = lambda w: ops.sum(ops.power(w, 3.0))
+        assert ops.grad(loss)(weight).grad_fn is None
+        value, gradient = ops.value_and_grad(loss)(weight)
+        assert value.grad_fn is gradient.grad_fn is None
+        assert weight.grad is None
+        assert ops.grad(lambda w: ops.sum(ops.grad(loss)(w)))(weight).tolist() == [6.0, 6.0]
+        # Whoever asks PyTorch itself for more derivatives still gets them.
+        ops.sum(ops.grad(loss)(weight.view_as(weight))).backward()
+        assert weight.grad.tolist() == [6.0, 6.0]
+        other = torch.ones(2, requires_grad=True)
+        ops.sum(ops.grad(lambda w: ops.sum(ops.multiply(ops.square(w), other)))(weight)).backward()
+        assert other.grad.tolist() == [2.0, 2.0]
