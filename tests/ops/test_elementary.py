@@ -165,3 +165,20 @@ def test_i0_overflows_no_earlier_than_its_value(backend: str) -> None:
     assert np.allclose(ops.to_numpy(ops.i0(x)), special.i0(x.astype(np.float64)), 2e-5)
     slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.i0(x)))(x))
     assert np.allclose(slopes, special.i1(x.astype(np.float64)), 1e-4)
+
+
+@pytest.mark.parametrize(
+    "z, wanted",
+    [
+        (complex(np.inf, 0), complex(np.inf, 0)),
+        (complex(-np.inf, 1), complex(-1, 0)),
+        (complex(-0.0, 0), complex(0, 0)),
+        (complex(-0.0, -0.0), complex(0, -0.0)),
+        (complex(0.5, -0.0), complex(np.expm1(np.float32(0.5)), -0.0)),
+    ],
+)
+def test_expm1_of_a_complex_number_with_and_without_axes(z: complex, wanted: complex, backend: str) -> None:
+    for x in (np.asarray(z, np.complex64), np.asarray([z], np.complex64)):
+        found = np.ravel(ops.to_numpy(ops.expm1(x)))[0]
+        np.testing.assert_allclose([found.real, found.imag], [wanted.real, wanted.imag], rtol=1e-6)
+        assert np.signbit([found.real, found.imag]).tolist() == np.signbit([wanted.real, wanted.imag]).tolist()
