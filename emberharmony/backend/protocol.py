@@ -574,7 +574,7 @@ class TensorBackend(Protocol):
         """Returns the remainder of the division truncated towards zero, with the sign of the dividend."""
         ...
 
-    def fold(self, x: TensorLike, output_size: Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
+    def fold(self, x: TensorLike, output_size: Sequence[int], kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1) -> Tensor:
         """Returns the tensor whose elements are the sums of overlapping windows: the adjoint of `unfold`."""
         ...
 
@@ -1658,7 +1658,7 @@ class TensorBackend(Protocol):
         """Returns each element rounded towards zero; integer tensors are unchanged."""
         ...
 
-    def unfold(self, x: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int = 0, stride: int | Sequence[int] = 1) -> Tensor:
+    def unfold(self, x: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1) -> Tensor:
         """Returns the windows of a tensor as columns."""
         ...
 

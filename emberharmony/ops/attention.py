@@ -5,8 +5,8 @@ Dtype: integers become the default float.
 
 from __future__ import annotations
 
+from emberharmony.backend.shared.attention import check_attention
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ShapeError
 from emberharmony.core.options import number
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import softmax
@@ -39,9 +39,10 @@ def dot_product_attention(
         is_causal: whether query i is limited to the keys up to i.
 
     Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
+    The width of the values may be another.
 
     Raises:
-        ShapeError: if the number of groups does not divide the number of heads.
+        ShapeError: if the shapes do not fit together, or the number of groups does not divide the number of heads.
 
     Example:
         >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
@@ -49,9 +50,8 @@ def dot_product_attention(
 
     Source: Vaswani et al., Attention is all you need, 2017, equation 1.
     """
+    check_attention(query, key, value, bias, mask)
     groups, heads = key.shape[2], query.shape[2]
-    if heads % groups:
-        raise ShapeError(f"expected a number of heads that {groups} groups of keys divide, got {heads}")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)

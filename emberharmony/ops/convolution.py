@@ -138,12 +138,19 @@ def unfold(
     x: TensorLike,
     kernel_size: int | Sequence[int],
     dilation: int | Sequence[int] = 1,
-    padding: int = 0,
+    padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns the windows of a tensor as columns.
 
+    Args:
+        padding: the zeros before and after each spatial axis.
+
     Shape: (batch, channels, *spatial) to (batch, channels * window size, windows).
+
+    Raises:
+        ArgumentError: if an option is not such an integer.
+        ShapeError: if no window fits.
 
     Example:
         >>> ops.unfold([[[1.0, 2.0, 3.0]]], 2).tolist()
@@ -152,9 +159,11 @@ def unfold(
     Source: `torch.nn.Unfold`.
     """
     n = spatial(x.ndim)
-    if padding:
-        x = pad(x, [(0, 0), (0, 0), *[(padding, padding)] * n])
-    plan = windows(x.shape[2:], each(kernel_size, n, "kernel_size"), stride, "valid", dilation)
+    around = each(padding, n, "padding", 0)
+    if any(around):
+        x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in around)])
+    size, steps, spread = each(kernel_size, n, "kernel_size"), each(stride, n, "stride"), each(dilation, n, "dilation")
+    plan = windows(x.shape[2:], size, steps, "valid", spread)
     parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
     batch, channels = x.shape[:2]
     return reshape(stack(parts, 2), (batch, channels * len(parts), math.prod(plan.counts)))
@@ -166,7 +175,7 @@ def fold(
     output_size: Sequence[int],
     kernel_size: int | Sequence[int],
     dilation: int | Sequence[int] = 1,
-    padding: int = 0,
+    padding: int | Sequence[int] = 0,
     stride: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns the tensor whose elements are the sums of overlapping windows: the adjoint of `unfold`.
@@ -174,6 +183,7 @@ def fold(
     Shape: (batch, channels * window size, windows) to (batch, channels, *output_size).
 
     Raises:
+        ArgumentError: if an option is not such an integer.
         ShapeError: if `x` does not have the shape that `unfold` gives for an input of `output_size`.
 
     Example:
@@ -183,20 +193,22 @@ def fold(
     Source: `torch.nn.Fold`.
     """
     n = len(output_size)
-    lengths = [length + 2 * padding for length in output_size]
-    plan = windows(lengths, each(kernel_size, n, "kernel_size"), stride, "valid", dilation)
-    places = list(plan.offsets())
-    if x.ndim != 3 or x.shape[1] % len(places) or x.shape[2] != math.prod(plan.counts):
-        wanted = f"(batch, channels * {len(places)}, {math.prod(plan.counts)})"
+    around = each(padding, n, "padding", 0)
+    lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
+    size, steps, spread = each(kernel_size, n, "kernel_size"), each(stride, n, "stride"), each(dilation, n, "dilation")
+    plan = windows(lengths, size, steps, "valid", spread)
+    cells = math.prod(size)
+    if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
+        wanted = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
         raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
-    columns = reshape(x, (x.shape[0], x.shape[1] // len(places), len(places), *plan.counts))
+    columns = reshape(x, (x.shape[0], x.shape[1] // cells, cells, *plan.counts))
     total = None
-    for i, (_, slices) in enumerate(places):
+    for i, (_, slices) in enumerate(plan.offsets()):
         part = get_item(columns, (slice(None), slice(None), i))
         for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
             part = _fitted(_spread(part, axis, place.step), axis, place.start, length - place.stop)
         total = part if total is None else add(total, part)
-    inside = [slice(padding, padding + length) for length in output_size]
+    inside = [slice(zeros, zeros + length) for length, zeros in zip(output_size, around, strict=True)]
     return get_item(total, (slice(None), slice(None), *inside))
 
 

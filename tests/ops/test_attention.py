@@ -75,3 +75,35 @@ def test_attention_can_be_derived_twice_and_forward(backend: str) -> None:
 def test_attention_over_no_features_is_uniform(backend: str) -> None:
     found = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
     assert np.allclose(ops.to_numpy(found), 1.0)
+
+
+def of(*shape: int) -> Any:
+    return np.ones(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    "key, value, further",
+    [
+        (of(1, 5, 4, 3), of(1, 3, 4, 3), {}),
+        (of(1, 3, 4, 3), of(1, 5, 4, 3), {}),
+        (of(1, 5, 4, 2), of(1, 5, 4, 3), {}),
+        (of(1, 5, 2, 3), of(1, 5, 4, 3), {}),
+        (of(1, 5, 4, 3), of(1, 5, 1, 3), {}),
+        (of(2, 5, 4, 3), of(2, 5, 4, 3), {}),
+        (of(1, 5, 0, 3), of(1, 5, 0, 3), {}),
+        (of(5, 4, 3), of(5, 4, 3), {}),
+        (of(1, 5, 4, 3), of(1, 5, 4, 3), {"bias": of(9)}),
+        (of(1, 5, 4, 3), of(1, 5, 4, 3), {"bias": of(2, 4, 6, 5)}),
+        (of(1, 5, 4, 3), of(1, 5, 4, 3), {"mask": of(7, 7)}),
+        (of(1, 5, 4, 3), of(1, 5, 4, 3), {"mask": of(1, 1, 4, 6, 5)}),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_does_not_fit_is_refused(key: Any, value: Any, further: dict[str, Any], dtype: str, backend: str) -> None:
+    query = of(1, 6, 4, 3).astype(dtype)
+    with pytest.raises(ShapeError, match=r"of shape|four axes|groups"):
+        ops.dot_product_attention(query, key.astype(dtype), value.astype(dtype), **further)
+
+
+def test_the_values_may_have_another_width(backend: str) -> None:
+    assert ops.dot_product_attention(of(1, 6, 4, 3), of(1, 5, 2, 3), of(1, 5, 2, 7)).shape == (1, 6, 4, 7)

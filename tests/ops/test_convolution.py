@@ -203,3 +203,33 @@ def test_windows_of_an_empty_batch_unfold_and_fold(backend: str) -> None:
         columns = ops.unfold(np.zeros(shape, np.float32), 3)
         assert columns.shape == (shape[0], 3 * shape[1], 5)
         assert ops.fold(columns, (7,), 3).shape == shape
+
+
+def test_fold_is_the_adjoint_of_unfold_with_padding_of_each_axis(backend: str) -> None:
+    x = np.arange(32.0, dtype=np.float32).reshape(1, 2, 4, 4)
+    columns = ops.unfold(x, (3, 2), stride=(1, 2), padding=(1, 0))
+    assert columns.shape == (1, 12, 8)
+    y = np.cos(np.arange(96.0, dtype=np.float32)).reshape(1, 12, 8)
+    back = ops.fold(y, (4, 4), (3, 2), stride=(1, 2), padding=(1, 0))
+    np.testing.assert_allclose((ops.to_numpy(columns) * y).sum(), (x * ops.to_numpy(back)).sum(), rtol=1e-5)
+    assert ops.array_equal(ops.unfold(x, 2, padding=[1, 1]), ops.unfold(x, 2, padding=1))
+
+
+@pytest.mark.parametrize(
+    "option", [{"padding": -1}, {"padding": (1, 0, 2)}, {"padding": "same"}, {"stride": 0}, {"dilation": (1, 0)}]
+)
+def test_options_of_windows_are_named(option: dict[str, Any], backend: str) -> None:
+    (name,) = option
+    for call in (
+        lambda: ops.unfold(np.ones((1, 1, 4, 4)), 2, **option),
+        lambda: ops.fold(np.ones((1, 4, 9)), (4, 4), 2, **option),
+    ):
+        with pytest.raises(ArgumentError, match=rf": {name} is an integer"):
+            call()
+
+
+def test_windows_that_are_too_large_are_refused_at_once(backend: str) -> None:
+    with pytest.raises(ShapeError, match="does not fit"):
+        ops.unfold(np.ones((1, 1, 4, 4)), 10**12)
+    with pytest.raises(ShapeError, match="columns of shape"):
+        ops.fold(np.ones((1, 4, 9)), (10**12, 10**12), 10**10)

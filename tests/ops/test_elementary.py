@@ -176,3 +176,20 @@ def test_powers_of_two_with_infinite_complex_exponents(backend: str) -> None:
     assert np.isinf(powers[2].imag)
     assert powers[3] == 0
     assert np.isclose(powers[4], 2.0 ** (3 - 2j), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "z, wanted",
+    [
+        (complex(np.inf, 0), complex(np.inf, 0)),
+        (complex(-np.inf, 1), complex(-1, 0)),
+        (complex(-0.0, 0), complex(0, 0)),
+        (complex(-0.0, -0.0), complex(0, -0.0)),
+        (complex(0.5, -0.0), complex(np.expm1(np.float32(0.5)), -0.0)),
+    ],
+)
+def test_expm1_of_a_complex_number_with_and_without_axes(z: complex, wanted: complex, backend: str) -> None:
+    for x in (np.asarray(z, np.complex64), np.asarray([z], np.complex64)):
+        found = np.ravel(ops.to_numpy(ops.expm1(x)))[0]
+        np.testing.assert_allclose([found.real, found.imag], [wanted.real, wanted.imag], rtol=1e-6)
+        assert np.signbit([found.real, found.imag]).tolist() == np.signbit([wanted.real, wanted.imag]).tolist()

@@ -729,3 +729,21 @@ def test_functions_of_no_result_have_one(backend: str) -> None:
     assert ops.jvp(lambda x: None, (x,), (x,)) == (None, None)
     assert ops.jacfwd(lambda x: ())(x) == ops.jacobian(lambda x: ())(x) == ()
     assert near(ops.grad(lambda x: (ops.checkpoint(lambda y: None)(x), ops.sum(ops.square(x)))[1])(x), 2 * np.ones(3))
+
+
+def test_the_gradient_by_a_torch_parameter_keeps_no_graph() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        weight = torch.nn.Parameter(torch.ones(2))
+        loss = lambda w: ops.sum(ops.power(w, 3.0))
+        assert ops.grad(loss)(weight).grad_fn is None
+        value, gradient = ops.value_and_grad(loss)(weight)
+        assert value.grad_fn is gradient.grad_fn is None
+        assert weight.grad is None
+        assert ops.grad(lambda w: ops.sum(ops.grad(loss)(w)))(weight).tolist() == [6.0, 6.0]
+        # Whoever asks PyTorch itself for more derivatives still gets them.
+        ops.sum(ops.grad(loss)(weight.view_as(weight))).backward()
+        assert weight.grad.tolist() == [6.0, 6.0]
+        other = torch.ones(2, requires_grad=True)
+        ops.sum(ops.grad(lambda w: ops.sum(ops.multiply(ops.square(w), other)))(weight)).backward()
+        assert other.grad.tolist() == [2.0, 2.0]

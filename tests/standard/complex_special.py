@@ -41,7 +41,7 @@ BASE = {
     inf,1 -> inf,inf; inf,2 -> -inf,inf; -inf,inf -> ?0,?0; inf,inf -> ?inf,nan; -inf,nan -> ?0,?0; inf,nan -> ?inf,nan;
     nan,0 -> nan,0; nan,1 -> nan,nan; nan,nan -> nan,nan""",
     "expm1": """
-    0,0 -> 0,0; -0,0 -> 0|-0,0; 2,inf -> nan,nan; 2,nan -> nan,nan; inf,0 -> inf,0; -inf,1 -> -1,0; -inf,2 -> -1,0;
+    0,0 -> 0,0; -0,0 -> 0,0; 2,inf -> nan,nan; 2,nan -> nan,nan; inf,0 -> inf,0; -inf,1 -> -1,0; -inf,2 -> -1,0;
     inf,1 -> inf,inf; inf,2 -> -inf,inf; -inf,inf -> -1,?0; inf,inf -> ?inf,nan; -inf,nan -> -1,?0; inf,nan -> ?inf,nan;
     nan,0 -> nan,0; nan,1 -> nan,nan; nan,nan -> nan,nan""",
     "log": f"-0,0 -> -inf,pi; 0,0 -> -inf,0; {_LOG}",

@@ -6,6 +6,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.backend.shared.attention import check_attention
 from emberharmony.core.options import number
 
 
@@ -42,9 +43,11 @@ class MLXAttentionOps:
         scale: float | None = None,
         is_causal: bool = False,
     ) -> mx.array:
+        check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
-        fits = query.ndim == 4 and query.size and key.size and query.shape[2] % key.shape[2] == 0
-        if not (fits and all(t.dtype == mx.float32 for t in tensors)) or (on_cpu() and key.shape[1] > SHORT):
+        if not (query.size and key.size and all(t.dtype == mx.float32 for t in tensors)) or (
+            on_cpu() and key.shape[1] > SHORT
+        ):
             return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
         masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)

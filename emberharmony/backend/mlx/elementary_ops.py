@@ -160,7 +160,8 @@ def _expm1(x: mx.array) -> mx.array:
     real, imag = mx.real(x), mx.imag(x)
     half = mx.sin(imag / 2)
     above, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
-    near = above * mx.cos(imag) - 2 * half * half, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
+    # The 0 makes the real part of -0 one.
+    near = above * mx.cos(imag) - 2 * half * half + 0.0, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
     # What is not finite has the special cases of the exponential.
     far = mx.real(power) - 1, mx.imag(power)
     return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))

@@ -24,10 +24,14 @@ def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.n
 def _expm1(x: np.ndarray) -> np.ndarray:
     x = promotion.floats(x)
     result = np.expm1(x)
-    if x.dtype.kind != "c" or np.isfinite(x).all():
+    if x.dtype.kind != "c":
+        return result
+    result = np.asarray(result)
+    result.real += 0.0  # of -0 the real part is 0
+    if np.isfinite(x).all():
         return result
     # NumPy multiplies infinities by zeros.
-    above = np.exp(x)
+    above = np.asarray(np.exp(x))
     above.real -= 1
     return np.where(np.isfinite(x), result, above)
 

@@ -20,19 +20,19 @@ def channels_last(data_format: str | None) -> bool:
     return data_format != "channels_first"
 
 
-def each(value: Any, n: int, name: str) -> tuple[int, ...]:
-    """Returns an integer, or one an axis, as n integers from 1 on.
+def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """Returns an integer, or one an axis, as n integers, none below the `least`.
 
     Raises: ArgumentError.
     """
-    if value.__class__ is int and value > 0:
+    if value.__class__ is int and value >= least:
         return (value,) * n
     try:
         numbers = tuple(operator.index(v) for v in ([value] * n if hasattr(value, "__index__") else value))
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
-    if len(numbers) != n or any(number < 1 for number in numbers):
-        raise ArgumentError(f"{name} is an integer from 1 on, or one for each of {n} spatial axes, not {value!r}")
+    if len(numbers) != n or any(number < least for number in numbers):
+        raise ArgumentError(f"{name} is an integer from {least} on, or one for each of {n} spatial axes, not {value!r}")
     return numbers
 
 

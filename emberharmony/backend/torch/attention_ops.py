@@ -6,6 +6,8 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
+from emberharmony.backend.shared.attention import check_attention
+
 
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """Returns whether the fused attention may be called.
@@ -17,7 +19,7 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
     if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
         return False
     suited = query.dtype in (torch.float32, torch.float64) and all(t.dtype is query.dtype for t in tensors)
-    return suited and query.ndim == 4 and query.numel() > 0 and key.numel() > 0 and query.shape[2] % key.shape[2] == 0
+    return suited and query.numel() > 0 and key.numel() > 0
 
 
 def _mask(
@@ -51,6 +53,7 @@ class TorchAttentionOps:
         scale: float | None = None,
         is_causal: bool = False,
     ) -> torch.Tensor:
+        check_attention(query, key, value, bias, mask)
         if not _is_fused(query, key, value, bias):
             return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
         added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])

@@ -112,12 +112,14 @@ class TorchConvolutionOps:
         output_size: Any,
         kernel_size: Any,
         dilation: Any = 1,
-        padding: int = 0,
+        padding: Any = 0,
         stride: Any = 1,
     ) -> torch.Tensor:
         if len(output_size) == 2 and x.ndim == 3 and x.dtype in (torch.float32, torch.float64) and x.numel():
-            size = each(kernel_size, 2, "kernel_size")
-            plan = windows([length + 2 * padding for length in output_size], size, stride, "valid", dilation)
+            size, around = each(kernel_size, 2, "kernel_size"), each(padding, 2, "padding", 0)
+            steps, spread = each(stride, 2, "stride"), each(dilation, 2, "dilation")
+            lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
+            plan = windows(lengths, size, steps, "valid", spread)
             if x.shape[1] % math.prod(size) == 0 and x.shape[2] == math.prod(plan.counts):
-                return functional.fold(x, tuple(output_size), size, plan.dilation, padding, plan.strides)
+                return functional.fold(x, tuple(output_size), size, spread, around, steps)
         return self.composed("fold")(x, output_size, kernel_size, dilation, padding, stride)

@@ -37,8 +37,10 @@ def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
-    above = torch.exp(x)
-    return torch.where(torch.isfinite(x), torch.expm1(x), torch.complex(above.real - 1, above.imag))
+    near, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    # Of -0 the real part is 0.
+    real = torch.where(finite, near.real + 0.0, above.real - 1)
+    return torch.complex(real, torch.where(finite, near.imag, above.imag))
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:

@@ -150,15 +150,17 @@ def _gradients_of_autograd(fn: Flat, primals: Tensors) -> tuple[list[torch.Tenso
     """Returns what `_gradients_of_func` does, at half its cost for small tensors.
 
     Inside another gradient, ours or the user's, the loss comes from more than these primals; then the graph is kept.
+    That a `torch.nn.Parameter` requires gradients does not say so: it always does.
     """
     with torch.enable_grad():
-        leaves = [x.view_as(x) if x.requires_grad else _leaf(x) for x in primals]
+        asked = any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+        leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
         loss = outputs[0]
         if not loss.requires_grad:
             return outputs, [torch.zeros_like(x) for x in primals]
-        inside = any(x.requires_grad for x in primals) or _has_other_leaves(loss, leaves)
+        inside = asked or _has_other_leaves(loss, leaves)
         found = torch.autograd.grad(loss, leaves, create_graph=inside, allow_unused=True)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients

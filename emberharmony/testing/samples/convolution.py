@@ -75,10 +75,10 @@ def _transpose(
     return whole[:, *cuts]
 
 
-def _unfold(x: Any, k: Any, dilation: Any = 1, padding: int = 0, stride: Any = 1) -> Any:
+def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     n = x.ndim - 2
     size, d, s = _each(k, n), _each(dilation, n), _each(stride, n)
-    x = np.pad(x, [(0, 0), (0, 0), *[(padding, padding)] * n])
+    x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _each(padding, n))])
     counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
     for at in itertools.product(*map(range, counts)):
@@ -87,7 +87,7 @@ def _unfold(x: Any, k: Any, dilation: Any = 1, padding: int = 0, stride: Any = 1
     return np.stack(columns, -1)
 
 
-def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: int = 0, stride: Any = 1) -> Any:
+def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     size = _each(k, len(output))
     channels = x.shape[1] // int(np.prod(size))
     indices = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
@@ -154,14 +154,22 @@ SAMPLES = [
     Sample(
         "unfold",
         _unfold,
-        (case(_LINE, 3), case(np.moveaxis(_PLANE, -1, 1), (2, 3), (2, 1), 1, (1, 2))),
+        (
+            case(_LINE, 3),
+            case(np.moveaxis(_PLANE, -1, 1), (2, 3), (2, 1), 1, (1, 2)),
+            case(np.moveaxis(_PLANE, -1, 1), (2, 3), 1, (1, 0), (1, 2)),
+        ),
         dtypes=FLOATS + HALVES,
         differentiable=True,
     ),
     Sample(
         "fold",
         _fold,
-        (case(_tensor(2, 6, 5), (7,), 3), case(_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2))),
+        (
+            case(_tensor(2, 6, 5), (7,), 3),
+            case(_tensor(1, 12, 18), (6, 5), (2, 3), (2, 1), 1, (1, 2)),
+            case(_tensor(1, 12, 14), (6, 5), (2, 3), 1, (1, 0), (1, 2)),
+        ),
         dtypes=FLOATS,
         differentiable=True,
         tolerance=2,
