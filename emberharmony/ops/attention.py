@@ -49,7 +49,7 @@ def dot_product_attention(
     Source: Vaswani et al., Attention is all you need, 2017, equation 1.
     """
     groups, heads = key.shape[2], query.shape[2]
-    if heads % groups:
+    if groups != heads and (not groups or heads % groups):
         raise ShapeError(f"expected a number of heads that {groups} groups of keys divide, got {heads}")
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)

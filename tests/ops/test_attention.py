@@ -75,3 +75,10 @@ def test_attention_can_be_derived_twice_and_forward(backend: str) -> None:
 def test_attention_over_no_features_is_uniform(backend: str) -> None:
     found = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
     assert np.allclose(ops.to_numpy(found), 1.0)
+
+
+def test_without_heads_there_is_no_result(backend: str) -> None:
+    none = np.ones((2, 3, 0, 4))
+    assert tuple(ops.dot_product_attention(none, none, none).shape) == (2, 3, 0, 4)
+    with pytest.raises(ShapeError, match="0 groups"):
+        ops.dot_product_attention(np.ones((2, 3, 2, 4)), none, none)
