@@ -371,4 +371,5 @@ def _inexact(x: Tensor) -> Tensor:
 
     Other dtypes are returned unchanged.
     """
-    return cast(x, as_inexact(dtype(x)))
+    kind = dtype(x)
+    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))

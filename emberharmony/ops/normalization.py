@@ -79,9 +79,13 @@ def inexact(x: Tensor) -> Tensor:
 
 def widened(x: Tensor) -> Tensor:
     """Returns half precision as float32, because its squares overflow, and integers in the default float."""
-    return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else inexact(x)
+    kind = dtype(x)
+    if kind.is_floating:
+        return cast(x, "float32") if kind.bits == 16 else x
+    return x if kind.is_complex else cast(x, as_inexact(kind))
 
 
 def _like(result: Tensor, x: Tensor) -> Tensor:
     """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
-    return cast(result, dtype(x)) if dtype(x).is_floating and dtype(x).bits == 16 else result
+    kind = dtype(x)
+    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result

@@ -107,3 +107,10 @@ def test_what_does_not_fit_is_refused(key: Any, value: Any, further: dict[str, A
 
 def test_the_values_may_have_another_width(backend: str) -> None:
     assert ops.dot_product_attention(of(1, 6, 4, 3), of(1, 5, 2, 3), of(1, 5, 2, 7)).shape == (1, 6, 4, 7)
+
+
+def test_without_heads_there_is_no_result(backend: str) -> None:
+    none = np.ones((2, 3, 0, 4))
+    assert tuple(ops.dot_product_attention(none, none, none).shape) == (2, 3, 0, 4)
+    with pytest.raises(ShapeError, match="0 groups"):
+        ops.dot_product_attention(np.ones((2, 3, 2, 4)), none, none)

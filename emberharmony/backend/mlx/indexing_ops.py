@@ -12,6 +12,7 @@ from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.mlx.indices import ON_ROWS, indices_for, integers, linear, mask_axes, seen, written
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.device import SURE
 from emberharmony.backend.shared.indexing import (
     block,
     class_count,
@@ -159,6 +160,7 @@ class MLXIndexingOps:
     @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None) -> mx.array:
         kind = DTYPES[default_float()] if dtype is None else dtype
-        check_memory((*x.shape, class_count(num_classes)), kind.size)
+        if x.size * class_count(num_classes) * kind.size > SURE:
+            check_memory((*x.shape, num_classes), kind.size)
         hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
         return mx.moveaxis(hits, -1, axis).astype(kind)

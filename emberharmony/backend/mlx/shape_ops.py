@@ -91,7 +91,10 @@ class MLXShapeOps:
             return fitting(mx.concatenate([x.reshape(-1) for x in tensors]))
         if tensors[0].ndim == 0:
             raise ShapeError("tensors without axes cannot be joined; stack them (ops.stack)")
-        return fitting(mx.concatenate(tensors, normalized(axis, tensors[0].ndim)[0]))
+        if not (axis.__class__ is int and -tensors[0].ndim <= axis < tensors[0].ndim):
+            # MLX looks at the axis of several tensors only.
+            (axis,) = normalized(axis, tensors[0].ndim)
+        return fitting(mx.concatenate(tensors, axis))
 
     @staticmethod
     def stack(xs: list[mx.array], axis: int = 0) -> mx.array:
@@ -137,11 +140,13 @@ class MLXShapeOps:
     def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
         if not x.size:
             return x
+        # A shift beyond 32 bits ends the process (MLX 0.32).
         if axis is None:
             return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
+        if shift.__class__ is int and axis.__class__ is int and -x.ndim <= axis < x.ndim:
+            return mx.roll(x, shift % x.shape[axis], axis)
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
-        # A shift beyond 32 bits ends the process (MLX 0.32).
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, short, axes)  # type: ignore[arg-type]  # its stub takes tuples of one
 
@@ -150,9 +155,16 @@ class MLXShapeOps:
         check_pad(mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
-            return mx.pad(x, pairs, constant_values=value)
+            try:
+                result = mx.pad(x, pairs, constant_values=value)
+            except (OverflowError, TypeError):
+                # MLX counts lengths in 32 bits.
+                lengths = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+                check_memory(lengths, x.itemsize)
+                raise
+            check_memory(result.shape, result.itemsize)
+            return result
         for axis, (before, after) in enumerate(pairs):
             if before or after:
                 x = fitting(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))

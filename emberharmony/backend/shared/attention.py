@@ -20,7 +20,7 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
         raise ShapeError(f"key of shape {k} and value of shape {v} differ in another axis than the last")
     if q[0] != k[0] or q[3] != k[3]:
         raise ShapeError(f"query of shape {q} and key of shape {k} differ in their batch or width")
-    if not k[2] or q[2] % k[2]:
+    if k[2] != q[2] and (not k[2] or q[2] % k[2]):
         raise ShapeError(f"expected a number of heads that {k[2]} groups of keys divide, got {q[2]}")
     wanted = (q[0], q[2], q[1], k[1])
     for name, tensor in (("bias", bias), ("mask", mask)):

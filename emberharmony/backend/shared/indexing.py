@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import host_indices, plain
-from emberharmony.backend.shared.device import check_memory
+from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.errors import (
     ArgumentError,
@@ -178,7 +178,8 @@ def class_count(num_classes: int) -> int:
     """
     if num_classes < 0:
         raise ArgumentError(f"the number of classes is from 0 on, not {num_classes}")
-    check_memory((num_classes,), 1)
+    if num_classes > ADDRESSABLE:
+        check_memory((num_classes,), 1)
     return num_classes
 
 

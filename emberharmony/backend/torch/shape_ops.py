@@ -152,9 +152,10 @@ class TorchShapeOps:
             return roll(x.reshape(-1), sum(shifts_of(shift, (0,))[0]) % max(x.numel(), 1), 0).reshape(x.shape)
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
-        # PyTorch takes shifts of 64 bits.
-        short = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
-        return roll(x, short, axes) if axes else x.clone()
+        if any(n.bit_length() > 63 for n in shifts):
+            # PyTorch takes shifts of 64 bits.
+            shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
+        return roll(x, shifts, axes) if axes else x.clone()
 
     @staticmethod
     def pad(
