@@ -97,8 +97,8 @@ def brief(value: object) -> str:
     """Returns what a message shows of a value: its repr in one line, cut to 60 characters."""
     try:
         text = " ".join(repr(value).split())
-    except RecursionError:
-        text = f"<a {type(value).__name__} nested too deeply to be shown>"
+    except Exception as error:  # noqa: BLE001  (nested too deeply, or the user's own: it must not hide what is told)
+        text = f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core import selection
+from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, ShapeError, brief
 from emberharmony.core.tree import TreeDef, tree_unflatten
 from emberharmony.ops.comparison import greater_equal
 from emberharmony.ops.indexing import get_item, where
@@ -98,12 +99,20 @@ def while_loop(
 def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_val: Any) -> Any:
     """Returns the value after `value = body_fun(i, value)` for each integer `i` from `lower` up to and without `upper`.
 
+    Raises: ArgumentTypeError for bounds that are no integers.
+
     Example:
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
         24
     """
     value = init_val
-    for i in range(operator.index(lower), operator.index(upper)):
+    try:
+        steps = range(operator.index(lower), operator.index(upper))
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"fori_loop(): the bounds are integers, not {brief(lower)} and {brief(upper)}"
+        ) from error
+    for i in steps:
         value = body_fun(i, value)
     return value
 
@@ -173,7 +182,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     Args:
         reverse: combines from the end.
 
-    Raises: ShapeError if lengths differ.
+    Raises: ShapeError if lengths differ; AxisError for an axis that an element does not have.
 
     Example:
         >>> ops.associative_scan(ops.add, ops.array([1, 2, 3, 4])).tolist()
@@ -183,7 +192,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     """
     leaves, structure = flatten(elems)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]
-    lengths = {x.shape[axis] for x in tensors}
+    lengths = {x.shape[normalized(axis, len(x.shape))[0]] for x in tensors}
     if len(lengths) != 1:
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 
@@ -208,7 +217,9 @@ def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
     except Exception as error:
         if selection.current().cannot_transform(error):
             return None
-        raise
+        if isinstance(error, EmberError):
+            raise
+        raise ArgumentTypeError(f"{name}() decides by a scalar, not {brief(value)}") from error
 
 
 def _holds(condition: Any) -> bool:

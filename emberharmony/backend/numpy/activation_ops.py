@@ -93,7 +93,7 @@ class NumpyActivationOps:
     def log_sigmoid(self, x: np.ndarray) -> np.ndarray:
         return self.composed("log_sigmoid")(x)
 
-    @fast(_gelu, f"{_PLAIN} and {{1}}")
+    @fast(_gelu, f"{_PLAIN} and {{1}} is True")
     def gelu(self, x: np.ndarray, approximate: bool = True) -> np.ndarray:
         return self.composed("gelu")(x, approximate)
 

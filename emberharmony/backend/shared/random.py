@@ -69,7 +69,10 @@ class Generator:
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         with self._lock:
-            sequences = self._sequence.spawn(count)
+            try:
+                sequences = self._sequence.spawn(count)
+            except OverflowError as error:
+                raise RangeError(f"n is a number of generators below 2**32, not {n}") from error
         children = []
         for sequence in sequences:
             child = Generator.__new__(Generator)
@@ -282,7 +285,7 @@ def checked_seed(seed: Any) -> int:
     Raises: ArgumentError if it is no non-negative integer.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ArgumentError(f"a seed is an integer from 0 on, not {seed!r}")
+        raise ArgumentError(f"a seed is an integer from 0 on, not {brief(seed)}")
     return int(seed)
 
 
