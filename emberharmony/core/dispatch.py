@@ -30,7 +30,7 @@ from emberharmony.core import natives
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import EmberError
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
-from emberharmony.core.tracing import Traced, TracedMet
+from emberharmony.core.tracing import Traced
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
@@ -337,9 +337,10 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         positional, keywords = _converted(backend, spec.parameters, arguments)
         arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
-    except TracedMet as error:  # inside a list
-        return error.traced.run(backend, name, arguments)
     except Exception as error:
+        traced = getattr(error, "traced", None)
+        if traced is not None:  # inside a list
+            return traced.run(backend, name, arguments)
         if spec.takes_callable and not isinstance(error, EmberError):
             raise
         typed = backend.translate(name, error, arguments)
@@ -350,7 +351,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
     """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed."""
-    met = (error.traced,) if isinstance(error, TracedMet) else arguments
+    met = (getattr(error, "traced", None), *arguments)
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)

@@ -214,12 +214,6 @@ class NativeDTypes(dict[Any, Any]):
         return native
 
 
-class NoSuchDTypeError(DTypeError, KeyError):
-    """Tells that a native dtype has no neutral one."""
-
-    __str__ = Exception.__str__  # a KeyError quotes its message
-
-
 class _Neutral(dict[Any, DType]):
     """Maps the native dtypes of one backend to the neutral ones."""
 
@@ -238,7 +232,7 @@ class _Neutral(dict[Any, DType]):
                 return neutral
             if neutral == name and type(known) is type(native):
                 return neutral  # in the other byte order; not remembered, for it is no dtype of the backend's own
-        raise NoSuchDTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
+        raise DTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
 
 
 def _do_nothing() -> None:

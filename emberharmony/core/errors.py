@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 
 class EmberError(Exception):
@@ -65,7 +66,15 @@ class UnsupportedOpError(EmberError, NotImplementedError):
 
 
 class TracedTensorError(EmberError, TypeError):
-    """Tells that a tensor which stands for a value being differentiated was used as a plain array."""
+    """Tells that a tensor which stands for a value being differentiated was used as a plain array.
+
+    Args:
+        traced: that tensor, where an op may still take it over; dispatch asks for it.
+    """
+
+    def __init__(self, message: str = "", traced: Any = None) -> None:
+        super().__init__(message)
+        self.traced = traced
 
 
 class BackendExecutionError(EmberError, RuntimeError):

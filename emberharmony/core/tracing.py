@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from emberharmony.core.errors import TracedTensorError
-
 
 class Traced:
     """Is the base of what is passed in place of a native tensor while its ops are recorded.
@@ -16,11 +14,3 @@ class Traced:
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op on arguments of which this is one; they are as dispatch packs them, in the declared order."""
         raise NotImplementedError
-
-
-class TracedMet(TracedTensorError):  # noqa: N818  (a signal to dispatch; what a user sees is its base)
-    """Is raised where a traced tensor is read as an array; says which it was."""
-
-    def __init__(self, message: str, traced: Traced) -> None:
-        super().__init__(message)
-        self.traced = traced

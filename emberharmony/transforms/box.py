@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.tracing import Traced, TracedMet
+from emberharmony.core.tracing import Traced
 
 _UFUNCS = {
     "add": "add",
@@ -125,7 +125,7 @@ class Box(Traced):
         self._refuse(f"{function.__module__}.{function.__name__}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TracedMet(_message("a function of NumPy or another library"), self)
+        raise TracedTensorError(_message("a function of NumPy or another library"), self)
 
     def __float__(self) -> NoReturn:
         self._refuse("float()")
@@ -155,7 +155,7 @@ class Box(Traced):
         )
 
     def _refuse(self, what: str) -> NoReturn:
-        raise TracedMet(_message(what), self)
+        raise TracedTensorError(_message(what), self)
 
 
 def _message(what: str) -> str:

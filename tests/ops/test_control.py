@@ -117,6 +117,7 @@ def refusals() -> list[Any]:
         (lambda: ops.scan(lambda c, x: (c, x), 0.0, length=0), errors.ShapeError, "nothing to go along"),
         (lambda: ops.scan(lambda c, x: ((c, c), x), 0.0, ones), errors.ArgumentError, "carry"),
         (lambda: ops.map(lambda x: x, 3.0), errors.ShapeError, "first axis"),
+        (lambda: ops.associative_scan(lambda a, b: a, 3.0), errors.AxisError, "axis 0 is out of range"),
         (lambda: ops.associative_scan(lambda a, b: a, (ones, ones[:2])), errors.ShapeError, r"\[2, 3\]"),
         (lambda: ops.vmap(lambda x: ops.cond(x > 1, lambda: x, lambda: (x, x)))(ones), None, "same tree"),
     ]
@@ -139,6 +140,9 @@ def test_refusals(call: Callable[[], Any], kind: type[Exception] | None, message
         (lambda: ops.cond(True, 1, 2), r"cond\(\) takes a function, not int"),
         (lambda: ops.switch(0, [1]), r"switch\(\) takes a function, not int"),
         (lambda: ops.scan(lambda c, x: c, 0.0, [1.0]), r"f returns a pair \(carry, y\)"),
+        (lambda: ops.fori_loop(0, 1.5, lambda i, c: c, 0.0), r"fori_loop\(\): the bounds are integers, not 0 and 1\.5"),
+        (lambda: ops.switch("x", [lambda: 1]), r"switch\(\) decides by a scalar, not 'x'"),
+        (lambda: ops.switch(None, [lambda: 1]), r"switch\(\) decides by a scalar, not None"),
     ],
 )
 def test_functions_of_the_wrong_kind(call: Any, told: str, backend: str) -> None:

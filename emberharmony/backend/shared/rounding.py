@@ -1,11 +1,11 @@
-"""Rounding to decimals, in the same steps on every backend."""
+"""Rounding to decimals, in the same steps on every backend, and what takes the place of NaN."""
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
 import operator
 from typing import Any, ClassVar
 
-from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.limits import IntegerInfo
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
@@ -100,3 +100,20 @@ class Decimals:
         # The unit itself may wrap, as the result then does.
         unit = (2 * half - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
+
+
+def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
+    """Returns what `nan_to_num` puts in the place of NaN and infinities, None for the default.
+
+    Raises: ArgumentTypeError for what is no real number.
+    """
+    above = None if posinf is None else _real("posinf", posinf)
+    below = None if neginf is None else _real("neginf", neginf)
+    return _real("nan", nan), above, below
+
+
+def _real(name: str, value: Any) -> float:
+    number = isinstance(value, (int, float)) or (hasattr(value, "__float__") and not getattr(value, "shape", ()))
+    if not number:
+        raise ArgumentTypeError(f"{name} is a real number, not {brief(value)}; what varies is put there with ops.where")
+    return float(value)
