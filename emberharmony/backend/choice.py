@@ -77,7 +77,9 @@ def choose() -> tuple[Backend, str]:
         return _load_for(named, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
     if persisted is not None:
-        asker = f"the settings file {settings.path()}; `emberharmony backend set` writes another name"
+        asker = (
+            f"the settings file {settings.path()}; `emberharmony backend set` writes another name, `backend unset` none"
+        )
         return _load_for(persisted, asker), str(settings.path())
     return load(automatic()), "automatic"
 

@@ -14,6 +14,7 @@ from emberharmony.core.errors import (
     BackendNotFoundError,
     BackendProtocolError,
     BackendUnavailableError,
+    brief,
     suggest,
 )
 from emberharmony.core.handlers import passing
@@ -65,10 +66,12 @@ def install_line(name: str) -> str:
 def load(name: str) -> Backend:
     """Returns the backend of that name, loaded and checked once.
 
-    Raises: BackendNotFoundError for an unknown name, with the nearest; BackendUnavailableError if its library is
-    missing or fails to import, with the install line; BackendProtocolError if it lacks ops; DeviceError if the
-    environment names a device it does not have.
+    Raises: BackendNotFoundError for an unknown name, with the nearest, and for what is no name; BackendUnavailableError
+    if its library is missing or fails to import, with the install line; BackendProtocolError if it lacks ops;
+    DeviceError if the environment names a device it does not have.
     """
+    if not isinstance(name, str):
+        raise BackendNotFoundError(f"a backend is named by a string ({', '.join(backend_names())}), not {brief(name)}")
     if name not in _LOADED:
         complete()  # which may load this very backend: importing `ops` loads the one that the environment names
     if name not in _LOADED:
@@ -97,11 +100,11 @@ def _construct(name: str) -> Backend:
             ) from error
         made: Any = module.BACKEND()
     else:
-        plugin = _plugins().get(name) if isinstance(name, str) else None
+        plugin = _plugins().get(name)
         if plugin is None:
             names = backend_names()
             raise BackendNotFoundError(
-                f"no backend is named {name!r}{suggest(str(name), names)} (known: {', '.join(names)})"
+                f"no backend is named {name!r}{suggest(name, names)} (known: {', '.join(names)})"
             )
         try:
             factory: Callable[[], Any] = plugin.load()

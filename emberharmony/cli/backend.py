@@ -1,4 +1,4 @@
-"""`emberharmony backend show|set|list`."""
+"""`emberharmony backend show|set|unset|list`."""
 
 import json
 
@@ -24,21 +24,30 @@ def show(as_json: bool) -> None:
 
 
 @backend.command("set")
-@click.argument("name", required=False)
-@click.option("--unset", is_flag=True, help="Remove the setting, so that the choice is automatic again.")
-def set_(name: str | None, unset: bool) -> None:
+@click.argument("name")
+def set_(name: str) -> None:
     """Write the backend NAME to the settings file, for this user's later programs."""
-    if (name is None) != unset:
-        raise click.UsageError("give either a NAME or --unset")
-    if name is not None:
-        load(name)
+    load(name)
+    click.echo(f"{_written(name)}: {name}")
+
+
+@backend.command()
+def unset() -> None:
+    """Remove the backend from the settings file, so that the choice is automatic again."""
+    if not settings.exists():
+        click.echo(f"{settings.path()}: there is no such file, so nothing is set")
+        return
+    click.echo(f"{_written(None)}: unset")
+
+
+def _written(name: str | None) -> str:
+    """Writes a setting, or removes it, and returns the file."""
     try:
-        file = settings.write("backend", name)
+        return settings.write("backend", name)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot write {settings.path()}: {error}") from error
-    click.echo(f"{file}: {'unset' if name is None else name}")
 
 
 @backend.command("list")

@@ -32,7 +32,7 @@ from emberharmony.core.commits import Step, assigned, commit, when
 from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.handlers import passing
 from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
-from emberharmony.core.tracing import Traced, TracedMet
+from emberharmony.core.tracing import Traced
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
@@ -336,9 +336,10 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         positional, keywords = _converted(backend, spec.parameters, arguments)
         arguments = (*positional, *keywords.values())
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
-    except TracedMet as error:  # inside a list
-        return error.traced.run(backend, name, arguments)
     except Exception as error:
+        traced = getattr(error, "traced", None)
+        if traced is not None:  # inside a list
+            return traced.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, error, arguments)
         through = passing(error)
@@ -368,7 +369,7 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     through = passing(error)
     if through is not None:
         raise through
-    met = (error.traced,) if isinstance(error, TracedMet) else arguments
+    met = (getattr(error, "traced", None), *arguments)
     traced = next((x for x in met if isinstance(x, Traced)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from emberharmony.core import natives
 from emberharmony.core.commits import assigned, commit
-from emberharmony.core.errors import DTypeError, suggest
+from emberharmony.core.errors import DTypeError, brief, suggest
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 
@@ -132,13 +132,15 @@ def native_name(dtype: object) -> str | None:
     elif isinstance(dtype, type):
         # A NumPy scalar class (np.float32) names its dtype; the Python classes are resolved by `as_dtype`.
         name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes") else ""
-    else:
+    elif "dtype" in type(dtype).__name__.lower():
         # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
         printed = str(dtype)
         if printed[:1] in ("<", ">"):  # an np.dtype in the other byte order, which prints as '>f4'
             printed = getattr(dtype, "name", "")
         module, _, name = printed.rpartition(".")
-        name = name if module in ("", "torch", "mlx.core") and "dtype" in type(dtype).__name__.lower() else ""
+        name = name if module in ("", "torch", "mlx.core") else ""
+    else:
+        name = ""
     name = _ALIASES.get(name, name) if name.endswith("_") else name
     return name if name in _BY_NAME else _PLUGGED.get(id(dtype), (None, None))[1]
 
@@ -156,7 +158,8 @@ def as_dtype(dtype: object) -> DType:
     if name is None and isinstance(dtype, str):
         name = _ALIASES.get(dtype)
     if name is None:
-        raise DTypeError(f"{dtype!r} is no dtype{suggest(str(dtype), _BY_NAME)} (known: {', '.join(_BY_NAME)})")
+        nearest = suggest(dtype, _BY_NAME) if isinstance(dtype, str) else ""
+        raise DTypeError(f"{brief(dtype)} is no dtype{nearest} (known: {', '.join(_BY_NAME)})")
     return _BY_NAME[name]
 
 
@@ -212,12 +215,6 @@ class NativeDTypes(dict[Any, Any]):
         return native
 
 
-class NoSuchDTypeError(DTypeError, KeyError):
-    """Tells that a native dtype has no neutral one."""
-
-    __str__ = Exception.__str__  # a KeyError quotes its message
-
-
 class _Neutral(dict[Any, DType]):
     """Maps the native dtypes of one backend to the neutral ones."""
 
@@ -236,7 +233,7 @@ class _Neutral(dict[Any, DType]):
                 return neutral
             if neutral == name and type(known) is type(native):
                 return neutral  # in the other byte order; not remembered, for it is no dtype of the backend's own
-        raise NoSuchDTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
+        raise DTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
 
 
 def _do_nothing() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 
 class EmberError(Exception):
@@ -69,7 +70,15 @@ class UnsupportedOpError(EmberError, NotImplementedError):
 
 
 class TracedTensorError(EmberError, TypeError):
-    """Tells that a tensor which stands for a value being differentiated was used as a plain array."""
+    """Tells that a tensor which stands for a value being differentiated was used as a plain array.
+
+    Args:
+        traced: that tensor, where an op may still take it over; dispatch asks for it.
+    """
+
+    def __init__(self, message: str = "", traced: Any = None) -> None:
+        super().__init__(message)
+        self.traced = traced
 
 
 class BackendExecutionError(EmberError, RuntimeError):
@@ -105,8 +114,8 @@ def brief(value: object) -> str:
     """Returns what a message shows of a value: its repr in one line, cut to 60 characters."""
     try:
         text = " ".join(repr(value).split())
-    except RecursionError:
-        text = f"<a {type(value).__name__} nested too deeply to be shown>"
+    except Exception as error:  # noqa: BLE001  (nested too deeply, or the user's own: it must not hide what is told)
+        text = f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 

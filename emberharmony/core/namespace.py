@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, as_dtype, bfloat16, default_complex, default_float, float16
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, brief
 from emberharmony.core.limits import KINDS
 
 
@@ -56,9 +56,9 @@ class ArrayNamespaceInfo:
 
         Raises: ArgumentError for another kind.
         """
-        wanted = set(KINDS) if kind is None else {kind} if isinstance(kind, str) else set(kind)
-        if not wanted <= set(KINDS):
-            raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {kind!r}")
+        wanted = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
+        if not all(isinstance(name, str) and name in KINDS for name in wanted):
+            raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
         kinds = {own for name in wanted for own in KINDS[name]}
         return {dtype.name: dtype for dtype in _available() if dtype.kind in kinds}
 

@@ -48,11 +48,3 @@ def require_untraced(x: Any) -> None:
     """Raises a `TracedTensorError` for a tensor of any backend that is being differentiated."""
     if isinstance(x, Traced) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items()):
         raise TracedTensorError(LEAVES)
-
-
-class TracedMet(TracedTensorError):  # noqa: N818  (a signal to dispatch; what a user sees is its base)
-    """Is raised where a traced tensor is read as an array; says which it was."""
-
-    def __init__(self, message: str, traced: Traced) -> None:
-        super().__init__(message)
-        self.traced = traced

@@ -72,9 +72,15 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
-    """Returns the leaves of a tree in order, and the structure that puts them back."""
+    """Returns the leaves of a tree in order, and the structure that puts them back.
+
+    Raises: ArgumentError for a tree nested too deeply.
+    """
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves, is_leaf)
+    try:
+        return leaves, _flatten(tree, leaves, is_leaf)
+    except RecursionError as error:
+        raise ArgumentError("a tree is nested too deeply to be walked; flatten its outer levels") from error
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:

@@ -192,6 +192,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         reverse: whether to combine from the end.
 
     Raises:
+        AxisError: for an axis that an element does not have.
         ShapeError: if lengths differ.
 
     Example:

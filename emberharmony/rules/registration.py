@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from emberharmony.backend.base import Backend
 from emberharmony.core.dispatch import GLOBALS, Bound, op
 from emberharmony.core.dtypes import ALL
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.ops.transforms import custom_gradient
 from emberharmony.rules import RULES
@@ -106,7 +106,9 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
         >>> ops.grad(through_steps)(1.2).tolist()
         1.0
     """
-    known = name if isinstance(name, str) else name.__name__
+    known = name if isinstance(name, str) else getattr(name, "__name__", None)
+    if known is None:
+        raise ArgumentTypeError(f"register_vjp takes an op or its name, not {brief(name)}")
     known = ALIASES.get(known, known)
     if known not in OPS:
         raise ArgumentError(f"register_vjp: no op is named {known!r}; declare it with register_op")

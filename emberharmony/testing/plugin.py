@@ -74,8 +74,16 @@ def _reasons(item: pytest.Item | pytest.Function, mark: str) -> dict[str, list[s
 
 
 def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str]:
+    from emberharmony.backend.discovery import backend_names
+    from emberharmony.core.errors import suggest
+
     if not backend or not reason:
         raise pytest.UsageError(f"{mark} needs a backend and a reason: @pytest.mark.{mark}('mlx', reason='…')")
+    known = backend_names()
+    if backend not in known:
+        raise pytest.UsageError(
+            f"{mark}: no backend is named {backend!r}{suggest(str(backend), known)} (known: {', '.join(known)})"
+        )
     return backend, reason
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core.axes import broadcast, normalized
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, Outcome, flatten, require_callable
 
@@ -53,8 +53,8 @@ def spread(outcome: Outcome, name: str, axes: Any, tree: Any) -> list[Any]:
     children, wanted = tree_flatten(tree, lambda node: node is not tree)
     if given != wanted or given.kind == "leaf":
         raise ArgumentError(
-            f"{outcome.head}{name} is an int or None, or such numbers in the form of the tree they are for; {axes!r} "
-            f"does not fit"
+            f"{outcome.head}{name} is an int or None, or such numbers in the form of the tree they are for; "
+            f"{brief(axes)} does not fit"
         )
     return [axis for part, child in zip(parts, children, strict=True) for axis in spread(outcome, name, part, child)]
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.tracing import Traced, TracedMet, lost
+from emberharmony.core.tracing import Traced, lost
 
 _UFUNCS = {
     "add": "add",
@@ -239,7 +239,7 @@ class Box(Traced):
         self._refuse(f"{function.__module__}.{function.__name__}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TracedMet(lost("a function of NumPy or another library"), self)
+        raise TracedTensorError(lost("a function of NumPy or another library"), self)
 
     def __float__(self) -> NoReturn:
         self._refuse("float()")
@@ -278,4 +278,4 @@ class Box(Traced):
 
     def _refuse(self, what: str) -> NoReturn:
         name = what.rpartition(".")[2]
-        raise TracedMet(lost(what, f"ops.{name}" if name in OPS else "the functions of ops"), self)
+        raise TracedTensorError(lost(what, f"ops.{name}" if name in OPS else "the functions of ops"), self)

@@ -6,14 +6,16 @@ import random
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from emberharmony import ops
 from emberharmony.backend import backend_of, current, use_backend
-from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.backend.discovery import BUILTIN, create_backend, is_installed
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -54,10 +56,18 @@ def test_an_unknown_name_suggests_and_keeps_the_old_backend(backend: str) -> Non
     assert ops.get_backend() == backend
 
 
-@pytest.mark.parametrize("name", [None, 3, ""])
+@pytest.mark.parametrize("name", [None, 3, "", [], {}, np.ones(2), [[["numpy"]]]])
 def test_what_is_no_name_is_refused(name: object) -> None:
-    with pytest.raises(BackendNotFoundError):
-        ops.set_backend(name)  # type: ignore[arg-type]
+    calls: list[Callable[[Any], object]] = [
+        ops.set_backend,
+        create_backend,
+        lambda name: ops.use_backend(name).__enter__(),
+    ]
+    for call in calls[: 2 if name is None else 3]:
+        with pytest.raises(
+            BackendNotFoundError, match=r"a backend is named by a string \(numpy, |no backend is named ''"
+        ):
+            call(name)
 
 
 def test_the_environment_is_asked(backend: str) -> None:

@@ -45,8 +45,11 @@ def test_backend_set_writes_the_setting(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
     assert run("backend", "set", "numpy") == (0, f"{file}: numpy\n")
     assert file.read_text() == 'backend = "numpy"\n'
-    assert run("backend", "set", "--unset")[0] == 0
+    assert run("backend", "unset") == (0, f"{file}: unset\n")
     assert file.read_text() == ""
+    file.unlink()
+    assert run("backend", "unset") == (0, f"{file}: there is no such file, so nothing is set\n")
+    assert not file.exists()
     status, output = run("backend", "set", "torhc")
     assert status == 2
     assert "did you mean 'torch'" in output

@@ -177,7 +177,6 @@ def test_a_stopped_run_writes_nothing(tmp_path: Path) -> None:
     data.write_text("old")
     program = (
         "import os, signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background is started without
         "from emberharmony.cli import checking, main\n"
         "before = checking.run_sample\n"
         "def run_sample(row, name, quick):\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emberharmony import ops
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, EmberError
 
 
 class Point(NamedTuple):
@@ -77,6 +77,15 @@ def test_unflatten_refuses_a_wrong_number_of_leaves() -> None:
 
 def test_is_leaf_stops_the_walk() -> None:
     assert ops.tree_leaves([(1, 2), (3, 4)], is_leaf=lambda node: isinstance(node, tuple)) == [(1, 2), (3, 4)]
+
+
+def test_trees_nested_too_deeply_are_refused() -> None:
+    tree: list[object] = []
+    for _ in range(2000):
+        tree = [tree]
+    for call in (ops.tree_leaves, ops.tree_flatten, ops.backend_of, ops.grad(ops.sum), ops.vmap(ops.sin)):
+        with pytest.raises(EmberError, match="a tree is nested too deeply to be walked"):
+            call(tree)
 
 
 def test_tensors_are_leaves(backend: str) -> None:

@@ -117,6 +117,7 @@ def refusals() -> list[Any]:
         (lambda: ops.scan(lambda c, x: (c, x), 0.0, length=0), errors.ShapeError, "an axis of length 0"),
         (lambda: ops.scan(lambda c, x: ((c, c), x), 0.0, ones), errors.ArgumentError, "carry"),
         (lambda: ops.map(lambda x: x, 3.0), errors.ShapeError, "first axis"),
+        (lambda: ops.associative_scan(lambda a, b: a, 3.0), errors.AxisError, "axis 0 is out of range"),
         (lambda: ops.associative_scan(lambda a, b: a, (ones, ones[:2])), errors.ShapeError, r"\[2, 3\]"),
         (lambda: ops.vmap(lambda x: ops.cond(x > 1, lambda: x, lambda: (x, x)))(ones), None, "same tree"),
     ]

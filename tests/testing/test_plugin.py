@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.backend.discovery import BUILTIN, create_backend, is_installed
 
 pytest_plugins = "pytester"
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
+for _name in INSTALLED:
+    # pytester forgets what is first imported in a run, and torch, imported twice, ends the process.
+    create_backend(_name)
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 PLAIN = """
@@ -96,6 +99,20 @@ def test_a_mark_without_a_reason_is_an_error(pytester: pytest.Pytester, mark: st
         pass
     """
     run(pytester, program).stdout.fnmatch_lines([f"*{mark} needs a backend and a reason*"])
+
+
+@pytest.mark.parametrize("mark", ["ember_skip", "ember_xfail"])
+def test_a_mark_of_a_backend_that_is_unknown_is_an_error(pytester: pytest.Pytester, mark: str) -> None:
+    program = f"""
+    import pytest
+
+    @pytest.mark.{mark}("mxl", reason="a typo")
+    def test_it(ember_backend):
+        pass
+    """
+    result = run(pytester, program)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*{mark}: no backend is named 'mxl'; did you mean 'mlx'?*known: numpy, torch, mlx*"])
 
 
 def test_tests_without_the_fixture_are_left_alone(pytester: pytest.Pytester) -> None:

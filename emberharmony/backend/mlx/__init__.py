@@ -115,13 +115,13 @@ class MLXBackend(
         return super().translate(op, error, arguments)
 
 
-def _integers(value: Any) -> Iterator[int]:
-    """Yields the integers among arguments."""
+def _integers(value: Any, depth: int = 4) -> Iterator[int]:
+    """Yields the integers among arguments, as deep as the widths of a `pad` are nested."""
     if isinstance(value, int):
         yield value
-    elif isinstance(value, (tuple, list)):
+    elif depth and isinstance(value, (tuple, list)):
         for item in value:
-            yield from _integers(item)
+            yield from _integers(item, depth - 1)
 
 
 BACKEND = MLXBackend

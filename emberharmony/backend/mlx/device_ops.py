@@ -8,7 +8,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.shared import device
-from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, unknown
 from emberharmony.core.errors import DeviceError
 
 PLACEMENT = Placement()
@@ -26,7 +26,7 @@ def native(device: Any) -> mx.Device:
     """
     if isinstance(device, mx.Device):
         device = named(device)
-    name = str(device).removesuffix(":0")
+    name = name_of(device).removesuffix(":0")
     if name not in available():
         raise unknown(device, available())
     return mx.Device(mx.cpu if name == "cpu" else mx.gpu, 0)

@@ -10,7 +10,7 @@ from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
-from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.core.dispatch import fast
 
 _LONG = 256
@@ -65,7 +65,8 @@ class MLXProductsOps:
     @staticmethod
     @fast(mx.matmul, f"{promotion.same} and {{0}}.itemsize == 4 and {{0}}.size <= {_LONG}")
     def matmul(x1: mx.array, x2: mx.array) -> mx.array:
-        return _product(mx.matmul, promotion.common(x1, x2), x1.shape[-1] if x1.ndim else 1)
+        check_factors(x1.shape, x2.shape)
+        return _product(mx.matmul, promotion.common(x1, x2), x1.shape[-1])
 
     @staticmethod
     def outer(x1: mx.array, x2: mx.array) -> mx.array:

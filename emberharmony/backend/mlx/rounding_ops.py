@@ -7,7 +7,7 @@ from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.promote import Native
-from emberharmony.backend.shared.rounding import Decimals
+from emberharmony.backend.shared.rounding import Decimals, replacements
 from emberharmony.core.dispatch import fast
 
 _COMPLEX = ("complex",)
@@ -82,6 +82,7 @@ class MLXRoundingOps(Decimals):
 
     @staticmethod
     def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
         if is_complex(x):
             parts = [MLXRoundingOps.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x))]
             return paired(mx.stack(parts, -1))

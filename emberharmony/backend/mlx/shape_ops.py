@@ -13,6 +13,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
+    check_copy,
     check_pad,
     counted,
     cuts,
@@ -46,6 +47,7 @@ class MLXShapeOps:
     @staticmethod
     def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:
         # Arrays are immutable, so that whether they share memory is nobody's concern.
+        check_copy(copy)
         return mx.reshape(x, _inferred(x.size, shape))
 
     @staticmethod

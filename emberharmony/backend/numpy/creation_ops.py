@@ -16,6 +16,11 @@ def _float(dtype: np.dtype | None) -> np.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
+def _filled(shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
+    # np.full drops axes of length 1 that the shape lacks.
+    return np.broadcast_to(value, shape).copy() if value.ndim else np.full(shape, value)
+
+
 class NumpyCreationOps(HostMade):
     """Holds the ops of `ops/creation.py`."""
 
@@ -38,7 +43,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.full(as_shape(shape), promotion.filling(fill_value, dtype))
+        return _filled(as_shape(shape), promotion.filling(fill_value, dtype))
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -64,7 +69,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.full(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
+        return _filled(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:

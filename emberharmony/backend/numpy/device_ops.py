@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.device import Placement, host_memory, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, name_of, unknown
 
 PLACEMENT = Placement()
 
@@ -15,7 +15,7 @@ def native(device: Any) -> str:
 
     Raises: DeviceError for any other device.
     """
-    if str(device) not in ("cpu", "cpu:0"):
+    if name_of(device) not in ("cpu", "cpu:0"):
         raise unknown(device, ["cpu"])
     return "cpu"
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import fast
 
@@ -18,6 +18,7 @@ def _computed(dtype: np.dtype) -> np.dtype:
 
 @fast(np.matmul, "{0}.dtype is {1}.dtype and ({0}.dtype is native_float32 or {0}.dtype is native_float64)")
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
     wide = _computed(a.dtype)
     return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
-from emberharmony.backend.shared.rounding import Decimals
+from emberharmony.backend.shared.rounding import Decimals, replacements
 from emberharmony.core.dispatch import fast
 from emberharmony.core.limits import FloatInfo
 
@@ -61,6 +61,7 @@ class NumpyRoundingOps(Decimals):
     def nan_to_num(
         x: np.ndarray, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
     ) -> np.ndarray:
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
         if x.dtype.kind != "V":
             return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
         # NumPy passes over the dtypes that it did not build in, such as bfloat16.

@@ -13,6 +13,7 @@ from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
+    check_copy,
     check_pad,
     counted,
     cuts,
@@ -45,8 +46,11 @@ class NumpyShapeOps:
             if n.__class__ is int and n < -1:
                 # NumPy takes any negative length for -1.
                 raise ShapeError(f"shape {shape} has a negative length")
+        if copy is None:
+            return x.reshape(shape)
+        check_copy(copy)
         try:
-            return x.reshape(shape) if copy is None else x.reshape(shape, copy=copy)
+            return x.reshape(shape, copy=copy)
         except ValueError as error:
             if "Unable to avoid" not in str(error):
                 raise

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.errors import DeviceError, OutOfMemoryError, suggest
+from emberharmony.core.errors import DeviceError, OutOfMemoryError, brief, suggest
 
 ENVIRONMENT = "EMBERHARMONY_DEVICE"
 BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
@@ -129,11 +129,15 @@ def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = la
         )
 
 
+def name_of(device: object) -> str:
+    """Returns the name of a device given as one, or as a library's own device; of anything else no device's name."""
+    return str(device) if isinstance(device, str) or "device" in type(device).__name__.lower() else ""
+
+
 def unknown(device: object, available: list[str]) -> DeviceError:
     """Returns the error for a device that there is not."""
-    return DeviceError(
-        f"there is no device {device!r} here{suggest(str(device), available)} (available: {', '.join(available)})"
-    )
+    nearest = suggest(device, available) if isinstance(device, str) else ""
+    return DeviceError(f"there is no device {brief(device)} here{nearest} (available: {', '.join(available)})")
 
 
 class device:  # noqa: N801  (a context manager that reads as a function)

@@ -1,10 +1,31 @@
-"""Einstein's notation, checked alike on every backend."""
+"""Matrix products and Einstein's notation, checked alike on every backend."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentError, ShapeError
+
+
+def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
+    """Checks that tensors of these shapes have a matrix product.
+
+    Raises: ShapeError that names both shapes and the lengths that differ.
+    """
+    shapes = f"shapes {tuple(first)} and {tuple(second)}"
+    if not first or not second:
+        raise ShapeError(f"{shapes} have no matrix product, which takes an axis of each; multiply by ops.multiply")
+    place = "last but one" if len(second) > 1 else "only"
+    if first[-1] != second[-min(len(second), 2)]:
+        raise ShapeError(
+            f"{shapes} have no matrix product: the last axis of the first has length {first[-1]}, the {place} axis of "
+            f"the second {second[-min(len(second), 2)]}"
+        )
+    try:
+        broadcast([first[:-2], second[:-2]])
+    except ShapeError as error:
+        raise ShapeError(f"{shapes} have no matrix product: of their first axes, {error}") from error
 
 
 @lru_cache(maxsize=1024)

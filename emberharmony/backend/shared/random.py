@@ -74,6 +74,8 @@ class Generator:
         count = size_of(n)
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
+        if count >= 2**32:
+            raise RangeError(f"n is a number of generators below 2**32, not {n}")
         # One call takes the numbers of all children: no other thread gets one of them, no interruption takes half.
         numbers = list(islice(self._children, count))
         children = []
@@ -300,7 +302,7 @@ def checked_seed(seed: Any) -> int:
     Raises: ArgumentError if it is no non-negative integer.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ArgumentError(f"a seed is an integer from 0 on, not {seed!r}")
+        raise ArgumentError(f"a seed is an integer from 0 on, not {brief(seed)}")
     return int(seed)
 
 

@@ -1,12 +1,13 @@
-"""Rounding to decimals, in the same steps on every backend."""
+"""Rounding to decimals, in the same steps on every backend, and what takes the place of NaN."""
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
 import operator
 from typing import Any, ClassVar
 
-from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.options import number
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
 """By the bytes of a float the largest power of ten that it holds, and from where on all floats are integers."""
@@ -100,3 +101,22 @@ class Decimals:
         # The unit itself may wrap, as the result then does.
         unit = (2 * half - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
+
+
+def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
+    """Returns what `nan_to_num` puts in the place of NaN and infinities, None for the default.
+
+    Raises:
+        ArgumentTypeError: if one is not a real number.
+        UnsupportedOpError: if one is a tensor that is being differentiated.
+    """
+    above = None if posinf is None else _real("posinf", posinf)
+    below = None if neginf is None else _real("neginf", neginf)
+    return _real("nan", nan), above, below
+
+
+def _real(name: str, value: Any) -> float:
+    shape: Any = getattr(value, "shape", ())
+    if not isinstance(value, (int, float)) and (shape or not hasattr(value, "__float__")):
+        raise ArgumentTypeError(f"{name} is a real number, not {brief(value)}; what varies is put there with ops.where")
+    return number(name, value)

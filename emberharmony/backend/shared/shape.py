@@ -53,6 +53,18 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
+def check_copy(copy: Any) -> None:
+    """Checks that the option `copy` of `reshape` is none of the lengths of the shape.
+
+    Raises: ArgumentTypeError.
+    """
+    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+        raise ArgumentTypeError(
+            f"copy is True, False or None, not {brief(copy)}; a shape of several lengths is one argument, as in "
+            f"reshape(x, (2, 3))"
+        )
+
+
 def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     """Returns the (start, stop) of the parts that `split` makes of an axis.
 

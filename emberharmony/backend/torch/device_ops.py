@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.device import Placement, host_memory, unknown
+from emberharmony.backend.shared.device import Placement, host_memory, name_of, unknown
 
 PLACEMENT = Placement()
 
@@ -31,7 +31,7 @@ def native(device: Any) -> torch.device:
     """
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
-    name, _, index = str(device).partition(":")
+    name, _, index = name_of(device).partition(":")
     kind = _accelerator()
     number = int(index) if index.isdigit() else 0 if not index else -1
     if name == "cpu" and number == 0:

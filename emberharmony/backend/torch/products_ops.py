@@ -2,7 +2,7 @@
 
 import torch
 
-from emberharmony.backend.shared.products import check_subscripts
+from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
@@ -17,6 +17,7 @@ def _computed(dtype: torch.dtype) -> torch.dtype:
 
 @fast(torch.matmul, promotion.same)  # PyTorch refuses mixed dtypes, but not where a tensor is empty
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
     wide = _computed(a.dtype)
     return torch.matmul(a.to(wide), b.to(wide)).to(a.dtype)

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.rounding import Decimals
+from emberharmony.backend.shared.rounding import Decimals, replacements
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
@@ -49,6 +49,7 @@ class TorchRoundingOps(Decimals):
     def nan_to_num(
         x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
     ) -> torch.Tensor:
+        nan, posinf, neginf = replacements(nan, posinf, neginf)
         return torch.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
     @staticmethod

@@ -10,6 +10,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
+    check_copy,
     check_pad,
     counted,
     cuts,
@@ -45,6 +46,7 @@ class TorchShapeOps:
     def reshape(x: torch.Tensor, shape: Any, copy: bool | None = None) -> torch.Tensor:
         if copy is None:
             return torch.reshape(x, (shape,) if shape.__class__ is int else shape)
+        check_copy(copy)
         if copy:
             return x.clone().reshape(shape)
         try:

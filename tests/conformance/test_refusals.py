@@ -1,0 +1,56 @@
+"""What no op can take is refused with a typed error, whatever argument it stands in for."""
+
+from typing import Any
+
+import pytest
+
+from emberharmony import ops  # noqa: F401  (declares the ops)
+from emberharmony.core.registry import OPS
+from emberharmony.errors import EmberError
+from emberharmony.testing.sample import in_dtype
+from emberharmony.testing.samples import all_samples
+
+
+class Unprintable:
+    """Has no repr, so that a message which shows it must do without."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("no repr")
+
+
+def nested(depth: int) -> Any:
+    """Returns a number in so many lists."""
+    value: Any = 1.0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+WRONG = {"nested": nested(2000), "unprintable": Unprintable(), "dict": {}}
+CALLS = sorted(op for op, row in all_samples().items() if row.cases and not OPS[op].takes_callable)
+
+
+@pytest.mark.parametrize("wrong", sorted(WRONG))
+def test_errors_are_typed(wrong: str, backend: str) -> None:
+    refused, faults = 0, []
+    for op in CALLS:
+        item = all_samples()[op].cases[0]
+        args, parameters = in_dtype(item.args, "float32"), OPS[op].parameters
+        for place, parameter in enumerate(parameters):
+            given, named = list(args), dict(item.kwargs)
+            if parameter.variadic:
+                given = [*given[:place], WRONG[wrong]]
+            elif place < len(given) and not parameter.keyword_only:
+                given[place] = WRONG[wrong]
+            else:
+                named[parameter.name] = WRONG[wrong]
+            try:
+                OPS[op].function(*given, **named)
+            except EmberError as error:
+                refused += 1
+                if f"on backend '{backend}': " not in str(error):
+                    faults.append(f"{op}({parameter.name}=...) does not name op and backend: {error}")
+            except Exception as error:  # noqa: BLE001  (any other is the fault that is looked for)
+                faults.append(f"{op}({parameter.name}=...) raises {type(error).__name__}: {error}")
+    assert not faults
+    assert refused > 600
