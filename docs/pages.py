@@ -14,8 +14,8 @@ from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.report import Report, summarize
+from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.spelling import spelled
 
 
 def _signature(spec: OpSpec) -> str:

@@ -65,8 +65,20 @@ NAMESPACES = {
 """In a namespace an op lacks the namespace's name: `random_normal` is `ops.random.normal`."""
 
 FLAT = {
-    *("bitwise", "comparison", "complexes", "control", "creation", "device", "dtype", "elementary", "indexing", "math"),
-    *("rearranging", "reduction", "rounding", "segments", "shape", "sorting", "statistics", "tensor", "transforms"),
+    *(
+        "bitwise",
+        "comparison",
+        "complex_numbers",
+        "control",
+        "creation",
+        "device",
+        "dtype",
+        "elementary",
+        "indexing",
+        "math",
+    ),
+    *("math", "rearranging", "reduction", "rounding", "segments", "shape", "sorting", "statistics", "tensor"),
+    "transforms",
 }
 """The categories whose ops are in `ops` alone."""
 
@@ -77,8 +89,8 @@ CHOICE = {
     "emberharmony.backend.shared.device": ["device"],
     "emberharmony.backend.choice": ["available_backends", "backend_of", "get_backend", "set_backend", "use_backend"],
     "emberharmony.core.namespace": ["__array_namespace_info__", "capabilities", "default_dtypes"],
-    "emberharmony.core.checking": ["checked"],
-    "emberharmony.core.constants": ["__array_api_version__", "e", "inf", "nan", "newaxis", "pi"],
+    "emberharmony.core.checked_mode": ["checked"],
+    "emberharmony.core.numeric.constants": ["__array_api_version__", "e", "inf", "nan", "newaxis", "pi"],
     "emberharmony.core.dtypes": [
         *["bfloat16", "bool_", "complex128", "complex64", "default_complex", "default_float", "DType"],
         *["float16", "float32", "float64", "int16", "int32", "int64", "int8"],
@@ -272,7 +284,7 @@ def lint_parameters() -> str:
 
 REDUCTIONS = ("norms", "products", "reduction", "statistics")
 # Whose ops work element by element, these two apart.
-ELEMENTWISE = ("activation", "bitwise", "comparison", "complexes", "elementary", "math", "rounding")
+ELEMENTWISE = ("activation", "bitwise", "comparison", "complex_numbers", "elementary", "math", "rounding")
 WHOLE = ("allclose", "array_equal")
 # What an op returns, by its annotation, as emberlint's inference calls it.
 KINDS = {"None": "none", "bool": "bool", "int": "number", "str": "string", "DType": "dtype", "tuple[int, ...]": "shape"}

@@ -27,11 +27,11 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.tracing import CLOSED_OVER, Traced
+from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 
-Flat = Callable[..., Sequence[Any]]
-Pull = Callable[[Sequence[Any]], list[Any]]
-Push = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
+TensorFunction = Callable[..., Sequence[Any]]
+Pullback = Callable[[Sequence[Any]], list[Any]]
+Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
 ErrorRule = tuple[type[BaseException], str, type[EmberError]]
 _HEAD = re.compile(r"(?P<op>\w+)\(\) on backend '[^']*': (?P<inner>in \w+\(\): )?")
 _PREFIXES = itertools.count(2)
@@ -109,14 +109,14 @@ class Backend:
 
     def is_tensor(self, value: object) -> bool:
         """Returns whether `value` is one of this backend's tensors."""
-        return isinstance(value, (self.tensor_type, Traced))
+        return isinstance(value, (self.tensor_type, TensorProxy))
 
     def is_traced(self, value: Any) -> bool:
         """Returns whether a tensor is being differentiated: a transform under way has a derivative by it, or before it.
 
         A library that differentiates its own tensors says which they are, as far as it tells.
         """
-        return isinstance(value, Traced)
+        return isinstance(value, TensorProxy)
 
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, "float" or "complex" among them; traced by torch.compile."""
@@ -161,7 +161,7 @@ class Backend:
                 f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; convert it with "
                 f"ops.convert_to_tensor(ops.to_numpy(x)), or run the call under `with ops.use_backend(like=x):`"
             )
-        if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Traced)):
+        if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, TensorProxy)):
             return self.wrap(self.stack([self.convert(v) for v in value]))
         return self._import(to_host(value, None if dtype is None else as_dtype(dtype)))
 
@@ -171,7 +171,7 @@ class Backend:
         Raises: ArgumentError where that takes a copy, and what `convert` raises.
         """
         tensor = self.convert(value)
-        if isinstance(value, (self.tensor_type, Traced)) and tensor is value:
+        if isinstance(value, (self.tensor_type, TensorProxy)) and tensor is value:
             return tensor
         with contextlib.suppress(ValueError):  # NumPy's, for what it would have to copy
             host = np.asarray(value, copy=False)
@@ -229,29 +229,31 @@ class Backend:
 
         return composite
 
-    def pullback(self, fn: Flat, primals: Sequence[Any]) -> tuple[list[Any], Pull]:
+    def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
         """Returns the tensors that `fn(*primals)` lists, and the function from their cotangents to gradients.
 
         The second takes one cotangent an output, of its shape and dtype, or None for zero, and gives one gradient a
         primal; it may be called again, and calls `fn` again where the library keeps no graph (MLX). Both nest.
         """
-        found: tuple[list[Any], Pull] = _tape().pullback(self, fn, primals)
+        found: tuple[list[Any], Pullback] = _tape().pullback(self, fn, primals)
         return found
 
-    def gradients(self, fn: Flat, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Returns the tensors that `fn(*primals)` lists, and the gradients of the first, a scalar; calls `fn` once."""
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
-    def pushforward(self, fn: Flat, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def pushforward(
+        self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
         """Returns the tensors that `fn(*primals)` lists, and their tangents; those of integers mean nothing."""
         return self.linearized(fn, primals)(tangents)
 
-    def linearized(self, fn: Flat, primals: Sequence[Any]) -> Push:
+    def linearized(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
         """Returns the function of tangents that `pushforward` is; each call of it may call `fn` again."""
         return self.transposed(fn, primals)
 
-    def transposed(self, fn: Flat, primals: Sequence[Any]) -> Push:
+    def transposed(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
         """Returns what `linearized` does: the pullback of the pullback, which is linear in its cotangents.
 
         Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
@@ -276,14 +278,14 @@ class Backend:
 
         return push
 
-    def batched(self, fn: Flat, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
+    def batched(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
         """Returns the tensors that `fn` lists for each slice of `tensors` along `axes`, stacked along axis 0.
 
         Random numbers are drawn for each slice, or, if `fn` sees to that where it is called several times, the `same`.
         """
         return self.looped(fn, tensors, axes)
 
-    def looped(self, fn: Flat, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
+    def looped(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
         """Returns what `batched` does, and calls `fn` once a slice: for libraries, and ops, that do not vectorize."""
         take, stack = self.bound.take, self.bound.stack
         rows = [
@@ -307,14 +309,14 @@ class Backend:
         """Returns `x`; whatever differentiates on this backend takes it for a constant."""
         return x
 
-    def custom_vjp(self, forward: Flat, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
+    def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
         """Returns the tensors that `forward` lists; traced primals hand the call to their tape, which has its rule."""
         for primal in primals:
-            if isinstance(primal, Traced):
+            if isinstance(primal, TensorProxy):
                 traced: list[Any] = primal.run(self, "custom_vjp", (forward, backward, list(primals)))
                 return traced
         outputs = list(forward(*primals))
-        if any(isinstance(output, Traced) for output in outputs):
+        if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
         return outputs
 

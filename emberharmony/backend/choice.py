@@ -20,7 +20,7 @@ from emberharmony.backend.discovery import (
     load,
     loaded,
 )
-from emberharmony.core import selection, settings
+from emberharmony.core import selection
 from emberharmony.core.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR
 from emberharmony.core.errors import (
     ArgumentError,
@@ -28,6 +28,7 @@ from emberharmony.core.errors import (
     BackendMismatchError,
     EmberError,
 )
+from emberharmony.core.state import settings
 from emberharmony.core.tree import tree_leaves
 
 if TYPE_CHECKING:

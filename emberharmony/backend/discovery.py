@@ -17,8 +17,8 @@ from emberharmony.core.errors import (
     brief,
     suggest,
 )
-from emberharmony.core.handlers import passing
 from emberharmony.core.registry import complete
+from emberharmony.core.state.handlers import passing
 
 if TYPE_CHECKING:
     from emberharmony.backend.protocol import TensorBackend

@@ -16,7 +16,7 @@ from emberharmony.core.errors import (
     ShapeError,
     brief,
 )
-from emberharmony.core.promotion import check_fits
+from emberharmony.core.numeric.promotion import check_fits
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _WEAK_KINDS = {"f": default_float, "c": default_complex}

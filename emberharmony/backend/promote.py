@@ -13,7 +13,7 @@ from emberharmony.core.axes import normalized as normalized
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, NativeDTypes, default_float, python_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
-from emberharmony.core.promotion import TABLE, check_fits, promote_weak
+from emberharmony.core.numeric.promotion import TABLE, check_fits, promote_weak
 
 Native = Callable[..., Any]
 _ABSORBS: dict[type, tuple[str, ...]] = {

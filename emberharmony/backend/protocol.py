@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
-from emberharmony.core.limits import FloatInfo, IntegerInfo
+from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
 

@@ -6,8 +6,9 @@ import click
 
 from emberharmony.backend import available_backends, get_backend
 from emberharmony.backend.discovery import backend_names, install_line, load
-from emberharmony.core import selection, settings
+from emberharmony.core import selection
 from emberharmony.core.errors import SettingsError
+from emberharmony.core.state import settings
 
 
 @click.group()

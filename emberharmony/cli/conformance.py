@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from emberharmony.backend.discovery import backend_names, is_installed, load
-from emberharmony.core.files import replace_text
+from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
 
@@ -34,7 +34,7 @@ def conformance(name: str, pattern: str, quick: bool, json_file: str | None, htm
         load(backend)
     try:
         # Loaded when asked for: the other commands need none of it.
-        checking = importlib.import_module("emberharmony.cli.checking")
+        checking = importlib.import_module("emberharmony.cli.conformance_run")
         rows = checking.matching(pattern)
     except ImportError as error:
         raise click.ClickException(f'{error}: pip install "emberharmony[conformance]"') from error

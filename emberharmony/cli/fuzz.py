@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from emberharmony.backend.discovery import backend_names, is_installed, load
 from emberharmony.core.errors import suggest
-from emberharmony.core.files import replace_text
+from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
 

@@ -9,8 +9,9 @@ import click
 
 from emberharmony.backend import available_backends, current
 from emberharmony.backend.discovery import BUILTIN, install_line
-from emberharmony.core import selection, settings
+from emberharmony.core import selection
 from emberharmony.core.errors import EmberError
+from emberharmony.core.state import settings
 from emberharmony.version import __version__
 
 

@@ -25,14 +25,14 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NoReturn, TypeVar
 
-from emberharmony.core import natives
-from emberharmony.core.blame import is_callers
+from emberharmony.core import op_globals
 from emberharmony.core.code_flags import VARIADIC
-from emberharmony.core.commits import Step, assigned, commit, when
 from emberharmony.core.errors import ArgumentTypeError, EmberError
-from emberharmony.core.handlers import passing
-from emberharmony.core.registry import OPS, OpSpec, Parameter, register, register_alias
-from emberharmony.core.tracing import Traced
+from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, register_alias
+from emberharmony.core.state.blame import is_callers
+from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.handlers import passing
+from emberharmony.core.tracing import TensorProxy
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
@@ -72,7 +72,7 @@ def op(declared: F) -> F:
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
     looked_up = _looked_up(spec)
-    function = FunctionType(looked_up, natives.__dict__, declared.__name__, declared.__defaults__)
+    function = FunctionType(looked_up, op_globals.__dict__, declared.__name__, declared.__defaults__)
     function.__kwdefaults__ = declared.__kwdefaults__
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
@@ -114,7 +114,7 @@ class Bound:
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]
         code = compile_op(spec, self.backend)
-        function = FunctionType(code, natives.__dict__, name, spec.declared.__defaults__)
+        function = FunctionType(code, op_globals.__dict__, name, spec.declared.__defaults__)
         function.__kwdefaults__ = spec.declared.__kwdefaults__
         step = assigned(spec.function, "__code__", code)
         self._made_direct.append(step)
@@ -146,7 +146,7 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op for one backend."""
     quick = _quick(spec, backend)
     prefix = backend.prefix
-    space = natives.__dict__
+    space = op_globals.__dict__
     space[f"{prefix}_{spec.name}"] = quick.native
     space[f"{prefix}_backend"], space[f"{prefix}_type"] = backend, backend.tensor_type
     space[f"{prefix}_dtypes"], space[f"{prefix}_wrap"] = backend.dtypes, backend.wrap
@@ -329,7 +329,7 @@ def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
 def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Converts what is not native yet, calls the backend's op and translates its errors."""
     for argument in arguments:
-        if isinstance(argument, Traced):
+        if isinstance(argument, TensorProxy):
             return argument.run(backend, name, arguments)
     spec = OPS[name]
     try:
@@ -370,7 +370,7 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     if through is not None:
         raise through
     met = (getattr(error, "traced", None), *arguments)
-    traced = next((x for x in met if isinstance(x, Traced)), None)
+    traced = next((x for x in met if isinstance(x, TensorProxy)), None)
     if traced is not None:  # where a tensor may stand but is not looked for, or in a list
         return traced.run(backend, name, arguments)
     spec = OPS[name]
@@ -385,7 +385,7 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
 
 
 def _converted(
-    backend: Any, parameters: Sequence[Parameter], arguments: tuple[Any, ...]
+    backend: Any, parameters: Sequence[OpParameter], arguments: tuple[Any, ...]
 ) -> tuple[list[Any], dict[str, Any]]:
     rest = len(arguments) - len(parameters) + 1
     positional: list[Any] = []
@@ -413,7 +413,7 @@ def _converted(
     return positional, keywords
 
 
-def _convert(backend: Any, parameter: Parameter, value: Any, dtype: Any) -> Any:
+def _convert(backend: Any, parameter: OpParameter, value: Any, dtype: Any) -> Any:
     role = parameter.role
     if value is None and parameter.optional:
         return None
@@ -429,11 +429,11 @@ def _convert(backend: Any, parameter: Parameter, value: Any, dtype: Any) -> Any:
     return _flag(parameter, value) if _is_odd_flag(parameter, value) else value
 
 
-def _is_odd_flag(parameter: Parameter, value: Any) -> bool:
+def _is_odd_flag(parameter: OpParameter, value: Any) -> bool:
     return parameter.annotation == "bool" and value.__class__ is not bool
 
 
-def _flag(parameter: Parameter, value: Any) -> bool:
+def _flag(parameter: OpParameter, value: Any) -> bool:
     """Returns an integer, or a boolean tensor without axes, as a Python boolean.
 
     Raises:
@@ -444,4 +444,4 @@ def _flag(parameter: Parameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
 
 
-natives.__dict__.update(slow=slow, rescue=rescue, judge=judge)
+op_globals.__dict__.update(slow=slow, rescue=rescue, judge=judge)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-from emberharmony.core import natives
-from emberharmony.core.commits import assigned, commit
+from emberharmony.core import op_globals
 from emberharmony.core.errors import DTypeError, brief, suggest
+from emberharmony.core.state.commits import assigned, commit
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 
@@ -74,7 +74,7 @@ class DType(str):
         return DType, (str.__str__(self),)
 
 
-natives.name_in_hints(DType)
+op_globals.name_in_hints(DType)
 
 # Its hash is that of its name, and `torch.compile` traces that only where it is `str`'s own.
 del DType.__hash__
@@ -270,4 +270,4 @@ def set_default_float(dtype: object) -> None:
     chosen = as_dtype(dtype)
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
-    commit([assigned(DEFAULTS, "float", chosen), assigned(natives, "float32_default", chosen is float32)])
+    commit([assigned(DEFAULTS, "float", chosen), assigned(op_globals, "float32_default", chosen is float32)])

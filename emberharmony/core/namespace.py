@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, as_dtype, bfloat16, default_complex, default_float, float16
 from emberharmony.core.errors import ArgumentError, brief
-from emberharmony.core.limits import KINDS
+from emberharmony.core.numeric.finfo import KINDS
 
 
 def capabilities() -> dict[str, Any]:

@@ -11,7 +11,7 @@ _ROLES = ("Tensors", "TensorLike", "Operand", "DTypeLike", "Callable")
 EMPTY = object()
 
 
-class Parameter:
+class OpParameter:
     """One parameter of an op: its name, how it is passed, and the role its annotation gives it."""
 
     __slots__ = ("annotation", "cast", "default", "keyword_only", "name", "optional", "role", "variadic")
@@ -43,7 +43,7 @@ class OpSpec:
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
-        self._parameters: tuple[Parameter, ...] | None = None
+        self._parameters: tuple[OpParameter, ...] | None = None
         self.body: Callable[..., Any] = declared
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
@@ -65,7 +65,7 @@ class OpSpec:
         return not _is_ellipsis(self.declared)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[OpParameter, ...]:
         """The parameters, read from the declaration when first asked for: most ops of a program never are."""
         if self._parameters is None:
             self._parameters = _parameters(self.declared)
@@ -93,20 +93,21 @@ def complete() -> None:
     importlib.import_module("emberharmony.ops")
 
 
-def _parameters(declared: FunctionType) -> tuple[Parameter, ...]:
+def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:
     code = declared.__code__
     names, annotations = code.co_varnames, declared.__annotations__
     positional = names[: code.co_argcount]
     defaults = (EMPTY,) * (len(positional) - len(declared.__defaults__ or ())) + (declared.__defaults__ or ())
     found = [
-        Parameter(name, annotations.get(name, ""), default) for name, default in zip(positional, defaults, strict=True)
+        OpParameter(name, annotations.get(name, ""), default)
+        for name, default in zip(positional, defaults, strict=True)
     ]
     end = code.co_argcount + code.co_kwonlyargcount
     if code.co_flags & VARIADIC:
-        found.append(Parameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
+        found.append(OpParameter(names[end], annotations.get(names[end], ""), EMPTY, variadic=True))
     keyword_defaults = declared.__kwdefaults__ or {}
     found += [
-        Parameter(name, annotations.get(name, ""), keyword_defaults.get(name, EMPTY), keyword_only=True)
+        OpParameter(name, annotations.get(name, ""), keyword_defaults.get(name, EMPTY), keyword_only=True)
         for name in names[code.co_argcount : end]
     ]
     return tuple(found)

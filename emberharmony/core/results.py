@@ -1,6 +1,6 @@
 """The results of ops that return several tensors."""
 
-from emberharmony.core.record import Record
+from emberharmony.core.named_tuple import Record
 from emberharmony.core.types import Tensor
 
 

@@ -12,11 +12,11 @@ from contextvars import ContextVar
 from itertools import chain
 from typing import Any
 
-from emberharmony.core import natives
-from emberharmony.core.commits import Step, assigned, commit, when
+from emberharmony.core import op_globals
 from emberharmony.core.dispatch import LOOKED_UP, Bound
 from emberharmony.core.registry import OPS, complete
-from emberharmony.core.scopes import Entry, Scope
+from emberharmony.core.state.commits import Step, assigned, commit, when
+from emberharmony.core.state.scopes import Entry, Scope
 
 
 class _Process:
@@ -116,4 +116,4 @@ class Override(Scope):
         return self._backend
 
 
-natives.__dict__["active"] = active
+op_globals.__dict__["active"] = active

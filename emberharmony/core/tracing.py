@@ -24,7 +24,7 @@ def lost(what: str, instead: str = "the functions of ops") -> str:
     )
 
 
-class Traced:
+class TensorProxy:
     """Is the base of what is passed in place of a native tensor while its ops are recorded.
 
     No fast path takes one, for it is no native tensor; so nothing is paid for it where none is.
@@ -46,5 +46,5 @@ A backend adds its own, so that others can ask when they take a tensor from it.
 
 def require_untraced(x: Any) -> None:
     """Raises a `TracedTensorError` for a tensor of any backend that is being differentiated."""
-    if isinstance(x, Traced) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items()):
+    if isinstance(x, TensorProxy) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items()):
         raise TracedTensorError(LEAVES)

@@ -12,8 +12,8 @@ from emberharmony.core.arguments import DeviceLike
 from emberharmony.core.arguments import Operand
 from emberharmony.core.arguments import TensorLike
 from emberharmony.core.arguments import Tensors
-from emberharmony.core.limits import FloatInfo
-from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.numeric.finfo import FloatInfo
+from emberharmony.core.numeric.finfo import IntegerInfo
 from emberharmony.core.results import EigResult
 from emberharmony.core.results import LUResult
 from emberharmony.core.results import QRResult
@@ -37,13 +37,7 @@ from emberharmony.backend.choice import get_backend as get_backend
 from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.shared.device import device as device
-from emberharmony.core.checking import checked as checked
-from emberharmony.core.constants import __array_api_version__ as __array_api_version__
-from emberharmony.core.constants import e as e
-from emberharmony.core.constants import inf as inf
-from emberharmony.core.constants import nan as nan
-from emberharmony.core.constants import newaxis as newaxis
-from emberharmony.core.constants import pi as pi
+from emberharmony.core.checked_mode import checked as checked
 from emberharmony.core.dtypes import DType as DType
 from emberharmony.core.dtypes import bfloat16 as bfloat16
 from emberharmony.core.dtypes import bool_ as bool_
@@ -67,6 +61,12 @@ from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.namespace import __array_namespace_info__ as __array_namespace_info__
 from emberharmony.core.namespace import capabilities as capabilities
 from emberharmony.core.namespace import default_dtypes as default_dtypes
+from emberharmony.core.numeric.constants import __array_api_version__ as __array_api_version__
+from emberharmony.core.numeric.constants import e as e
+from emberharmony.core.numeric.constants import inf as inf
+from emberharmony.core.numeric.constants import nan as nan
+from emberharmony.core.numeric.constants import newaxis as newaxis
+from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Parameter as Parameter
 from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves

@@ -8,8 +8,8 @@ from __future__ import annotations
 from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import number
-from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import greater, less, less_equal
 from emberharmony.ops.creation import arange

@@ -10,7 +10,7 @@ from typing import Any
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.limits import KINDS, FloatInfo, IntegerInfo
+from emberharmony.core.numeric.finfo import KINDS, FloatInfo, IntegerInfo
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.tensor import is_tensor
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from emberharmony.core.constants import pi
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.numeric.constants import pi
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, isfinite, less
 from emberharmony.ops.indexing import where

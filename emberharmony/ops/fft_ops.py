@@ -18,10 +18,10 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.fft import along_all
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.promotion import as_inexact
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
-from emberharmony.ops.complexes import conj
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, hamming, hanning, ones
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of

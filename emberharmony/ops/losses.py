@@ -9,8 +9,8 @@ import math
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import number
-from emberharmony.core.promotion import as_inexact
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import log_softmax, softplus
 from emberharmony.ops.comparison import greater_equal, less, logical_and

@@ -6,7 +6,7 @@ Dtype: integers become the default float.
 from __future__ import annotations
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.promotion import as_inexact
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.math import add, multiply, rsqrt, square, subtract

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.backend.shared.norms import order_of
-from emberharmony.core.constants import inf
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.numeric.constants import inf
 from emberharmony.core.options import constant
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, less, logical_and

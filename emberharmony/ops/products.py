@@ -15,9 +15,9 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, AxisError, ShapeError
-from emberharmony.core.promotion import promote
+from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.types import Tensor, TensorLike, Tensors
-from emberharmony.ops.complexes import conj
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.indexing import diagonal
 from emberharmony.ops.math import multiply, subtract

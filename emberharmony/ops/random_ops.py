@@ -45,8 +45,8 @@ from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
 from emberharmony.core.errors import ArgumentError, DTypeError
-from emberharmony.core.limits import FloatInfo
-from emberharmony.core.promotion import as_inexact
+from emberharmony.core.numeric.finfo import FloatInfo
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.device import get_device, to_device

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype
-from emberharmony.core.limits import FloatInfo, IntegerInfo
+from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater_equal, isnan, less_equal, logical_or
 from emberharmony.ops.dtype import dtype as dtype_of

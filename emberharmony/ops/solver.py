@@ -20,11 +20,11 @@ from typing import Any, Literal
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
-from emberharmony.core.promotion import as_inexact
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
-from emberharmony.ops.complexes import conj, real
+from emberharmony.ops.complex_numbers import conj, real
 from emberharmony.ops.creation import eye
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo

@@ -15,7 +15,7 @@ from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
-from emberharmony.ops.complexes import imag, real
+from emberharmony.ops.complex_numbers import imag, real
 from emberharmony.ops.creation import arange, full
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of

@@ -15,11 +15,11 @@ from emberharmony.backend.shared.statistics import digits, places
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import bfloat16, default_float, float16, float32
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.numeric.promotion import as_inexact, promote
 from emberharmony.core.options import constant, number
-from emberharmony.core.promotion import as_inexact, promote
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, isnan, logical_not
-from emberharmony.ops.complexes import conj
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, full
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of

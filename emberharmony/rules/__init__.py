@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.rules.activation import RULES as ACTIVATION
-from emberharmony.rules.complexes import RULES as COMPLEXES
+from emberharmony.rules.complex_numbers import RULES as COMPLEXES
 from emberharmony.rules.constant import CONSTANT as CONSTANT
 from emberharmony.rules.constant import LEAVING as LEAVING
 from emberharmony.rules.constant import REFUSED as REFUSED

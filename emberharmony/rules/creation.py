@@ -9,7 +9,7 @@ from emberharmony.ops.elementary import log
 from emberharmony.ops.math import add, divide, maximum, multiply, power, subtract
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import expand_dims, flip, moveaxis
-from emberharmony.rules.picking import unpicked
+from emberharmony.rules.scatter_back import unpicked
 
 T = Any
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emberharmony.ops.complexes import conj, real
+from emberharmony.ops.complex_numbers import conj, real
 from emberharmony.ops.creation import ones
 from emberharmony.ops.fft_ops import fft, ifft, rfft
 from emberharmony.ops.indexing import get_item

@@ -18,7 +18,7 @@ from emberharmony.ops.math import divide_no_nan, mod, multiply
 from emberharmony.ops.segments import segment_sum
 from emberharmony.ops.shape import moveaxis, reshape, unstack
 from emberharmony.ops.tensor import convert_to_tensor
-from emberharmony.rules.picking import added_at, unpicked
+from emberharmony.rules.scatter_back import added_at, unpicked
 
 T = Any
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.ops.comparison import equal, greater, less, logical_and, logical_not, logical_or
-from emberharmony.ops.complexes import conj, real
+from emberharmony.ops.complex_numbers import conj, real
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import where

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from emberharmony.ops.comparison import equal, greater, greater_equal, isfinite
-from emberharmony.ops.complexes import conj
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, ones_like
 from emberharmony.ops.elementary import exp
 from emberharmony.ops.indexing import get_item, where
@@ -13,7 +13,7 @@ from emberharmony.ops.reduction import any as any_
 from emberharmony.ops.reduction import cummax, cumprod, cumsum, mean
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import broadcast_to, concatenate, expand_dims, flip, moveaxis, reshape
-from emberharmony.rules.picking import added_at
+from emberharmony.rules.scatter_back import added_at
 
 T = Any
 

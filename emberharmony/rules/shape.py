@@ -21,7 +21,7 @@ from emberharmony.ops.shape import (
     transpose,
     unstack,
 )
-from emberharmony.rules.picking import unpicked
+from emberharmony.rules.scatter_back import unpicked
 
 T = Any
 

@@ -14,7 +14,7 @@ from typing import Any
 from emberharmony.backend.shared.lapack import NEARLY, order_of
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.ops.comparison import equal, greater_equal
-from emberharmony.ops.complexes import conj, imag, real
+from emberharmony.ops.complex_numbers import conj, imag, real
 from emberharmony.ops.creation import arange, eye, tril, triu
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import get_item, take_along_axis, where

@@ -5,7 +5,7 @@ from typing import Any
 from emberharmony.ops.indexing import get_item, take_along_axis
 from emberharmony.ops.shape import reshape
 from emberharmony.ops.sorting import argsort, unique_all
-from emberharmony.rules.picking import added_at, unpicked
+from emberharmony.rules.scatter_back import added_at, unpicked
 
 T = Any
 

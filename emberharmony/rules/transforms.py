@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emberharmony.ops.complexes import conj
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.dtype import dtype
 
 T = Any

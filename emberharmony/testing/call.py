@@ -8,9 +8,9 @@ import numpy as np
 from emberharmony.core.errors import EmberError, UnsupportedOpError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import made, plain
-from emberharmony.testing.judge import DisagreementError, parts, verify
+from emberharmony.testing.repr_source import source, spelled
 from emberharmony.testing.sample import Sample, as_reference
-from emberharmony.testing.spelling import source, spelled
+from emberharmony.testing.verify import DisagreementError, parts, verify
 
 _VALUE = """\
 got = {call}

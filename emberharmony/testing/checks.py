@@ -7,7 +7,7 @@ import numpy as np
 
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import AxisError, BackendMismatchError, DTypeError, EmberError, RangeError, ShapeError
-from emberharmony.core.promotion import promote, promote_weak
+from emberharmony.core.numeric.promotion import promote, promote_weak
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients

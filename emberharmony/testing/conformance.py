@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS
-from emberharmony.testing.generated import generated
+from emberharmony.testing.hypothesis_inputs import generated
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.snippet import snippet
 

@@ -13,8 +13,8 @@ from emberharmony.core.registry import OPS
 from emberharmony.rules import CONSTANT, LEAVING, REFUSED, RULES
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_check import Problem
-from emberharmony.testing.judge import DisagreementError
 from emberharmony.testing.sample import Case, Sample, case
+from emberharmony.testing.verify import DisagreementError
 
 _TIES = "some elements are equal: a kink"
 _NAN = "what is reduced with a NaN has NaN for a slope, or none"

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError, EmberError
-from emberharmony.core.promotion import as_inexact
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import current
 from emberharmony.testing.call import Call
-from emberharmony.testing.judge import parts
 from emberharmony.testing.sample import Case, Sample, in_dtype
+from emberharmony.testing.verify import parts
 
 
 def dtypes_of(sample: Sample) -> list[str]:

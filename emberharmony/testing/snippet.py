@@ -25,9 +25,9 @@ IMPORTS = {
     "gradcheck(": "from emberharmony.testing.gradient_check import gradcheck",
     "Stranger(": "from emberharmony.testing.inputs import Stranger",
     "strided(": "from emberharmony.testing.inputs import strided",
-    "verify(": "from emberharmony.testing.judge import verify",
+    "verify(": "from emberharmony.testing.verify import verify",
     "all_samples(": "from emberharmony.testing.samples import all_samples",
-    "unpacked(": "from emberharmony.testing.spelling import unpacked",
+    "unpacked(": "from emberharmony.testing.repr_source import unpacked",
 }
 """What a program that holds the first needs to import."""
 

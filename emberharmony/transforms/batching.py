@@ -9,7 +9,7 @@ from typing import Any
 from emberharmony.core.axes import broadcast, normalized
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, Outcome, flatten, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, flatten, require_callable
 
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"
 _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
@@ -21,28 +21,30 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
 
     @functools.wraps(fn)
     def batched(*args: Any, **kwargs: Any) -> Any:
-        outcome = Outcome(op)
+        result_tree = ResultTree(op)
         leaves, structure = flatten(args)
-        axes = spread(outcome, "in_axes", tuple(in_axes) if isinstance(in_axes, list) else in_axes, args)
+        axes = spread(result_tree, "in_axes", tuple(in_axes) if isinstance(in_axes, list) else in_axes, args)
         places = [i for i, axis in enumerate(axes) if axis is not None]
-        tensors = [outcome.tensor(leaves[i], "an argument to map over") for i in places]
-        along = [_axis(outcome, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
-        require_one_length(outcome, tensors, along)
+        tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
+        along = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
+        require_one_length(result_tree, tensors, along)
 
         def one(*slices: Any) -> list[Any]:
             filled = list(leaves)
             for i, value in zip(places, slices, strict=True):
                 filled[i] = value
-            return outcome.tensors(fn(*tree_unflatten(structure, filled), **kwargs))
+            return result_tree.tensors(fn(*tree_unflatten(structure, filled), **kwargs))
 
-        stacked = outcome.backend.batched(one, tensors, along)
-        axes = spread(outcome, "out_axes", out_axes, outcome.result(stacked))
-        return outcome.result([_placed(outcome, value, axis) for value, axis in zip(stacked, axes, strict=True)])
+        stacked = result_tree.backend.batched(one, tensors, along)
+        axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
+        return result_tree.result(
+            [_placed(result_tree, value, axis) for value, axis in zip(stacked, axes, strict=True)]
+        )
 
     return batched
 
 
-def spread(outcome: Outcome, name: str, axes: Any, tree: Any) -> list[Any]:
+def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any]:
     """Returns the axis of every leaf of a tree: `axes` is an int or None for all of them, or a tree of such.
 
     Raises: ArgumentError where that tree does not fit.
@@ -53,37 +55,39 @@ def spread(outcome: Outcome, name: str, axes: Any, tree: Any) -> list[Any]:
     children, wanted = tree_flatten(tree, lambda node: node is not tree)
     if given != wanted or given.kind == "leaf":
         raise ArgumentError(
-            f"{outcome.head}{name} is an int or None, or such numbers in the form of the tree they are for; "
+            f"{result_tree.head}{name} is an int or None, or such numbers in the form of the tree they are for; "
             f"{brief(axes)} does not fit"
         )
-    return [axis for part, child in zip(parts, children, strict=True) for axis in spread(outcome, name, part, child)]
+    return [
+        axis for part, child in zip(parts, children, strict=True) for axis in spread(result_tree, name, part, child)
+    ]
 
 
-def _axis(outcome: Outcome, axis: int, tensor: Any) -> int:
+def _axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
     try:
         return normalized(axis, len(tensor.shape))[0]
     except AxisError as error:
-        raise AxisError(f"{outcome.head}{error}") from None
+        raise AxisError(f"{result_tree.head}{error}") from None
 
 
-def require_one_length(outcome: Outcome, tensors: Sequence[Any], axes: Sequence[int]) -> None:
+def require_one_length(result_tree: ResultTree, tensors: Sequence[Any], axes: Sequence[int]) -> None:
     """Checks that the axes to map over are there, have one length and are not empty.
 
     Raises: ArgumentError, ShapeError.
     """
     lengths = [tensor.shape[axis] for tensor, axis in zip(tensors, axes, strict=True)]
     if not lengths:
-        raise ArgumentError(f"{outcome.head}there is nothing to map over: no argument has an axis in in_axes")
+        raise ArgumentError(f"{result_tree.head}there is nothing to map over: no argument has an axis in in_axes")
     if len(set(lengths)) != 1:
-        raise ShapeError(f"{outcome.head}the axes to map over have lengths {lengths}, and must have one")
+        raise ShapeError(f"{result_tree.head}the axes to map over have lengths {lengths}, and must have one")
     if lengths[0] == 0:
-        raise ShapeError(f"{outcome.head}the axes to map over are empty, so the shape of the result is unknown")
+        raise ShapeError(f"{result_tree.head}the axes to map over are empty, so the shape of the result is unknown")
 
 
-def _placed(outcome: Outcome, value: Any, axis: int | None) -> Any:
+def _placed(result_tree: ResultTree, value: Any, axis: int | None) -> Any:
     if axis is None:
-        raise ArgumentError(f"{outcome.head}out_axes has None, but each result has an axis: say where it goes")
-    return value if axis == 0 else outcome.backend.bound.moveaxis(value, 0, axis)
+        raise ArgumentError(f"{result_tree.head}out_axes has None, but each result has an axis: say where it goes")
+    return value if axis == 0 else result_tree.backend.bound.moveaxis(value, 0, axis)
 
 
 def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | None) -> Function:
@@ -97,29 +101,31 @@ def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | 
 
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
-        outcome = Outcome(op)
+        result_tree = ResultTree(op)
         places = [i for i in range(len(args)) if i not in excluded]
-        tensors = [outcome.tensor(args[i], "an argument") for i in places]
+        tensors = [result_tree.tensor(args[i], "an argument") for i in places]
         core = [()] * len(tensors) if taken is None else taken
         if len(core) != len(tensors):
-            raise ArgumentError(f"{outcome.head}the signature names {len(core)} arguments, {len(tensors)} were given")
+            raise ArgumentError(
+                f"{result_tree.head}the signature names {len(core)} arguments, {len(tensors)} were given"
+            )
         lengths: dict[str, int] = {}
-        leading = [_leading(outcome, x, names, lengths) for x, names in zip(tensors, core, strict=True)]
+        leading = [_leading(result_tree, x, names, lengths) for x, names in zip(tensors, core, strict=True)]
         try:
             shape = broadcast(leading)
         except ShapeError as error:
-            raise ShapeError(f"{outcome.head}the leading axes {leading} do not broadcast") from error
+            raise ShapeError(f"{result_tree.head}the leading axes {leading} do not broadcast") from error
 
         def one(*slices: Any) -> list[Any]:
             filled = list(args)
             for i, value in zip(places, slices, strict=True):
                 filled[i] = value
-            return outcome.tensors(fn(*filled))
+            return result_tree.tensors(fn(*filled))
 
-        results = _over(outcome, one, tensors, leading, shape)
+        results = _over(result_tree, one, tensors, leading, shape)
         if given is not None:
-            _check_results(outcome, results, given, lengths, len(shape))
-        return outcome.result(results)
+            _check_results(result_tree, results, given, lengths, len(shape))
+        return result_tree.result(results)
 
     return broadcasting
 
@@ -139,48 +145,54 @@ def _parsed(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[
     return taken, given
 
 
-def _leading(outcome: Outcome, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
+def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
     """Returns the lengths of the axes before those named, and notes the lengths of these."""
     shape = tuple(tensor.shape)
     cut = len(shape) - len(names)
     if cut < 0:
-        raise ShapeError(f"{outcome.head}shape {shape} has fewer axes than the signature's {names}")
-    _note(outcome, shape[cut:], names, lengths)
+        raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than the signature's {names}")
+    _note(result_tree, shape[cut:], names, lengths)
     return shape[:cut]
 
 
-def _note(outcome: Outcome, found: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]) -> None:
+def _note(result_tree: ResultTree, found: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]) -> None:
     for name, length in zip(names, found, strict=True):
         if lengths.setdefault(name, length) != length:
-            raise ShapeError(f"{outcome.head}the signature's axis {name!r} has lengths {lengths[name]} and {length}")
+            raise ShapeError(
+                f"{result_tree.head}the signature's axis {name!r} has lengths {lengths[name]} and {length}"
+            )
 
 
 def _over(
-    outcome: Outcome, one: Function, tensors: Sequence[Any], leading: Sequence[tuple[int, ...]], shape: tuple[int, ...]
+    result_tree: ResultTree,
+    one: Function,
+    tensors: Sequence[Any],
+    leading: Sequence[tuple[int, ...]],
+    shape: tuple[int, ...],
 ) -> list[Any]:
     """Returns what `one` lists for each element of the leading axes, which are broadcast to `shape`."""
     if shape == ():
         return list(one(*tensors))
-    bound, count = outcome.backend.bound, math.prod(shape)
+    bound, count = result_tree.backend.bound, math.prod(shape)
     if count == 0:
-        raise ShapeError(f"{outcome.head}the leading axes {shape} are empty, so the shape of the result is unknown")
+        raise ShapeError(f"{result_tree.head}the leading axes {shape} are empty, so the shape of the result is unknown")
     flat = []
     for tensor, axes in zip(tensors, leading, strict=True):
         own = tuple(tensor.shape)[len(axes) :]
         flat.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own)), (count, *own)))
-    stacked = outcome.backend.batched(one, flat, [0] * len(flat))
+    stacked = result_tree.backend.batched(one, flat, [0] * len(flat))
     return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked]
 
 
 def _check_results(
-    outcome: Outcome, results: Sequence[Any], given: list[tuple[str, ...]], lengths: dict[str, int], leading: int
+    result_tree: ResultTree, results: Sequence[Any], given: list[tuple[str, ...]], lengths: dict[str, int], leading: int
 ) -> None:
     if len(results) != len(given):
         raise ArgumentError(
-            f"{outcome.head}the signature names {len(given)} results, the function gives {len(results)}"
+            f"{result_tree.head}the signature names {len(given)} results, the function gives {len(results)}"
         )
     for value, names in zip(results, given, strict=True):
         own = tuple(value.shape)[leading:]
         if len(own) != len(names):
-            raise ShapeError(f"{outcome.head}a result has shape {own} where the signature says {names}")
-        _note(outcome, own, names, lengths)
+            raise ShapeError(f"{result_tree.head}a result has shape {own} where the signature says {names}")
+        _note(result_tree, own, names, lengths)

@@ -7,11 +7,11 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
-from emberharmony.core.draws import Draws, refuse_effect
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.parameter import Parameter
+from emberharmony.core.state.draws import Draws, refuse_effect
 from emberharmony.core.tree import tree_leaves, tree_map, tree_unflatten
-from emberharmony.transforms.trees import Flat, Function, Outcome, flatten, require_callable
+from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, require_callable
 
 Argnums = int | Sequence[int]
 
@@ -23,7 +23,7 @@ def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value:
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        flat = Flat(op, fn, args, kwargs, argnums, has_aux)
+        flat = FlatFunction(op, fn, args, kwargs, argnums, has_aux)
 
         def loss(*leaves: Any) -> list[Any]:
             outputs = flat(*leaves)
@@ -46,7 +46,7 @@ def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value:
 def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
     """Returns the result of `fn`, the function from cotangents to a tuple of gradients, and its aux if it has one."""
     require_callable(op, fn)
-    flat = Flat(op, fn, primals, {}, range(len(primals)), has_aux)
+    flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
     outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
     structure, width = flat.built, flat.width
     unused = [None] * (len(outputs) - width)
@@ -67,7 +67,7 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
             raise ArgumentTypeError(
                 f"{op}() takes {name} as a tuple, one for each argument, not {type(value).__name__}"
             )
-    flat = Flat(op, fn, primals, {}, range(len(primals)), has_aux)
+    flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
     matched = flat.matching(tuple(tangents), flat.structure, flat.primals, "tangent")
     outputs, pushed = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
     result, tangent = flat.result(outputs), flat.result(pushed)
@@ -81,7 +81,7 @@ def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bo
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        flat = Flat(op, fn, args, kwargs, argnums, has_aux)
+        flat = FlatFunction(op, fn, args, kwargs, argnums, has_aux)
         outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
         found = flat.result([flat.arguments(row) for row in rows])
         return (found, flat.aux(outputs)) if has_aux else found
@@ -89,7 +89,7 @@ def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bo
     return differentiated
 
 
-def _reverse_rows(flat: Flat) -> tuple[Sequence[Any], list[list[Any]]]:
+def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns the outputs, and for each of the result's tensors its derivatives by each primal."""
     outputs, pull = flat.backend.pullback(flat, flat.primals)
     count, width = len(outputs), flat.width
@@ -113,7 +113,7 @@ def _reverse_rows(flat: Flat) -> tuple[Sequence[Any], list[list[Any]]]:
     return outputs, rows
 
 
-def _forward_rows(flat: Flat) -> tuple[Sequence[Any], list[list[Any]]]:
+def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     """Returns what `_reverse_rows` does, found one element of the primals at a time."""
     _require_real(flat, flat.primals)
     bound, primals, draws = flat.backend.bound, flat.primals, Draws()
@@ -153,13 +153,13 @@ def _emptied(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[
     return [bound.reshape(bound.get_item(bound.ravel(x), slice(0, 0)), shape) for x, shape in pairs]
 
 
-def _basis(flat: Flat, tensor: Any) -> Any:
+def _basis(flat: FlatFunction, tensor: Any) -> Any:
     """Returns the unit tensors of a tensor's shape and dtype, stacked."""
     shape, bound = tuple(tensor.shape), flat.backend.bound
     return bound.reshape(bound.diag(bound.ones_like(bound.ravel(tensor))), (math.prod(shape), *shape))
 
 
-def _require_real(flat: Flat, tensors: Sequence[Any]) -> None:
+def _require_real(flat: FlatFunction, tensors: Sequence[Any]) -> None:
     for tensor in tensors:
         if flat.backend.kind_of(tensor) != "float":
             name = flat.backend.dtype_of(tensor).name
@@ -261,7 +261,7 @@ def checkpointed(op: str, fn: Function) -> Function:
     return rerun
 
 
-class _Call(Outcome):
+class _Call(ResultTree):
     """A call whose floating tensors, wherever they stand in the arguments, are differentiated by a rule of its own."""
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
@@ -338,13 +338,13 @@ class _Call(Outcome):
 def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     """Returns the loss, and adds its gradients to those of the trainable parameters in a tree."""
     require_callable(op, loss_fn)
-    outcome = Outcome(op)
+    result_tree = ResultTree(op)
     parameters = parameters_of(params)
     trained = [parameter for parameter in parameters if parameter.trainable]
     if not trained:
-        raise ArgumentError(f"{outcome.head}there is no trainable Parameter in params")
+        raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
     refuse_effect("gradients would be accumulated")
-    values = [_trained_value(outcome, parameter) for parameter in trained]
+    values = [_trained_value(result_tree, parameter) for parameter in trained]
     before = [parameter.value for parameter in parameters]
     changed: list[Parameter] = []
 
@@ -352,18 +352,18 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
         for parameter, tensor in zip(trained, tensors, strict=True):
             parameter.value = tensor
         try:
-            outputs = outcome.tensors(loss_fn())
-            outcome.require_scalar(outputs)
+            outputs = result_tree.tensors(loss_fn())
+            result_tree.require_scalar(outputs)
             changed[:] = [
                 p for p, old in zip(parameters, before, strict=True) if not p.trainable and p.value is not old
             ]
-            return [*outputs, *(outcome.tensor(parameter.value, "a parameter's value") for parameter in changed)]
+            return [*outputs, *(result_tree.tensor(parameter.value, "a parameter's value") for parameter in changed)]
         finally:
             for parameter, old in zip(parameters, before, strict=True):
                 parameter.value = old
 
-    outputs, gradients = outcome.run(outcome.backend.gradients, loss, values)
-    bound = outcome.backend.bound
+    outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values)
+    bound = result_tree.backend.bound
     for parameter, gradient in zip(trained, gradients, strict=True):
         found = bound.stop_gradient(gradient)
         parameter.grad = found if parameter.grad is None else bound.add(parameter.grad, found)
@@ -377,12 +377,12 @@ def parameters_of(tree: Any) -> list[Parameter]:
     return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Parameter)}.values())
 
 
-def _trained_value(outcome: Outcome, parameter: Parameter) -> Any:
+def _trained_value(result_tree: ResultTree, parameter: Parameter) -> Any:
     what = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
-    tensor = outcome.tensor(parameter.value, what)
-    if not outcome.is_inexact(tensor):
+    tensor = result_tree.tensor(parameter.value, what)
+    if not result_tree.is_inexact(tensor):
         raise DTypeError(
-            f"{outcome.head}{what} has dtype {outcome.backend.dtype_of(tensor).name}, which has no derivative; cast "
-            f"it, or make the parameter trainable=False"
+            f"{result_tree.head}{what} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no derivative; "
+            f"cast it, or make the parameter trainable=False"
         )
     return tensor

@@ -1,13 +1,14 @@
 """Reverse-mode differentiation of what any backend computes, by recording the ops that traced tensors meet.
 
-A tensor to differentiate by is passed to the function in a `Box`. No fast path of an op takes a box, so dispatch hands
-the call over (`core.tracing`): the op runs on the values in the boxes, and if it has a rule a node is recorded, whose
-parents are the nodes of its boxes. A composite has no rule but its body, run on the boxes. Nothing is global: a tape
-lives as long as the boxes that know it, so an exception leaves nothing behind, and threads and tasks cannot meet.
+The function that is differentiated receives each tensor as a `TracedTensor`. No fast path of an op accepts one, so
+dispatch hands the call over (`core.tracing`): the op runs on the values of the traced tensors, and if it has a rule,
+the tape records a node, whose parents are the nodes of the traced tensors. A composite has no rule; its body runs on
+the traced tensors. Nothing is global: a tape lives as long as the traced tensors that refer to it, so an exception
+leaves nothing behind, and threads and tasks do not share a tape.
 
-Derivatives of higher order come by nesting. A tape numbers itself; of the boxes in a call those of the latest tape are
-opened, and the op that then runs on their values may meet boxes of an earlier one. Rules are written with ops, so
-they are recorded as well.
+Nested calls give derivatives of higher order. Tapes are numbered; an op takes the values of the traced tensors of the
+latest tape in its call, and the op that then runs on those values may meet traced tensors of an earlier tape. Rules
+are written with ops, so they are recorded as well.
 
 Complex numbers: inside, the gradient of a real L by z = a + ib is dL/da - i dL/db, for which the rule of a holomorphic
 function is that of its real form; at the border it is conjugated, as everybody expects the direction of ascent.
@@ -19,13 +20,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
-from emberharmony.core.registry import OPS, OpSpec, Parameter
+from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import active
 from emberharmony.core.tracing import LEAVES
-from emberharmony.transforms.box import Box
 from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES
+from emberharmony.transforms.traced_tensor import TracedTensor
 
-Pull = Callable[[Sequence[Any]], list[Any]]
+Pullback = Callable[[Sequence[Any]], list[Any]]
 _LEVELS = itertools.count()
 _SCALARS = (int, float, complex)
 _INEXACT = ("float", "complex")
@@ -33,10 +34,10 @@ _PLAIN = frozenset((float, int, bool, complex, str, type(None)))
 
 
 class _Node:
-    """One recorded op: what it was given and gave, and where its boxes stood and came from.
+    """One recorded op: what it was given and gave, and where its traced tensors stood and came from.
 
-    `parents` has for each box the argument it stood in, its place there if that is a list, and its source: the node
-    that made it, or of several results the node and which of them it is.
+    `parents` has for each traced tensor the argument it stood in, its place there if that is a list, and its source:
+    the node that made it; if the node has several results, the node and the index of this one.
     """
 
     __slots__ = ("arguments", "parents", "result", "rule", "width")
@@ -47,7 +48,7 @@ class _Node:
 
 
 class Tape:
-    """Records the ops that meet its boxes, for one call of a function that is differentiated."""
+    """Records the ops that its traced tensors are given to, for one call of a function that is differentiated."""
 
     __slots__ = ("backend", "level", "neutral", "nodes", "tensor_type")
 
@@ -57,7 +58,7 @@ class Tape:
         self.nodes: list[_Node] = []
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
-        """Runs an op on arguments with boxes, and records it on the tape of the innermost."""
+        """Runs an op on arguments that hold traced tensors, and records it on the innermost tape."""
         if backend is not self.backend:
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
@@ -66,12 +67,12 @@ class Tape:
         innermost: Tape | None = None
         for argument in arguments:
             kind = argument.__class__
-            if kind is Box:
+            if kind is TracedTensor:
                 if innermost is None or argument.tape.level > innermost.level:
                     innermost = argument.tape
             elif kind is not self.tensor_type and kind not in _PLAIN:
                 arguments = _prepared(backend, OPS[op], arguments)
-                innermost = max((box.tape for box in _boxes(arguments)), key=_level, default=None)
+                innermost = max((x.tape for x in _traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
             raise _unfollowed(op, backend)
@@ -81,21 +82,21 @@ class Tape:
         return innermost.record(OPS[op], rule, arguments)
 
     def record(self, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
-        """Runs an op on the values of this tape's boxes and boxes what it gives, if it has a rule."""
+        """Runs an op on the values of this tape's traced tensors; returns the result traced, if the op has a rule."""
         values = [*arguments]
         parents: list[tuple[int, int, Any]] = []
         for i, argument in enumerate(arguments):
-            if argument.__class__ is Box:
+            if argument.__class__ is TracedTensor:
                 if argument.tape is self:
                     values[i] = argument.value
                     parents.append((i, -1, argument.source))
             elif argument.__class__ is list:
                 values[i] = opened = [*argument]
                 for j, item in enumerate(argument):
-                    if item.__class__ is Box and item.tape is self:
+                    if item.__class__ is TracedTensor and item.tape is self:
                         opened[j] = item.value
                         parents.append((i, j, item.source))
-        if not parents:  # its box would be met again by the op, without end
+        if not parents:  # else the op would meet the same traced tensor again, without end
             raise _unfollowed(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
             raise UnsupportedOpError(
@@ -103,21 +104,21 @@ class Tape:
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
         result = _call(spec.function, spec, values)
-        return result if rule is None else self.boxed(_Node(rule, values, result, parents))
+        return result if rule is None else self.traced(_Node(rule, values, result, parents))
 
-    def boxed(self, node: _Node) -> Any:
-        """Records a node and returns its result with the differentiable tensors in boxes."""
+    def traced(self, node: _Node) -> Any:
+        """Records a node and returns its result, with the differentiable tensors traced."""
         result = node.result
         if isinstance(result, (tuple, list)):
             node.width = len(result)
-            items = [Box(x, self, (node, i)) if self._differentiable(x) else x for i, x in enumerate(result)]
+            items = [TracedTensor(x, self, (node, i)) if self._differentiable(x) else x for i, x in enumerate(result)]
             self.nodes.append(node)
             kind = type(result)
             return items if kind is list else tuple(items) if kind is tuple else kind(*items)
         if not self._differentiable(result):
             return result
         self.nodes.append(node)
-        return Box(result, self, node)
+        return TracedTensor(result, self, node)
 
     def _differentiable(self, value: Any) -> bool:
         return self.neutral[value.dtype].kind in _INEXACT if hasattr(value, "dtype") else False
@@ -130,7 +131,7 @@ def _unfollowed(op: str, backend: Any) -> TracedTensorError:
     )
 
 
-def _parameters(spec: OpSpec, count: int) -> list[Parameter]:
+def _parameters(spec: OpSpec, count: int) -> list[OpParameter]:
     """Returns the parameter that each of so many arguments is passed to."""
     rest = count - len(spec.parameters) + 1
     return [p for p in spec.parameters for _ in range(rest if p.variadic else 1)]
@@ -140,21 +141,21 @@ def _level(tape: Tape) -> int:
     return tape.level
 
 
-def _boxes(arguments: Sequence[Any]) -> list[Any]:
+def _traced_in(arguments: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for argument in arguments:
-        if argument.__class__ is Box:
+        if argument.__class__ is TracedTensor:
             found.append(argument)
         elif argument.__class__ is list or argument.__class__ is tuple:
-            found += _boxes(argument)
+            found += _traced_in(argument)
     return found
 
 
 def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
-    """Returns the arguments with what is no tensor yet converted; a list with boxes in it becomes a box."""
+    """Returns the arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
     given = list(arguments)
     for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), arguments, strict=True)):
-        if argument is None or argument.__class__ is Box:
+        if argument is None or argument.__class__ is TracedTensor:
             continue
         role = parameter.role
         if role == "TensorLike" or (role == "Operand" and not isinstance(argument, _SCALARS)):
@@ -165,15 +166,15 @@ def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]
 
 
 def _tensor(backend: Any, value: Any) -> Any:
-    if value.__class__ is Box:
+    if value.__class__ is TracedTensor:
         return value
-    if isinstance(value, (list, tuple)) and _boxes(value):
+    if isinstance(value, (list, tuple)) and _traced_in(value):
         return active().stack([_tensor(backend, item) for item in value])
     return backend.convert(value)
 
 
 def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
-    """Runs a composite's body on boxes.
+    """Runs a composite's body on traced tensors.
 
     Raises: TracedTensorError for an op that takes values out; UnsupportedOpError for a primitive without a rule.
     """
@@ -199,7 +200,7 @@ def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) 
     return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
 
 
-def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], Pull]:
+def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
     """Returns the tensors that `fn(*primals)` lists, and the function from their cotangents to one gradient a primal.
 
     A cotangent has its output's shape and dtype, or is None for zero. The function may be called again.
@@ -208,8 +209,8 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
     leaves = [_Node(None, [], primal, []) for primal in primals]
-    outputs = [*fn(*(Box(primal, tape, leaf) for primal, leaf in zip(primals, leaves, strict=True)))]
-    sources = [y.source if y.__class__ is Box and y.tape is tape else None for y in outputs]
+    outputs = [*fn(*(TracedTensor(primal, tape, leaf) for primal, leaf in zip(primals, leaves, strict=True)))]
+    sources = [y.source if y.__class__ is TracedTensor and y.tape is tape else None for y in outputs]
     values = [y if source is None else y.value for y, source in zip(outputs, sources, strict=True)]
     nodes = tape.nodes[::-1]
 

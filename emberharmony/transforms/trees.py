@@ -15,7 +15,7 @@ from emberharmony.core.errors import (
     brief,
     says,
 )
-from emberharmony.core.tracing import Traced
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 
 Function = Callable[..., Any]
@@ -36,7 +36,7 @@ def _is_listed(tree: Any) -> bool:
     return bool(tree) and all(isinstance(item, _NUMBERS) or _is_listed(item) for item in tree)
 
 
-class Outcome:
+class ResultTree:
     """What a function of the user's returned: remembers the tree while a backend handles its tensors.
 
     Args:
@@ -73,7 +73,7 @@ class Outcome:
 
     def is_tensor(self, value: Any) -> bool:
         """Returns whether a value is a tensor of the backend, or stands for one."""
-        return self.backend.is_tensor(value) or isinstance(value, Traced)
+        return self.backend.is_tensor(value) or isinstance(value, TensorProxy)
 
     def is_inexact(self, tensor: Any) -> bool:
         """Returns whether a tensor is floating or complex."""
@@ -166,7 +166,7 @@ class Outcome:
         return leaf
 
 
-class Flat(Outcome):
+class FlatFunction(ResultTree):
     """A function of trees as one of tensors.
 
     Called with tensors in place of `primals` it returns the tensors of the function's result, then those of its aux.

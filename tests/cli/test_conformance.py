@@ -177,12 +177,12 @@ def test_a_stopped_run_writes_nothing(tmp_path: Path) -> None:
     data.write_text("old")
     program = (
         "import os, signal\n"
-        "from emberharmony.cli import checking, main\n"
-        "before = checking.run_sample\n"
+        "from emberharmony.cli import conformance_run, main\n"
+        "before = conformance_run.run_sample\n"
         "def run_sample(row, name, quick):\n"
         "    if row.op == 'square': os.kill(os.getpid(), signal.SIGINT)\n"
         "    yield from before(row, name, quick)\n"
-        "checking.run_sample = run_sample\n"
+        "conformance_run.run_sample = run_sample\n"
         "main()\n"
     )
     arguments = ["conformance", "--backend", "numpy", "--op", "sq*", "--quick", "--json", str(data)]

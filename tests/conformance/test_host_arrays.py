@@ -12,9 +12,9 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.judge import parts
 from emberharmony.testing.sample import Case, Sample, in_dtype
 from emberharmony.testing.samples import all_samples
+from emberharmony.testing.verify import parts
 
 ROWS = [sample for sample in all_samples().values() if sample.cases and sample.reference != "tests"]
 Array = np.ndarray[Any, Any]

@@ -10,10 +10,10 @@ import pytest
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS, call_of
-from emberharmony.testing.judge import parts
+from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.sample import FLOATS, Sample
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.spelling import spelled
+from emberharmony.testing.verify import parts
 
 SAMPLES = all_samples()
 BY_ORACLE = {op: row for op, row in SAMPLES.items() if row.cases and not row.reference}

@@ -13,7 +13,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import current
-from emberharmony.core import dispatch, natives
+from emberharmony.core import dispatch, op_globals
 from emberharmony.core.errors import BackendMismatchError, EmberError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.ops import add, sin
@@ -147,5 +147,5 @@ def test_fast_is_inlined_and_falls_back(backend: str) -> None:
 def test_natives_of_each_backend_are_kept_apart(backend: str) -> None:
     sin([1.0])
     prefix = current().prefix
-    assert vars(natives)[f"{prefix}_backend"] is current()
-    assert vars(natives)[f"{prefix}_type"] is current().tensor_type
+    assert vars(op_globals)[f"{prefix}_backend"] is current()
+    assert vars(op_globals)[f"{prefix}_type"] is current().tensor_type

@@ -23,11 +23,12 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import create_backend, current
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core import draws, selection, settings
-from emberharmony.core.checking import checked, checking
-from emberharmony.core.commits import commit
+from emberharmony.core import selection
+from emberharmony.core.checked_mode import checked, checking
 from emberharmony.core.dispatch import LOOKED_UP
-from emberharmony.core.files import replace_text
+from emberharmony.core.state import draws, settings
+from emberharmony.core.state.commits import commit
+from emberharmony.core.state.files import replace_text
 from emberharmony.ops import add, sin, softmax
 from tests.interruptions.harness import delays, duration, moments, raising, struck, trace
 

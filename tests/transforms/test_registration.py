@@ -9,7 +9,7 @@ import pytest
 import emberharmony
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.registry import ALIASES, OPS
 from emberharmony.core.types import Operand, TensorLike
@@ -91,7 +91,9 @@ def own_names() -> list[str]:
     for name in (name for name in BUILTIN if is_installed(name)):
         backend = emberharmony.create_backend(name)
         found |= {*dir(backend), *dir(backend.bound)}
-        found |= {part.removeprefix(f"{backend.prefix}_") for part in vars(natives) if part.startswith(backend.prefix)}
+        found |= {
+            part.removeprefix(f"{backend.prefix}_") for part in vars(op_globals) if part.startswith(backend.prefix)
+        }
     return sorted(found - set(OPS) - set(ALIASES))
 
 

@@ -11,7 +11,7 @@ from emberharmony.backend.mlx.activation_ops import MLXActivationOps
 from emberharmony.backend.mlx.attention_ops import MLXAttentionOps
 from emberharmony.backend.mlx.bitwise_ops import MLXBitwiseOps
 from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
-from emberharmony.backend.mlx.complexes_ops import MLXComplexesOps
+from emberharmony.backend.mlx.complex_numbers_ops import MLXComplexNumbersOps
 from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
 from emberharmony.backend.mlx.device_ops import MLXDeviceOps
@@ -42,7 +42,7 @@ class MLXBackend(
     MLXMathOps,
     MLXRoundingOps,
     MLXElementaryOps,
-    MLXComplexesOps,
+    MLXComplexNumbersOps,
     MLXReductionOps,
     MLXStatisticsOps,
     MLXComparisonOps,

@@ -4,10 +4,10 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.promote import Native
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 
-natives.__dict__["mlx_complex64"] = mx.complex64
+op_globals.__dict__["mlx_complex64"] = mx.complex64
 # Asking for the size first spares most arrays the comparison of dtypes, which costs as much as the rest of a call.
 REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
 """A condition that an operand, whose number is to be filled in, is not complex."""

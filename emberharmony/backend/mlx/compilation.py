@@ -7,10 +7,10 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import OnTapeError
-from emberharmony.core.checking import checking
-from emberharmony.core.draws import WithoutDraws
+from emberharmony.core.checked_mode import checking
 from emberharmony.core.parameter import Parameter, ReadParameters
-from emberharmony.core.tracing import Traced
+from emberharmony.core.state.draws import WithoutDraws
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 
 
@@ -32,7 +32,7 @@ class Compiled:
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
-        if checking() or any(isinstance(leaf, Traced) for leaf in leaves):
+        if checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
             return self._fn(*args, **kwargs)
         key = structure, *(_kind(leaf) for leaf in leaves)
         try:
@@ -83,7 +83,7 @@ class _Graph:
         with ReadParameters() as self._read:
             returned = self._fn(*args, **kwargs)
         leaves, self._result = tree_flatten(returned)
-        if any(isinstance(leaf, Traced) for leaf in leaves):
+        if any(isinstance(leaf, TensorProxy) for leaf in leaves):
             raise OnTapeError("the function closes over a tensor that a tape differentiates by")
         self._others = [_ARRAY if isinstance(leaf, mx.array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, mx.array)]

@@ -14,7 +14,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 
 Function = Callable[..., Any]
 Arrays = Sequence[mx.array]
@@ -23,14 +23,14 @@ Differential = Callable[[Arrays, Arrays, Arrays], Arrays]
 Tangents = Sequence[mx.array | None]
 Partial = Callable[..., mx.array]
 """From primals and the output to the output's derivative by one of the primals."""
-Pull = Callable[[Arrays, Arrays, Arrays], Arrays]
+ReverseRule = Callable[[Arrays, Arrays, Arrays], Arrays]
 """From primals, outputs and cotangents to the gradients of the primals."""
-Push = Callable[[Arrays, Tangents], Arrays]
+ForwardRule = Callable[[Arrays, Tangents], Arrays]
 """From primals and their tangents, or None, to the outputs' tangents."""
 
 
 def differentiated(
-    function: Function, differential: Differential, pull: Pull | None = None, hosted: bool = False
+    function: Function, differential: Differential, pull: ReverseRule | None = None, hosted: bool = False
 ) -> Function:
     """Returns a function of tensors, to one or several, with derivatives of its own.
 
@@ -102,19 +102,19 @@ class Transforming:
     def __enter__(self) -> None:
         with Transforming._lock:
             Transforming._entered += 1
-            natives.untransformed = False
+            op_globals.untransformed = False
 
     def __exit__(self, *error: object) -> None:
         with Transforming._lock:
             Transforming._entered -= 1
-            natives.untransformed = Transforming._entered == 0
+            op_globals.untransformed = Transforming._entered == 0
 
 
 def where_transformed(native: Function, derived: Function) -> Function:
     """Returns a function that is native but while a transform is under way, for which `derived` has derivatives."""
 
     def chosen(*xs: Any) -> Any:
-        return native(*xs) if natives.untransformed else derived(*xs)
+        return native(*xs) if op_globals.untransformed else derived(*xs)
 
     return chosen
 
@@ -153,12 +153,12 @@ def both_modes(native: Function) -> Function:
     return _opaque(native, pull, push)
 
 
-def _opaque(function: Function, pull: Pull, push: Push) -> Function:
+def _opaque(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function that MLX does not look into, as it otherwise would in forward mode."""
     return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push)
 
 
-def _custom(function: Function, pull: Pull, push: Push) -> Function:
+def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function; MLX hands and takes single tensors for tuples of one."""
     custom: Any = mx.custom_function(function)
 
@@ -192,7 +192,7 @@ def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
     ]
 
 
-def _mapped(function: Function, pull: Pull, push: Push) -> Function:
+def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function mapped over the first axis of its inputs, and its rules with it."""
 
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:

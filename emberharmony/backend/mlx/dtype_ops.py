@@ -7,7 +7,7 @@ import mlx.core as mx
 from emberharmony.backend.host import dtype_or_number
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
-from emberharmony.core.promotion import result_type
+from emberharmony.core.numeric.promotion import result_type
 
 
 class MLXDTypeOps:

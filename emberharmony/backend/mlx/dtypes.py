@@ -5,12 +5,12 @@ import numpy as np
 
 from emberharmony.backend.promote import Promotion
 from emberharmony.core import dtypes as neutral
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
 
 
 def _met_wide() -> None:
-    natives.wide_unseen = False
+    op_globals.wide_unseen = False
 
 
 DTYPES = NativeDTypes(

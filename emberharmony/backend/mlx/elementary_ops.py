@@ -11,7 +11,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.complexes_ops import paired
+from emberharmony.backend.mlx.complex_numbers_ops import paired
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared import elementary

@@ -26,7 +26,7 @@ from emberharmony.backend.shared.indexing import (
     within,
 )
 from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
-from emberharmony.core.checking import checking
+from emberharmony.core.checked_mode import checking
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError

@@ -11,7 +11,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.indexing import checked
-from emberharmony.core.checking import checking
+from emberharmony.core.checked_mode import checking
 from emberharmony.core.errors import ArgumentTypeError
 
 Written = Callable[[mx.array, mx.array, mx.array], mx.array]

@@ -14,7 +14,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, Pull, differentiated
+from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function, ReverseRule, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared import lapack
@@ -38,12 +38,14 @@ def on_host(function: Function, *options: Any) -> Function:
     return called
 
 
-def hosted(function: Function, differential: Differential, pull: Pull | None = None, *options: Any) -> Function:
+def hosted(function: Function, differential: Differential, pull: ReverseRule | None = None, *options: Any) -> Function:
     """Returns a function of `backend.shared.lapack` as one of MLX's arrays, with derivatives."""
     return smooth(on_host(function, *options), differential, pull, True)
 
 
-def smooth(function: Function, differential: Differential, pull: Pull | None = None, read: bool = False) -> Function:
+def smooth(
+    function: Function, differential: Differential, pull: ReverseRule | None = None, read: bool = False
+) -> Function:
     """Adds derivatives to `function`, except for empty inputs: MLX can hang when it reduces an empty array."""
     derived = differentiated(function, differential, pull, read)
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)

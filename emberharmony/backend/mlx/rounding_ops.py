@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.complexes_ops import paired
+from emberharmony.backend.mlx.complex_numbers_ops import paired
 from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex, is_float

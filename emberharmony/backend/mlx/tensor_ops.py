@@ -11,9 +11,9 @@ from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.backend.mlx.tracing import is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
-from emberharmony.core.handlers import passing
 from emberharmony.core.parameter import Parameter
-from emberharmony.core.tracing import LEAVES, Traced
+from emberharmony.core.state.handlers import passing
+from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.tree import tree_leaves
 
 
@@ -76,7 +76,7 @@ class MLXTensorOps:
 
     @staticmethod
     def is_tensor(x: Any) -> bool:
-        return isinstance(x, (mx.array, Traced))
+        return isinstance(x, (mx.array, TensorProxy))
 
     @staticmethod
     def eval(*trees: Any) -> None:

@@ -11,12 +11,12 @@ from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
 from emberharmony.backend.mlx.tracing import OnTapeError, is_nested, is_traced, watched
-from emberharmony.core.checking import checking
-from emberharmony.core.draws import Draws, HostDrawError, WithoutDraws
+from emberharmony.core.checked_mode import checking
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.tracing import CLOSED_OVER, Traced
+from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
+from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 
-Flat = Callable[..., Sequence[mx.array]]
+TensorFunction = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
 _NO_RULE = r"not (yet )?implemented|cannot vmap|during function transformations|without a primitive|\[addmm\]"
 
@@ -34,9 +34,9 @@ class MLXTransformsOps:
 
     @staticmethod
     def is_traced(value: Any) -> bool:
-        return isinstance(value, Traced) or (isinstance(value, mx.array) and is_traced(value))
+        return isinstance(value, TensorProxy) or (isinstance(value, mx.array) and is_traced(value))
 
-    def pullback(self, fn: Flat, primals: Tensors) -> tuple[list[mx.array], Any]:
+    def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], Any]:
         if _by_tape(primals):
             found: tuple[list[mx.array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return found
@@ -56,7 +56,7 @@ class MLXTransformsOps:
 
         return outputs, pull
 
-    def gradients(self, fn: Flat, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
+    def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
         if _by_tape(primals):
             found: tuple[list[mx.array], list[mx.array]] = Backend.gradients(cast(Backend, self), fn, primals)
             return found
@@ -64,7 +64,7 @@ class MLXTransformsOps:
             outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(primals))
         return list(outputs), list(gradients)
 
-    def linearized(self, fn: Flat, primals: Tensors) -> Any:
+    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
             return self.transposed(fn, primals)
 
@@ -81,8 +81,8 @@ class MLXTransformsOps:
 
         return push
 
-    def batched(self, fn: Flat, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
-        if checking() or any(isinstance(tensor, Traced) for tensor in tensors):
+    def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
+        if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
         function = mx.vmap(lambda *slices: _untraced(fn(*slices)), in_axes=tuple(axes))
         try:
@@ -97,14 +97,14 @@ class MLXTransformsOps:
     def cannot_transform(error: BaseException | None) -> bool:
         return says(error, (ValueError, RuntimeError), _NO_RULE) or says(error, (HostDrawError, OnTapeError))
 
-    def custom_vjp(self, forward: Flat, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
-        if any(isinstance(primal, Traced) for primal in primals):
+    def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
+        if any(isinstance(primal, TensorProxy) for primal in primals):
             return Backend.custom_vjp(cast(Backend, self), forward, backward, primals)
         # Their gradient is stopped, or MLX would look for the derivatives of what `forward` does, and refuse some.
         outputs = forward(*map(mx.stop_gradient, primals))
         if not outputs:  # MLX 0.32 reads the first output of a function, and dies if there is none
             return []
-        if any(isinstance(output, Traced) for output in outputs):
+        if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
         reached = [_reached(output) for output in outputs]
         return _linked(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
@@ -115,7 +115,7 @@ class MLXTransformsOps:
 
 def _by_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, by what is on a tape."""
-    return checking() or is_nested() or any(isinstance(tensor, Traced) for tensor in tensors)
+    return checking() or is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
 
 def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
@@ -123,7 +123,7 @@ def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
 
     Raises: OnTapeError if one stands on a tape, because the function closes over a tensor that does.
     """
-    if any(isinstance(output, Traced) for output in outputs):
+    if any(isinstance(output, TensorProxy) for output in outputs):
         raise OnTapeError("the function closes over a tensor that a tape differentiates by")
     return list(outputs)
 
@@ -187,7 +187,7 @@ def _reached(x: mx.array) -> mx.array:
     return found
 
 
-def _kept(fn: Flat, wanted: Sequence[int]) -> Flat:
+def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
     """Returns `fn` with some of its outputs only, none of them the result of `stop_gradient` itself.
 
     MLX counts such outputs out and would give their cotangents to the next.

@@ -9,7 +9,7 @@ from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
-from emberharmony.backend.numpy.complexes_ops import NumpyComplexesOps
+from emberharmony.backend.numpy.complex_numbers_ops import NumpyComplexNumbersOps
 from emberharmony.backend.numpy.convolution_ops import NumpyConvolutionOps
 from emberharmony.backend.numpy.creation_ops import NumpyCreationOps
 from emberharmony.backend.numpy.device_ops import NumpyDeviceOps
@@ -37,7 +37,7 @@ class NumpyBackend(
     NumpyMathOps,
     NumpyRoundingOps,
     NumpyElementaryOps,
-    NumpyComplexesOps,
+    NumpyComplexNumbersOps,
     NumpyReductionOps,
     NumpyStatisticsOps,
     NumpyComparisonOps,

@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
-from emberharmony.core.promotion import result_type
+from emberharmony.core.numeric.promotion import result_type
 
 
 class NumpyDTypeOps:

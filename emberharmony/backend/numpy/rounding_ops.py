@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
 from emberharmony.backend.shared.rounding import Decimals, replacements
 from emberharmony.core.dispatch import fast
-from emberharmony.core.limits import FloatInfo
+from emberharmony.core.numeric.finfo import FloatInfo
 
 _FURTHEST = 5000
 """No floating dtype is wider than so many powers of two."""

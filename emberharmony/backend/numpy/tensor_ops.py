@@ -8,7 +8,7 @@ from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
-from emberharmony.core.tracing import Traced
+from emberharmony.core.tracing import TensorProxy
 
 
 class NumpyTensorOps:
@@ -56,7 +56,7 @@ class NumpyTensorOps:
 
     @staticmethod
     def is_tensor(x: Any) -> bool:
-        return isinstance(x, (np.ndarray, Traced))
+        return isinstance(x, (np.ndarray, TensorProxy))
 
     @staticmethod
     def eval(*trees: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.record import Record
+from emberharmony.core.named_tuple import Record
 
 
 def channels_last(data_format: str | None) -> bool:

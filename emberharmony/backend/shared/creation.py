@@ -13,8 +13,8 @@ from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.options import constant, number
-from emberharmony.core.promotion import check_fits
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex, np.generic)

@@ -10,9 +10,9 @@ from emberharmony.backend.host import plain
 from emberharmony.backend.shared.convolution import channels_last
 from emberharmony.core.dtypes import DType, default_float, float32
 from emberharmony.core.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
-from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.named_tuple import Record
+from emberharmony.core.numeric.finfo import IntegerInfo
 from emberharmony.core.options import constant
-from emberharmony.core.record import Record
 
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1000.0 * 2.0**-23

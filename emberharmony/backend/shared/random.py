@@ -13,13 +13,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from emberharmony.backend.shared.shape import as_shape
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.axes import broadcast
-from emberharmony.core.draws import watched
 from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64, int64, uint64
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief
-from emberharmony.core.limits import FloatInfo
-from emberharmony.core.promotion import check_fits
+from emberharmony.core.numeric.finfo import FloatInfo
+from emberharmony.core.numeric.promotion import check_fits
+from emberharmony.core.state.draws import watched
 
 Array = np.ndarray[Any, Any]
 S = TypeVar("S")
@@ -306,7 +306,7 @@ def checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-natives.name_in_hints(Generator)
+op_globals.name_in_hints(Generator)
 
 
 class _Seed:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.record import Record
+from emberharmony.core.named_tuple import Record
 
 _ELLIPSIS = "..."
 _JOINED = ""  # marks an ellipsis in parentheses, which becomes one axis and not several

@@ -6,7 +6,7 @@ import operator
 from typing import Any, ClassVar
 
 from emberharmony.core.errors import ArgumentTypeError, brief
-from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.numeric.finfo import IntegerInfo
 from emberharmony.core.options import number
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}

@@ -13,7 +13,7 @@ from emberharmony.core.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
-from emberharmony.core.limits import IntegerInfo
+from emberharmony.core.numeric.finfo import IntegerInfo
 
 
 def segments(ids: np.ndarray, num_segments: int | None) -> int:

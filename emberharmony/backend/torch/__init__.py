@@ -10,7 +10,7 @@ from emberharmony.backend.torch.activation_ops import TorchActivationOps
 from emberharmony.backend.torch.attention_ops import TorchAttentionOps
 from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
 from emberharmony.backend.torch.comparison_ops import TorchComparisonOps
-from emberharmony.backend.torch.complexes_ops import TorchComplexesOps
+from emberharmony.backend.torch.complex_numbers_ops import TorchComplexNumbersOps
 from emberharmony.backend.torch.convolution_ops import TorchConvolutionOps
 from emberharmony.backend.torch.creation_ops import TorchCreationOps
 from emberharmony.backend.torch.device_ops import TorchDeviceOps, place
@@ -50,7 +50,7 @@ class TorchBackend(
     TorchMathOps,
     TorchRoundingOps,
     TorchElementaryOps,
-    TorchComplexesOps,
+    TorchComplexNumbersOps,
     TorchReductionOps,
     TorchStatisticsOps,
     TorchComparisonOps,

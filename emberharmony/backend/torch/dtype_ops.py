@@ -7,7 +7,7 @@ import torch
 from emberharmony.backend.host import dtype_or_number
 from emberharmony.backend.torch.dtypes import DTYPES
 from emberharmony.core.dtypes import DType
-from emberharmony.core.promotion import result_type
+from emberharmony.core.numeric.promotion import result_type
 
 
 class TorchDTypeOps:

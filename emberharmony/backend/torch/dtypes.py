@@ -8,9 +8,9 @@ import torch
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Native, Promotion
 from emberharmony.core import dtypes as neutral
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
-from emberharmony.core.handlers import passing
+from emberharmony.core.state.handlers import passing
 
 DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
 
@@ -25,7 +25,7 @@ def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def floating(dtype: torch.dtype | None) -> torch.dtype:
     """Returns `dtype` or the default float, in a way that torch.compile can trace."""
     if dtype is None:
-        return torch.float32 if natives.float32_default else DTYPES[neutral.default_float()]
+        return torch.float32 if op_globals.float32_default else DTYPES[neutral.default_float()]
     return dtype
 
 

@@ -12,7 +12,7 @@ from emberharmony.backend.shared.indexing import checked, inside
 from emberharmony.backend.torch.derivatives import multiplied
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError
-from emberharmony.core.handlers import passing
+from emberharmony.core.state.handlers import passing
 
 REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}

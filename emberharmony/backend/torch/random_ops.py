@@ -8,7 +8,7 @@ from emberharmony.backend.shared.random import DefaultStream, floating
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
-from emberharmony.core.draws import watched
+from emberharmony.core.state.draws import watched
 
 
 class _Generators(dict[torch.device, torch.Generator]):

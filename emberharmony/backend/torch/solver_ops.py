@@ -10,8 +10,8 @@ from emberharmony.backend.shared.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.errors import LinAlgError
-from emberharmony.core.handlers import passing
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+from emberharmony.core.state.handlers import passing
 
 _NEARLY = 0.999
 """Components so close to the largest one, as a fraction of it, count as equal to it: the first of them decides."""

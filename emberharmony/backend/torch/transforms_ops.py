@@ -12,11 +12,11 @@ from torch.autograd import forward_ad
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.compilation import Compiled, whole
 from emberharmony.backend.torch.tracing import Watched, is_traced
-from emberharmony.core.draws import HostDrawError, WithoutDraws
 from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER
 
-Flat = Callable[..., Sequence[torch.Tensor]]
+TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
 _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
@@ -33,7 +33,7 @@ class TorchTransformsOps:
     transposed: Any
 
     @whole
-    def pullback(self, fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
+    def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
         places: list[int] = []
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
@@ -56,12 +56,12 @@ class TorchTransformsOps:
 
     @staticmethod
     @whole
-    def gradients(fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def gradients(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         if torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform():
             return _gradients_of_func(fn, primals)
         return _gradients_of_autograd(fn, primals)
 
-    def linearized(self, fn: Flat, primals: Tensors) -> Any:
+    def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _in_reverse_mode():
             return self.transposed(fn, primals)
 
@@ -89,7 +89,9 @@ class TorchTransformsOps:
         return push
 
     @whole
-    def batched(self, fn: Flat, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[torch.Tensor]:
+    def batched(
+        self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
+    ) -> list[torch.Tensor]:
         randomness = "same" if same else "different"
         function = torch.func.vmap(lambda *slices: tuple(fn(*slices)), in_dims=tuple(axes), randomness=randomness)
         if torch.compiler.is_compiling():
@@ -109,7 +111,7 @@ class TorchTransformsOps:
         return says(error, (RuntimeError, NotImplementedError), _NO_BATCHING) or says(error, (HostDrawError,))
 
     @staticmethod
-    def custom_vjp(forward: Flat, backward: Callable[..., Any], primals: Tensors) -> list[torch.Tensor]:
+    def custom_vjp(forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[torch.Tensor]:
         outputs = list(forward(*map(torch.detach, primals)))
         if not torch.compiler.is_compiling() and any(map(is_traced, outputs)):
             raise TracedTensorError(CLOSED_OVER)
@@ -137,7 +139,7 @@ def _in_transform() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
-def _gradients_of_func(fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         loss, *aux = _watched(fn, leaves)
         return loss, tuple(aux)
@@ -146,7 +148,7 @@ def _gradients_of_func(fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], 
     return [loss, *aux], list(pull(torch.ones_like(loss)))
 
 
-def _gradients_of_autograd(fn: Flat, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _gradients_of_autograd(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns what `_gradients_of_func` does, at half its cost for small tensors.
 
     Inside another gradient, ours or the user's, the loss comes from more than these primals; then the graph is kept.
@@ -171,7 +173,7 @@ def _leaf(x: torch.Tensor) -> torch.Tensor:
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
 
 
-def _watched(fn: Flat, leaves: Tensors) -> list[torch.Tensor]:
+def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
     """Returns the tensors that `fn(*leaves)` lists while `torch.func` differentiates it."""
     if torch.compiler.is_compiling():
         return list(fn(*leaves))

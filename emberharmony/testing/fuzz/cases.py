@@ -14,9 +14,9 @@ from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import spelled_dtype
 from emberharmony.testing.fuzz.bases import BASES
 from emberharmony.testing.fuzz.values import Values
+from emberharmony.testing.repr_source import source, spelled
 from emberharmony.testing.sample import Case
 from emberharmony.testing.samples import all_samples
-from emberharmony.testing.spelling import source, spelled
 
 _SHORT = 64
 """Arrays of a row with more elements are not varied."""

@@ -4,8 +4,8 @@ from typing import Any
 
 from emberharmony.testing.fuzz.cases import FuzzCase
 from emberharmony.testing.fuzz.scope import NAMES
+from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.snippet import ALWAYS, IMPORTS, imports
-from emberharmony.testing.spelling import spelled
 
 _IMPORTS = {
     **IMPORTS,

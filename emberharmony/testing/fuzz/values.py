@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-from emberharmony.core.registry import Parameter
+from emberharmony.core.registry import OpParameter
 from emberharmony.testing.fuzz import odd
 from emberharmony.testing.fuzz.arrays import Arrays
 from emberharmony.testing.fuzz.bases import BOUNDED
@@ -51,7 +51,7 @@ class Values(Arrays):
             (r"^int\b|\| int\b", self._integer),
         )
 
-    def argument(self, op: str, parameter: Parameter, wrong: float = 0.06) -> str:
+    def argument(self, op: str, parameter: OpParameter, wrong: float = 0.06) -> str:
         """Returns a source for a parameter (for one argument of a variadic one).
 
         Args:
@@ -68,7 +68,7 @@ class Values(Arrays):
             return "None"
         return self.rng.choice(self._kinds(parameter))()
 
-    def _kinds(self, parameter: Parameter) -> Sequence[Draw]:
+    def _kinds(self, parameter: OpParameter) -> Sequence[Draw]:
         """Returns what draws the kinds of argument that a parameter's name and annotation tell."""
         said, name = parameter.annotation, parameter.name
         if name == "key":

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emberharmony.core.commits import assigned
-from emberharmony.core.files import replace_text
+from emberharmony.core.state.commits import assigned
+from emberharmony.core.state.files import replace_text
 
 
 class State:

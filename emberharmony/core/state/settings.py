@@ -10,9 +10,9 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-from emberharmony.core.commits import Step
 from emberharmony.core.errors import SettingsError, SettingsWarning
-from emberharmony.core.handlers import passing
+from emberharmony.core.state.commits import Step
+from emberharmony.core.state.handlers import passing
 
 KEYS = ("backend",)
 _LARGEST = 2**20
@@ -72,8 +72,8 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(KEYS)})")
     import tomllib  # imported when needed: few programs write settings
 
-    from emberharmony.core.files import replace_text
-    from emberharmony.core.toml import CannotEditError, edited
+    from emberharmony.core.state.files import replace_text
+    from emberharmony.core.state.toml import CannotEditError, edited
 
     file = path()
     backup = None

@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError
-from emberharmony.core.handlers import passing
+from emberharmony.core.state.handlers import passing
 from tests.interruptions.harness import moments, raising, trace
 
 X = [[3.0, 1.0, 2.0]] * 4

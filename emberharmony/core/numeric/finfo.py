@@ -1,9 +1,9 @@
 """The limits of dtypes, as the array API standard names them."""
 
-from emberharmony.core import natives
+from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, bfloat16, complex64, complex128, float16, float32, float64
 from emberharmony.core.errors import DTypeError
-from emberharmony.core.record import Record
+from emberharmony.core.named_tuple import Record
 
 KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
@@ -72,4 +72,4 @@ class IntegerInfo(Record):
         return cls(dtype.bits, highest, -highest - 1 if signed else 0, dtype)
 
 
-natives.name_in_hints(FloatInfo, IntegerInfo)
+op_globals.name_in_hints(FloatInfo, IntegerInfo)

@@ -9,7 +9,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import current
-from emberharmony.core.blame import is_callers
+from emberharmony.core.state.blame import is_callers
 
 
 def raised(call: Callable[[], object]) -> BaseException:

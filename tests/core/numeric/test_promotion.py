@@ -11,7 +11,7 @@ from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core.dtypes import ALL, DType, as_dtype, complex64, float64, int64
 from emberharmony.core.errors import DTypeError, RangeError
-from emberharmony.core.promotion import TABLE, as_inexact, check_fits, promote, promote_weak
+from emberharmony.core.numeric.promotion import TABLE, as_inexact, check_fits, promote, promote_weak
 
 with (Path(__file__).parent / "jax_promotion.csv").open() as file:
     JAX = {(as_dtype(row["a"]), as_dtype(row["b"])): as_dtype(row["jax"]) for row in csv.DictReader(file)}

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.transforms.box import Box
+from emberharmony.transforms.traced_tensor import TracedTensor
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
 METHODS: dict[str, Callable[[Any], Any]] = {
@@ -57,9 +57,9 @@ def test_a_method_does_as_the_native_one(method: str, backend: str) -> None:
     seen = []
 
     def loss(x: Any) -> Any:
-        assert not isinstance(x, Box) or backend != "torch"
+        assert not isinstance(x, TracedTensor) or backend != "torch"
         result = METHODS[method](x)
-        seen.append((plain(result), isinstance(x, Box)))
+        seen.append((plain(result), isinstance(x, TracedTensor)))
         return ops.sum(ops.square(x))
 
     with ops.checked(backend == "mlx"):

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.tracing import Traced, lost
+from emberharmony.core.tracing import TensorProxy, lost
 
 _UFUNCS = {
     "add": "add",
@@ -36,7 +36,7 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: self.run(self.tape.backend, op, (other, self))
 
 
-class Box(Traced):
+class TracedTensor(TensorProxy):
     """Stands for `value` while a tape records; `source` is the node that made it, or of several results one of them.
 
     Its methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters in which they agree.

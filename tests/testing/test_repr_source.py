@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import Stranger, Strided, made, strided
-from emberharmony.testing.spelling import WRITTEN_OUT, source, spelled, unpacked
+from emberharmony.testing.repr_source import WRITTEN_OUT, source, spelled, unpacked
 
 SCOPE = {
     "np": np,

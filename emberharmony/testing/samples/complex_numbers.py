@@ -1,4 +1,4 @@
-"""Sample rows of `ops/complexes.py`."""
+"""Sample rows of `ops/complex_numbers.py`."""
 
 import numpy as np
 

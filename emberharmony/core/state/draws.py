@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 from emberharmony.core.errors import EmberError
-from emberharmony.core.scopes import Entry, Scope
+from emberharmony.core.state.scopes import Entry, Scope
 
 Clone = Callable[[Any], Any]
 S = TypeVar("S")

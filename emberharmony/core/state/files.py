@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable
 from functools import partial
 
-from emberharmony.core.commits import Step, commit
+from emberharmony.core.state.commits import Step, commit
 
 
 def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str | None = None) -> None:

@@ -6,8 +6,8 @@ from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.core.errors import ShapeError
 
 
-class NumpyComplexesOps:
-    """Holds the ops of `ops/complexes.py`."""
+class NumpyComplexNumbersOps:
+    """Holds the ops of `ops/complex_numbers.py`."""
 
     @staticmethod
     def real(x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.record import Record
+from emberharmony.core.named_tuple import Record
 
 
 class Point(Record):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from emberharmony.testing import generated as module
+from emberharmony.testing import hypothesis_inputs as module
 from emberharmony.testing.call import Call
-from emberharmony.testing.generated import generated
+from emberharmony.testing.hypothesis_inputs import generated
 from emberharmony.testing.sample import Sample, case
 from emberharmony.testing.samples import all_samples
 

@@ -6,8 +6,8 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.errors import ShapeError
 
 
-class TorchComplexesOps:
-    """Holds the ops of `ops/complexes.py`."""
+class TorchComplexNumbersOps:
+    """Holds the ops of `ops/complex_numbers.py`."""
 
     real = staticmethod(torch.real)
 

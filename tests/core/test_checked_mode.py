@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.checking import checked, checking
+from emberharmony.core.checked_mode import checked, checking
 from emberharmony.core.errors import IndexOutOfBoundsError
 
 OUTSIDE: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_other_threads_and_tasks_do_not_see_it() -> None:
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_variable(value: str, on: bool) -> None:
-    code = "from emberharmony.core.checking import checking; print(checking())"
+    code = "from emberharmony.core.checked_mode import checking; print(checking())"
     env = {**os.environ, "EMBERHARMONY_CHECK": value}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(on)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emberharmony.core import settings
 from emberharmony.core.errors import SettingsError, SettingsWarning
-from emberharmony.core.toml import edited
+from emberharmony.core.state import settings
+from emberharmony.core.state.toml import edited
 
 KINDS = {
     "fifo": lambda file: os.mkfifo(file),

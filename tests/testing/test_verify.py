@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.testing.judge import DisagreementError, verify
+from emberharmony.testing.verify import DisagreementError, verify
 
 
 def test_a_result_within_the_tolerance_gives_how_much_of_it_was_used(backend: str) -> None:

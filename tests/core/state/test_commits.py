@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import pytest
 
-from emberharmony.core.commits import assigned, commit, when
+from emberharmony.core.state.commits import assigned, commit, when
 
 
 class State:

@@ -1,8 +1,8 @@
-"""Rules of `ops/complexes.py`."""
+"""Rules of `ops/complex_numbers.py`."""
 
 from typing import Any
 
-from emberharmony.ops.complexes import conj, imag, real
+from emberharmony.ops.complex_numbers import conj, imag, real
 from emberharmony.ops.dtype import dtype
 from emberharmony.ops.math import multiply, negative
 from emberharmony.ops.shape import stack

@@ -4,7 +4,7 @@ import contextlib
 import os
 from contextvars import ContextVar
 
-from emberharmony.core.scopes import Entry, Scope
+from emberharmony.core.state.scopes import Entry, Scope
 
 ENVIRONMENT = "EMBERHARMONY_CHECK"
 _OUTSIDE = os.environ.get(ENVIRONMENT, "0") not in ("", "0")

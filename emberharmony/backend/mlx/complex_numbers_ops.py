@@ -20,8 +20,8 @@ paired: Function = differentiated(lambda x: x.view(mx.complex64)[..., 0], _moved
 """Reads float32 pairs as complex64; MLX's own view has no gradient."""
 
 
-class MLXComplexesOps:
-    """Holds the ops of `ops/complexes.py`."""
+class MLXComplexNumbersOps:
+    """Holds the ops of `ops/complex_numbers.py`."""
 
     @staticmethod
     def real(x: mx.array) -> mx.array:

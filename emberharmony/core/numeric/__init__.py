@@ -1,0 +1,1 @@
+"""Facts about numbers: the limits of dtypes, promotion, the constants of the standard."""

@@ -1,0 +1,1 @@
+"""State that changes whole or not at all: commits, scopes, signal handlers, settings and the files they are kept in."""
