@@ -75,20 +75,19 @@ def test_wrong_use_is_told_with_status_2(arguments: tuple[str, ...], message: st
 @pytest.mark.fresh_process
 def test_ctrl_c_ends_it_with_130_and_leaves_no_worker(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
-    process = subprocess.Popen(
-        [*COMMAND, "--backend", "numpy", "--calls", "1000000", "--json", str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    children: list[str] = []
-    deadline = time.monotonic() + 60
-    while not children and time.monotonic() < deadline:
-        time.sleep(0.2)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    time.sleep(2.0)  # the worker is at its calls
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    command = [*COMMAND, "--backend", "numpy", "--calls", "1000000", "--json", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            children: list[str] = []
+            deadline = time.monotonic() + 60
+            while not children and time.monotonic() < deadline:
+                time.sleep(0.2)
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            time.sleep(2.0)  # the worker is at its calls
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130, errors
     assert "Stopped before all calls were made." in errors
     assert "numpy 2." in output

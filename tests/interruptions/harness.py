@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from coverage import Coverage
+
 import emberharmony
 
 PACKAGE = str(Path(emberharmony.__file__).parent) + os.sep
@@ -69,9 +71,10 @@ def moments(action: Action) -> list[int]:
 
 @contextmanager
 def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exception]]:
-    """Makes the handler of SIGALRM raise exceptions of a kind; gives those that it raised.
+    """Makes the handler of SIGALRM raise exceptions of a kind; yields the list of those that it raised.
 
-    The collector waits meanwhile: hypothesis has a callback in it, and what is raised in one is lost.
+    The garbage collector waits meanwhile: hypothesis has a callback in it, and what is raised in one is lost. Coverage
+    waits too: an exception between its taking and releasing a lock would leave the lock taken, for ever.
     """
     raised: list[Exception] = []
 
@@ -79,6 +82,9 @@ def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exceptio
         raised.append(kind("signal"))
         raise raised[-1]
 
+    coverage = Coverage.current()
+    if coverage is not None:
+        coverage.stop()
     before, collecting = signal.signal(signal.SIGALRM, handler), gc.isenabled()
     gc.disable()
     try:
@@ -88,6 +94,8 @@ def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exceptio
         signal.signal(signal.SIGALRM, before)
         if collecting:
             gc.enable()
+        if coverage is not None:
+            coverage.start()
 
 
 def struck(action: Action, delay: float) -> bool:
