@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import IO, Any
 from emberharmony.testing.fuzz.cases import case_of
 from emberharmony.testing.fuzz.judge import FINDINGS
 from emberharmony.testing.fuzz.program import program
-from emberharmony.testing.fuzz.worker import Task
+from emberharmony.testing.fuzz.worker import ALARMS, Task
 
 DEATHS = 3
 """An op that kills so many workers is left out from then on."""
@@ -120,16 +119,17 @@ def _batch(
             if kind == "native":
                 tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
         said.seek(0)
-        words = said.read()[-300:].decode(errors="replace").strip()
+        printed = said.read().decode(errors="replace")
+    words = printed[-300:].strip()
     code = status[0]
     if code == 0:
         advance(task.stop - 1 - ended)
         return None
     if begun is None or (code > 0 and begun == ended):
         raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
-    if code in (-signal.SIGPROF, -signal.SIGALRM):
-        waited = code == -signal.SIGALRM
-        return begun, "hang", f"takes more than {task.timeout:g} s" + " and computes nothing" * waited
+    if -code in ALARMS or (not ALARMS and "Timeout (" in printed):
+        waited = ALARMS and -code == ALARMS[1]
+        return begun, "hang", f"takes more than {task.timeout:g} s" + (" and computes nothing" if waited else "")
     later = " after it has returned" * (begun == ended)
     if code < 0:
         return begun, "signal", f"is killed by {signal.Signals(-code).name}{later}: {words}".rstrip(": ")
@@ -141,19 +141,19 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
 
     It has a session of its own, so that Ctrl-C reaches this process alone, which then ends it.
     """
-    reader, writer = os.pipe()
     command = [sys.executable, "-m", "emberharmony.testing.fuzz.worker", json.dumps(dataclasses.asdict(task))]
     process = subprocess.Popen(
-        [*command, str(writer)],
-        pass_fds=(writer,),
+        command,
         stdin=subprocess.DEVNULL,
-        stdout=said,
+        stdout=subprocess.PIPE,
         stderr=said,
+        encoding="utf-8",
         start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
     )
-    os.close(writer)
+    assert process.stdout is not None
     try:
-        with os.fdopen(reader, encoding="utf-8") as pipe:
+        with process.stdout as pipe:
             for line in pipe:
                 if line.endswith("\n"):  # else it died in the middle of it
                     yield json.loads(line)

@@ -1,9 +1,10 @@
 """The process that makes the fuzzed calls of one backend, and may die of them; `runner` starts it and hears of each.
 
-It reads its task from the first argument and writes lines of JSON into the file descriptor that the second one names:
-`["begin", number]` before a call, `["end", number, kind, detail]` after it.
+It reads its task from the first argument and writes lines of JSON to its standard output: `["begin", number]` before a
+call, `["end", number, kind, detail]` after it. Whatever else is printed goes to the standard error.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -23,7 +24,8 @@ from emberharmony.testing.fuzz.program import arguments, namespace
 
 PATIENCE = 6
 """A call that waits, and does not compute, may do so for so many times the limit: the machine may be busy."""
-ALARMS = (signal.SIGPROF, signal.SIGALRM)
+ALARMS = (signal.SIGPROF, signal.SIGALRM) if hasattr(signal, "setitimer") else ()
+"""Windows has no alarms; there a thread of `faulthandler` ends the process."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +129,24 @@ def _reads_outside(call: Callable[[bool], None]) -> str:
 
 def _set_alarm(timeout: float) -> None:
     """Ends the process after so many seconds of the processor's time, or `PATIENCE` times as many by the clock."""
-    signal.setitimer(signal.ITIMER_PROF, timeout)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE * timeout)
+    if ALARMS:
+        signal.setitimer(signal.ITIMER_PROF, timeout)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * timeout)
+    elif timeout:
+        faulthandler.dump_traceback_later(PATIENCE * timeout, exit=True)
+    else:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _limit_memory(more: int) -> None:
     """Lets the process take so many bytes more than it has, where the system can say what it has."""
-    import resource  # of Unix alone
-
     try:
+        import resource
+
         with open("/proc/self/statm", encoding="ascii") as file:
             taken = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return  # macOS neither has the file nor keeps the limit
+    except (ImportError, OSError):
+        return  # Windows has no such module, and macOS neither has the file nor keeps the limit
     resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
 
 
@@ -147,5 +154,6 @@ if __name__ == "__main__":
     given = json.loads(sys.argv[1])
     for part in ("names", "skipped"):
         given[part] = tuple(given[part])
-    with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as pipe:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as pipe:
+        os.dup2(2, 1)
         work(Task(**given), pipe)
