@@ -12,8 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from coverage import Coverage
-
 import emberharmony
 
 PACKAGE = str(Path(emberharmony.__file__).parent) + os.sep
@@ -82,9 +80,8 @@ def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exceptio
         raised.append(kind("signal"))
         raise raised[-1]
 
-    coverage = Coverage.current()
-    if coverage is not None:
-        coverage.stop()
+    tracer = sys.gettrace()
+    sys.settrace(None)
     before, collecting = signal.signal(signal.SIGALRM, handler), gc.isenabled()
     gc.disable()
     try:
@@ -94,8 +91,7 @@ def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exceptio
         signal.signal(signal.SIGALRM, before)
         if collecting:
             gc.enable()
-        if coverage is not None:
-            coverage.start()
+        sys.settrace(tracer)
 
 
 def struck(action: Action, delay: float) -> bool:
