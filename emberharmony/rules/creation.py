@@ -68,7 +68,7 @@ def _logspace(
     exponents: Any = linspace(start, stop, num, endpoint, axis=axis)
     logarithm = log(base) if hasattr(base, "shape") else math.log(base) if base > 0 else math.nan
     weight = multiply(multiply(g, y), logarithm)
-    # The bases may have further axes in front.
+    # `base` may have leading axes that `exponents` lacks, so count the axis from the end.
     along = axis - len(exponents.shape) if axis >= 0 else axis
     by_base = multiply(multiply(g, exponents), power(base, subtract(exponents, 1.0)))
     return [

@@ -14,14 +14,14 @@ _TERMS = 30
 
 
 def _share(power: Any, a: T, y: T) -> T:
-    """Returns the weight of `a` in a logaddexp, 1 where it is the whole of it (-inf beside -inf too)."""
+    """Returns the derivative of `y = logaddexp(a, b)` by `a`; it is 1 where `y` equals `a`, even if both are -inf."""
     return power(where(equal(a, y), 0.0, subtract(a, y)))
 
 
 def _bessel_ratio(x: T) -> T:
-    """Returns I1(x) / I0(x) by its continued fraction, closed by what the ratio tends to.
+    """Returns I1(x) / I0(x) by its continued fraction, whose last term is the asymptotic value of the ratio.
 
-    Source: DLMF 10.33.1; for the closing term 10.41.
+    Source: DLMF 10.33.1; for the last term DLMF 10.41.
     """
     n = _TERMS + 1
     ratio = divide(x, add(sqrt(add(square(x), n * n)), n))

@@ -13,7 +13,7 @@ T = Any
 
 
 def _of_each(segments: T, data: T, ids: T) -> T:
-    """Returns for each slice of the data what belongs to its segment."""
+    """Returns for each slice of `data` the value of the segment that it belongs to."""
     return reshape(take(segments, convert_to_tensor(ids), 0), data.shape)
 
 
@@ -24,7 +24,11 @@ def _extreme(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool =
 
 
 def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
-    """Gives each element the product of the others: of those that are not zero if it is the only zero."""
+    """Returns the gradient of segment_prod: `g` times the product of the segment's other elements.
+
+    `y / data` would be NaN for zeros, so they are counted: with one zero only that element has a gradient, the product
+    of the others; with more zeros no element has one.
+    """
     zero = equal(data, 0)
     zeros = _of_each(segment_sum(where(zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
     without = _of_each(segment_prod(where(zero, 1.0, data), ids, y.shape[0]), data, ids)
