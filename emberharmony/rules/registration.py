@@ -28,8 +28,8 @@ def register_op(function: F) -> F:
     """Registers a function that is written with `ops` as an op: its arguments are converted and its errors are typed.
 
     The annotations decide which arguments are converted, as in the declarations of `ops` (`TensorLike`, `Operand`,
-    `Tensors` and `DTypeLike` of `emberharmony.core.types`). Write `@register_op` alone on the line above `def`. The gradient
-    is that of the body unless `register_vjp` defines another.
+    `Tensors` and `DTypeLike` of `emberharmony.core.types`). Write `@register_op` alone on the line above `def`. The
+    gradient is that of the body unless `register_vjp` defines another.
 
     Raises:
         ArgumentTypeError: if `function` is not a plain function.
