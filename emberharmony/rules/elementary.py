@@ -61,6 +61,7 @@ RULES: dict[str, Any] = {
     # Not g * (1 - y * y): a Python number as first operand misses the fast path.
     "tanh": (lambda g, y, x: subtract(g, multiply(multiply(g, y), y)),),
     "arcsinh": (lambda g, y, x: multiply(g, rsqrt(add(square(x), 1))),),
+    # Not sqrt(x * x - 1): it has the wrong sign for complex numbers whose real part is negative.
     "arccosh": (lambda g, y, x: divide(g, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),),
     "arctanh": (lambda g, y, x: divide(g, subtract(1, square(x))),),
     "erf": (lambda g, y, x: multiply(multiply(g, exp(negative(square(x)))), 2 / math.sqrt(math.pi)),),

@@ -32,6 +32,7 @@ def _transform(function: Any) -> Any:
 
 def _rfft(g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward") -> T:
     length = x.shape[axis] if n is None else n
+    # The result lacks the second half of the spectrum, so the cotangent has zeros there.
     whole = fft(_fitted(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
     return _fitted(real(whole), x.shape[axis], axis)
 

@@ -60,6 +60,7 @@ def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial:
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
     top = _kept(y, x, axis)
+    # If y is -inf, so are all elements of x, and x - y would be NaN.
     return multiply(_kept(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
 
 

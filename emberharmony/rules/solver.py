@@ -107,7 +107,10 @@ def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
 
 
 def _inverse_gaps(values: T) -> T:
-    """Returns the matrix whose element [i, j] is 1 / (values[j] - values[i]), or 0 where the two are equal."""
+    """Returns the matrix whose element [i, j] is 1 / (values[j] - values[i]), or 0 where the two are equal.
+
+    Vectors of equal values are not unique; if a loss does not depend on their choice, these terms vanish.
+    """
     gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
     same = equal(gaps, 0)
     return where(same, 0.0, reciprocal(where(same, 1.0, gaps)))

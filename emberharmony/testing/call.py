@@ -74,7 +74,7 @@ class Call:
                 **{name: self._reference(sample, value) for name, value in self.kwargs.items()},
             )
             if self.read_as and np.asarray(expected).dtype.kind in "iu":
-                return np.asarray(expected).astype(self.read_as)  # sums of integers wrap
+                return np.asarray(expected).astype(self.read_as)  # the op sums in this dtype, where integers wrap
             return expected
 
     def _reference(self, sample: Sample, value: Any) -> Any:

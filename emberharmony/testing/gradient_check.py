@@ -90,7 +90,7 @@ def gradcheck(
         if not check.error <= admitted:
             where = problem.worst() if check.name == FIRST else ""
             raise GradientMismatchError(
-                f"{check.name} on backend {ops.get_backend()!r}: {check}, the tolerance is {admitted:.2g}{where}"
+                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {admitted:.2g}){where}"
             )
 
 
@@ -228,7 +228,7 @@ class Problem:
             points = [x + s * d + t * e for x, d, e in zip(self.points, self.u, self.w, strict=True)]
             return _dot(self.v, self._values(points))
 
-        h = 10 * _STEP
+        h = 10 * _STEP  # a larger step, because rounding errors are divided by its square
         return (at(h, h) - at(h, -h) - at(-h, h) + at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager

@@ -84,7 +84,7 @@ class GradientCall(Call):
         for check in problem.checks(self.order, self.mixed):
             worst = max(worst, check.error / admitted)
             if not check.error <= admitted:
-                message = f"{check.name}: {check}, the tolerance is {admitted:.2g}"
+                message = f"{check.name}: {check} (tolerance {admitted:.2g})"
                 raise DisagreementError(message, check.error / admitted)
         return worst
 

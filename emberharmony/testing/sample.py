@@ -148,6 +148,7 @@ def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:
             return np.asarray(value.real > 0)
         if target.kind in "iu":
             limits = np.iinfo(target)
+            # 2**53, because float64 rounds 2**63 - 1 up to 2**63, which int64 cannot hold.
             value = np.clip(np.rint(value.real), max(limits.min, -(2**53)), min(limits.max, 2**53))
         return np.asarray(value.real).astype(target)
 

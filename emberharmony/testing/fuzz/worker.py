@@ -105,7 +105,7 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         detail = f"{type(error).__name__}: {error!s:.300}"
         if kind == "untyped":
             detail += f"\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
-    if case.op == "set_default_device":
+    if case.op == "set_default_device":  # the calls that follow must not depend on this one
         ops.set_default_device(None)
     try:
         after = digest((args, kwargs, then))
