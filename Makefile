@@ -16,7 +16,7 @@ help:  ## Show this list
 
 $(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	@echo "Setting up $(VENV) (some minutes the first time)"
+	@echo "Setting up $(VENV) (it takes some minutes the first time)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,dev,bench]'
 	@touch $(STAMP)

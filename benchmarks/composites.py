@@ -4,7 +4,7 @@ Each row has these times, measured in the same run in interleaved rounds:
 
 - the best native call: what a user of the library would write by hand;
 - the same call again: its difference to the first is the noise floor, and smaller differences mean nothing;
-- the op as the backend runs it, by a kernel of the library if there is one;
+- the op as the backend runs it, by a kernel of the library if it has one;
 - the composite body of the op, which a backend without such a kernel runs.
 
 The first column is in microseconds, the others are ratios to it. Each time is the minimum of many rounds. MLX is
