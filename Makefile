@@ -1,4 +1,4 @@
-# `make help` lists the targets. Each makes the environment .venv by itself when it is missing or stale.
+# `make help` lists the targets. A target that needs the environment .venv creates it if it is missing or out of date.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,23 +16,23 @@ help:  ## Show this list
 
 $(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("EmberHarmony needs Python 3.11 or later, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	@echo "Setting up $(VENV) (some minutes the first time)"
+	@echo "Setting up $(VENV) (it takes some minutes the first time)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,dev,bench]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## Train on the digits, switching the backend in mid-training
+demo: $(STAMP)  ## Train a network on handwritten digits, switching the backend during training
 	$(BIN)/emberharmony demo
 
 # Runs a target and prints its seconds beside its budget on two cores; all budgets together are the ten minutes of CI.
 part = start=$$(date +%s) && $(MAKE) --no-print-directory $(1) && echo "$(1): $$(($$(date +%s) - start)) s of a budget of $(2) s"
 
-test: $(STAMP)  ## Run everything CI runs, and print what each part took
+test: $(STAMP)  ## Run everything that CI runs, and print what each part took
 	@$(call part,check,90)
 	@$(call part,tests,450)
 	@$(call part,conformance-quick,60)
 
-check: $(STAMP)  ## Formatting, types, layers, generated files
+check: $(STAMP)  ## Check formatting, types, layers and generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -41,23 +41,23 @@ check: $(STAMP)  ## Formatting, types, layers, generated files
 	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python utils/emberlint.py .
 
-tests: $(STAMP)  ## The tests alone, with coverage
+tests: $(STAMP)  ## Run only the tests, with coverage
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90 --durations=10
 
-test-all: $(STAMP)  ## The tests on each Python, with NumPy alone, with the lowest versions; the wheel; a frozen program
+test-all: $(STAMP)  ## Run the tests on each Python, with only NumPy, with the lowest versions; test the wheel and a frozen program
 	JOBS=$(JOBS) $(BIN)/nox
 
-conformance: $(STAMP)  ## Every check of every op on every backend
+conformance: $(STAMP)  ## Run every check of every op on every backend
 	$(BIN)/emberharmony conformance --backend all
 
-conformance-quick: $(STAMP)  ## The same without the inputs that hypothesis makes
+conformance-quick: $(STAMP)  ## Run the same without the inputs that hypothesis generates
 	$(BIN)/emberharmony conformance --backend all --quick
 
-deep: $(STAMP)  ## The tests with many more hypothesis examples, and the slow ones; the fuzzer
+deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow tests, and the fuzzer
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) --timeout 7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
-bench: $(STAMP)  ## What dispatch and gradients cost, beside their peers
+bench: $(STAMP)  ## Measure the cost of dispatch, gradients and composites, compared with other libraries
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/composites.py
@@ -66,13 +66,13 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-lint-stdlib: $(STAMP)  ## emberlint on the whole standard library, which holds no tensors
+lint-stdlib: $(STAMP)  ## Run emberlint on the standard library, where every finding would be wrong
 	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py --timeout 7200
 
 generate: $(STAMP)  ## Write the generated files
 	$(BIN)/python utils/generate.py
 
-changelog: $(STAMP)  ## Print what the next release says; with VERSION=1.2.3 write it into CHANGELOG.md
+changelog: $(STAMP)  ## Print the changelog of the next release; with VERSION=1.2.3 write it into CHANGELOG.md
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches

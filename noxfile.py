@@ -1,4 +1,7 @@
-"""The worlds the tests are run in beside the one of `make test`: all of them, or `nox -s lowest -- tests/core`."""
+"""Environments in which the tests run, besides that of `make test`.
+
+`nox` runs all of them; `nox -s lowest -- tests/core` runs the tests in `tests/core` in one of them.
+"""
 
 import os
 import re
@@ -19,7 +22,7 @@ nox.options.error_on_missing_interpreters = False
 
 
 def run_tests(session: nox.Session, *ignored: str) -> None:
-    """Runs the tests named after `--`, or all but the ignored ones."""
+    """Runs the tests that are named after `--` on the command line; by default all but the ignored ones."""
     jobs = os.environ.get("JOBS", "2")
     chosen = session.posargs or ["tests", *(f"--ignore={path}" for path in ignored)]
     session.run("python", "-m", "pytest", "-q", "-n", jobs, *chosen, env={"OMP_NUM_THREADS": "1"})
@@ -27,8 +30,9 @@ def run_tests(session: nox.Session, *ignored: str) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Runs the tests on each Python, with PyTorch where there is a wheel for it."""
+    """Runs the tests on each version of Python, with PyTorch if it has a wheel for that version."""
     session.install(*PINNED, ".[mlx,test]")
+    # Exit status 1 is allowed: PyTorch may have no wheel yet for a new Python, and the tests then run without it.
     session.install("--constraint", "constraints.txt", "--only-binary", ":all:", "torch", success_codes=[0, 1])
     run_tests(session)
 
@@ -42,7 +46,7 @@ def numpy_only(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def lowest(session: nox.Session) -> None:
-    """Runs the tests with the lowest versions that pyproject.toml admits, of MLX too."""
+    """Runs the tests with the lowest versions that pyproject.toml allows, of MLX too."""
     floors = Path(session.create_tmp()) / "floors.txt"
     extras = PROJECT["optional-dependencies"]
     needed = (*PROJECT["dependencies"], *LINT["dependencies"], *(line for lines in extras.values() for line in lines))
@@ -54,7 +58,7 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0])
 def wheel(session: nox.Session) -> None:
-    """Runs the README's example in an empty folder, with the wheel alone installed."""
+    """Runs the example of the README in an empty folder, with the wheel installed instead of the checkout."""
     folder = Path(session.create_tmp())
     wheels, empty = folder / "wheels", folder / "empty"
     empty.mkdir(exist_ok=True)

@@ -1,13 +1,14 @@
-"""What the ops made of other ops cost: `python benchmarks/composites.py [--backend NAME] [--json FILE] [PATTERN]`.
+"""Measures composite ops: `python benchmarks/composites.py [--backend NAME] [--json FILE] [PATTERN]`.
 
-Each row is timed in one interleaved run as
+Each row has these times, measured in the same run in interleaved rounds:
 
-- the best native call there is: what a user of the library would write by hand;
-- the same again, which is the noise floor: differences below it mean nothing;
-- the op as the backend runs it, by its own kernel where there is one;
-- the op's composite body, which a backend without that kernel runs.
+- the best native call: what a user of the library would write by hand;
+- the same call again: its difference to the first is the noise floor, and smaller differences mean nothing;
+- the op as the backend runs it, by a kernel of the library if it has one;
+- the composite body of the op, which a backend without such a kernel runs.
 
-All but the first column are ratios to the first, of the least of many rounds. MLX is made to compute each result.
+The first column is in microseconds, the others are ratios to it. Each time is the minimum of many rounds. MLX is
+lazy, so each call evaluates its result.
 """
 
 import argparse
@@ -195,14 +196,14 @@ SIZES = {"small": ((4, 8), (1, 6, 6, 2)), "large": ((256, 1024), (4, 32, 32, 16)
 
 
 class _Bodies:
-    """Has the composite body of each op that has one, and the op itself of all others."""
+    """A namespace with the composite body of each composite op, and with the op itself for all others."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return OPS[name].declared if OPS[name].composite else OPS[name].function
 
 
 def space(backend: str, size: str) -> dict[str, Any]:
-    """Returns the names that statements use: libraries and tensors of one size."""
+    """Returns the names that the statements use: the libraries, and tensors of one size."""
     (rows, columns), image = SIZES[size]
     random = np.random.default_rng(0)
     channels = image[-1]
@@ -231,7 +232,7 @@ def space(backend: str, size: str) -> dict[str, Any]:
 
 
 def timed(statements: dict[str, str], names: dict[str, Any], backend: str, rounds: int) -> dict[str, float]:
-    """Returns µs by statement, the least of interleaved rounds."""
+    """Returns the time of each statement in µs: the minimum of interleaved rounds."""
     wrap = "lambda: mx.eval({})" if backend == "mlx" else "lambda: {}"
     calls = {name: eval(wrap.format(statement), names) for name, statement in statements.items()}
     for call in calls.values():
@@ -246,7 +247,7 @@ def timed(statements: dict[str, str], names: dict[str, Any], backend: str, round
 
 
 def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns µs by size, row and column, printing the ratios on the way."""
+    """Returns the times in µs by size, row and column, and prints the ratios."""
     ops.set_backend(backend)
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for size in SIZES:
@@ -265,7 +266,7 @@ def measure(backend: str, pattern: str, rounds: int) -> dict[str, dict[str, dict
 
 
 def main() -> None:
-    """Measures every backend that is installed."""
+    """Measures every installed backend."""
     parser = argparse.ArgumentParser(description="Measure composites and overrides against the best native call.")
     parser.add_argument("pattern", nargs="?", default="", help="only rows in which this regular expression is found")
     parser.add_argument("--backend", action="append", choices=["numpy", "torch", "mlx"], help="only this (repeatable)")

@@ -1,13 +1,14 @@
-"""What a call through `ops` costs over the native call: `python benchmarks/dispatch.py [--json FILE] [--no-callgrind]`.
+"""Measures the overhead of a call through `ops`: `python benchmarks/dispatch.py [--json FILE] [--no-callgrind]`.
 
-Two measures, each a difference to the native call as a user writes it (`np.sin(x)`) in the same run, on tensors of one
-element, so that nothing but the call is seen:
+The overhead is the difference to the native call as a user writes it (`np.sin(x)`), in the same run. The tensors have
+one element, so that the time of the call dominates. There are two measures:
 
-- instructions added, counted by valgrind's callgrind where it is installed (it repeats to about 0.1 %; torch to 150);
-- nanoseconds added, the least of many interleaved rounds. The native call is timed twice: the second column of that
-  name is the noise floor, below which no difference means anything.
+- additional instructions, counted by valgrind's callgrind if it is installed (repeated counts agree to about 0.1 %,
+  those of torch to 150 instructions);
+- additional nanoseconds, the minimum of many interleaved rounds. The native call is timed twice: the column
+  "native again" is the noise floor, and smaller differences mean nothing.
 
-Peers (autoray, array-api-compat, keras, tensorly) are measured in the same run where they are installed.
+Other libraries (autoray, array-api-compat, keras, tensorly) are measured in the same run if they are installed.
 """
 
 import argparse
@@ -50,7 +51,7 @@ PEERS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def setup(backend: str, dispatcher: str) -> dict[str, Any]:
-    """Returns the names a statement needs: native module `m`, tensors `x` and `y`, and the dispatcher's functions."""
+    """Returns the names that a statement needs: native module `m`, tensors `x` and `y`, the dispatcher's functions."""
     native = importlib.import_module(MODULES[backend])
     if backend == "numpy":
         x, y = native.ones(1, native.float32), native.ones(1, native.float32)
@@ -72,7 +73,7 @@ def setup(backend: str, dispatcher: str) -> dict[str, Any]:
 
 
 def function(statement: str, space: dict[str, Any]) -> Callable[[int], None]:
-    """Returns a function that runs the statement n times, its names being globals as in a user's module."""
+    """Returns a function that runs the statement `n` times; its names are globals, as in a user's module."""
     local: dict[str, Any] = {}
     exec(f"def run(n):\n for _ in range(n):\n  {statement}\n", space, local)
     run: Callable[[int], None] = local["run"]
@@ -80,7 +81,7 @@ def function(statement: str, space: dict[str, Any]) -> Callable[[int], None]:
 
 
 def statement_of(call: str, dispatcher: str) -> str:
-    """Returns the statement that a dispatcher's user writes."""
+    """Returns the statement that a user of a dispatcher would write."""
     native, ours = CALLS[call]
     return native.format(m="m") if dispatcher.startswith("native") else ours
 
@@ -91,13 +92,13 @@ def installed(name: str) -> bool:
 
 
 def dispatchers(backend: str) -> list[str]:
-    """Returns what can be measured on a backend, the native call twice."""
+    """Returns the names of all that can be measured on a backend; the native call is measured twice."""
     peers = [name for name, (_, backends) in PEERS.items() if backend in backends and installed(name)]
     return ["native", "native again", "ours", *peers]
 
 
 def nanoseconds(backend: str, rounds: int = 60, calls: int = 400) -> dict[str, dict[str, float]]:
-    """Returns ns per call by call and dispatcher: the least of `rounds` interleaved rounds."""
+    """Returns the time in ns by call and dispatcher: the minimum of `rounds` interleaved rounds."""
     table: dict[str, dict[str, float]] = {}
     for call in CALLS:
         runs: dict[str, Callable[[int], None]] = {}
@@ -105,7 +106,7 @@ def nanoseconds(backend: str, rounds: int = 60, calls: int = 400) -> dict[str, d
             try:
                 run = function(statement_of(call, dispatcher), setup(backend, dispatcher))
                 run(50)
-            except Exception as error:  # noqa: BLE001  (a peer that lacks the call is left out, and said so)
+            except Exception as error:  # noqa: BLE001  (a library that lacks the call is reported and left out)
                 print(f"  {dispatcher} on {backend} cannot {call}: {type(error).__name__}", file=sys.stderr)
                 continue
             runs[dispatcher] = run
@@ -118,7 +119,11 @@ def nanoseconds(backend: str, rounds: int = 60, calls: int = 400) -> dict[str, d
 
 
 def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
-    """Returns the instructions of a process that makes so many calls."""
+    """Returns the number of instructions of a process that makes `calls` calls.
+
+    Raises:
+        RuntimeError: if the process fails, as when the dispatcher lacks the call.
+    """
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", sys.executable, __file__]
     environment = os.environ | {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -135,7 +140,10 @@ def count(backend: str, dispatcher: str, call: str, calls: int) -> int:
 
 
 def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]]:
-    """Returns instructions per call by call and dispatcher; processes run side by side, which counts bear."""
+    """Returns the number of instructions per call, by call and dispatcher.
+
+    The processes run in parallel, which would disturb times but not counts of instructions.
+    """
     counted = [name for name in dispatchers(backend) if name not in ("native again", "keras")]
     cells = [(call, dispatcher) for call in CALLS for dispatcher in counted]
 
@@ -158,7 +166,7 @@ def instructions(backend: str, calls: int = 20000) -> dict[str, dict[str, float]
 
 
 def show(title: str, table: dict[str, dict[str, float]]) -> None:
-    """Prints what each dispatcher adds to the native call, and the median over the calls."""
+    """Prints the overhead of each dispatcher over the native call, and its median over the calls."""
     columns = list(dict.fromkeys(name for row in table.values() for name in row if name != "native"))
     print(f"\n{title}\n{'':18}{'native':>10}" + "".join(f"{'+ ' + name:>20}" for name in columns))
     added: dict[str, list[float]] = {name: [] for name in columns}
@@ -174,7 +182,7 @@ def show(title: str, table: dict[str, dict[str, float]]) -> None:
 
 
 def main() -> None:
-    """Measures every backend that is installed."""
+    """Measures every installed backend."""
     if sys.argv[1:2] == ["--child"]:
         backend, dispatcher, call, calls = sys.argv[2:]
         function(statement_of(call, dispatcher), setup(backend, dispatcher))(int(calls))
@@ -182,13 +190,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what dispatch costs over the native call.")
     parser.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
     parser.add_argument("--json", help="also write the figures to this file")
-    parser.add_argument("--no-callgrind", action="store_true", help="time only")
+    parser.add_argument("--no-callgrind", action="store_true", help="measure times only")
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores")
     figures: dict[str, Any] = {}
     for backend in arguments.backend or [name for name, module in MODULES.items() if installed(module)]:
         figures[backend] = {"nanoseconds": nanoseconds(backend)}
-        show(f"{backend}: ns added per call (least of interleaved rounds)", figures[backend]["nanoseconds"])
+        show(f"{backend}: ns added per call (minimum of interleaved rounds)", figures[backend]["nanoseconds"])
         if not arguments.no_callgrind and shutil.which("valgrind"):
             figures[backend]["instructions"] = instructions(backend)
             show(f"{backend}: instructions added per call (callgrind)", figures[backend]["instructions"])

@@ -1,9 +1,9 @@
-"""What a gradient costs over its function: `python benchmarks/gradients.py [--rounds N] [--json FILE]`.
+"""Measures gradients: `python benchmarks/gradients.py [--rounds N] [--json FILE]`.
 
-For a multilayer perceptron's loss and a transformer block, small and of middle size, the time of value and gradient
-together is divided by the time of the forward pass in NumPy, in the same interleaved run, least of many rounds: for
-ours on NumPy, on PyTorch and on MLX, for HIPS autograd where it is installed, and natively in PyTorch and MLX.
-One thread each.
+The functions are the loss of a multilayer perceptron and a transformer block, each in a small and a medium size. The
+result is the time of value and gradient together, divided by the time of the forward pass in NumPy; both are minima of
+many interleaved rounds in the same run. It is measured for `ops.value_and_grad` on NumPy, PyTorch and MLX, for PyTorch
+and MLX themselves, and for HIPS autograd if it is installed. Each library uses one thread.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SIZES = {
 
 
 def drawn(shapes: list[tuple[int, ...]]) -> list[np.ndarray[Any, Any]]:
-    """Returns float32 parameters of these shapes."""
+    """Returns random float32 parameters with the given shapes."""
     rng = np.random.default_rng(0)
     return [(rng.standard_normal(shape) / math.sqrt(shape[0])).astype(np.float32) for shape in shapes]
 
@@ -74,7 +74,7 @@ def mlp_in(n: Namespace) -> Callable[..., Any]:
 
 
 def mlp_torch(*tensors: Any) -> Any:
-    """Returns the same loss as PyTorch has it."""
+    """Returns the same loss, written as PyTorch's users would."""
     import torch
 
     *layers, x, targets = tensors
@@ -86,7 +86,7 @@ def mlp_torch(*tensors: Any) -> Any:
 
 
 def mlp_mlx(*tensors: Any) -> Any:
-    """Returns the same loss as MLX has it."""
+    """Returns the same loss, written as MLX's users would."""
     import mlx.core as mx
 
     *layers, x, targets = tensors
@@ -164,7 +164,7 @@ def block_in(n: Namespace, heads: int) -> Callable[..., Any]:
 
 
 def ours(backend: str, loss: Callable[..., Any], arrays: list[Any], constants: int) -> Callable[[], Any]:
-    """Returns a call of `ops.value_and_grad` on a backend, already switched to when it is timed."""
+    """Returns a function that calls `ops.value_and_grad`; `backend` must be active when it is called."""
     ops.set_backend(backend)
     tensors = [ops.convert_to_tensor(array) for array in arrays]
     function = ops.value_and_grad(loss, argnums=tuple(range(len(arrays) - constants)))
@@ -178,7 +178,7 @@ def ours(backend: str, loss: Callable[..., Any], arrays: list[Any], constants: i
 
 
 def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callable[[], Any]]]:
-    """Returns by name the backend to be active, and the call."""
+    """Returns, by the name of a contender, the backend that must be active and the function to time."""
     arrays = mlp_parameters(*size) if kind == "mlp" else block_parameters(*size)
     constants = 2 if kind == "mlp" else 1
     heads = size[-1]
@@ -225,7 +225,7 @@ def contenders(kind: str, size: tuple[int, ...]) -> dict[str, tuple[str, Callabl
 
 
 def measured(found: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> dict[str, float]:
-    """Returns the least time of each call, the calls taking turns."""
+    """Returns the minimum time of each call in seconds; the calls take turns."""
     best = dict.fromkeys(found, math.inf)
     repeats: dict[str, int] = {}
     for i in range(rounds + 1):
@@ -244,7 +244,10 @@ def measured(found: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> di
 
 
 def alone() -> None:
-    """Starts this program again with one thread for each library, unless that is how it was started."""
+    """Restarts this program with one thread per library, unless the environment says so already.
+
+    The libraries read these variables when they are loaded, so it is too late to set them here.
+    """
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if any(os.environ.get(name) != "1" for name in threads):
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | threads)

@@ -1,7 +1,7 @@
-"""What a loop over the rows of a tensor costs: the two `normalise_rows` of docs/guidelines.md, on every backend.
+"""Measures the cost of a loop over the rows of a tensor: the two `normalise_rows` of docs/guidelines.md.
 
-`python benchmarks/guidelines.py` runs both in turn and prints the ratio of the fastest runs, and beside it the same for
-the vectorised one against itself: the noise floor.
+`python benchmarks/guidelines.py` runs the loop and the vectorised form in turn on every backend, and prints the ratio
+of their fastest runs. Beside it is the noise floor: the ratio of the vectorised form to itself.
 """
 
 import os
@@ -20,7 +20,7 @@ Function = Callable[[Any], Any]
 
 
 def functions() -> list[Function]:
-    """The loop and the vectorised form, as the page shows them."""
+    """Returns the loop and the vectorised form, read from the page."""
     blocks = [one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "normalise_rows" in one]
     found: list[Function] = []
     for block in blocks:
@@ -31,7 +31,8 @@ def functions() -> list[Function]:
 
 
 def seconds(function: Function, x: object) -> float:
-    """The time of one call, its result computed, right after another: what ran before is to weigh on none."""
+    """Returns the time of one call in seconds, with its result computed."""
+    # An untimed call first, so that the caches do not depend on what ran before.
     ops.eval(function(x))
     start = time.perf_counter()
     ops.eval(function(x))
@@ -39,8 +40,9 @@ def seconds(function: Function, x: object) -> float:
 
 
 def main() -> None:
-    """Print a line for each backend."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when a backend is loaded; threads measure the machine's load
+    """Prints a line for each backend."""
+    # Read when a backend is loaded. With several threads the times would depend on the load of the machine.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     loop, whole = functions()
     print(f"Python {sys.version.split()[0]}; {ROWS} rows of {ROWS} float32; fastest of {ROUNDS} interleaved rounds")
     for backend, about in ops.available_backends().items():

@@ -1,9 +1,9 @@
-"""How fast emberlint reads: `python benchmarks/lint.py [FOLDER ...] [--lines N]`.
+"""Measures the speed of emberlint: `python benchmarks/lint.py [FOLDER ...] [--lines N]`.
 
-Copies Python files of the folders to a temporary place until they hold N lines, checks them with every rule, and
-prints lines per CPU second of one process, beside what parsing alone costs, and how long a cold and a warm run of the
-command take. Where no folder is named, that is done for the standard library, which holds no tensors, and for SciPy and
-Matplotlib, which hold little else. Ratios are what counts: the machine is not yours.
+It copies Python files from the folders to a temporary one until they have N lines, and checks them with every rule. It
+prints the lines per CPU second of one process, those of parsing alone, and the times of the command with an empty cache
+(cold) and with a filled one (warm). By default it does so for the standard library, which has no tensors, and for SciPy
+and Matplotlib, which have many. Compare ratios only: the absolute times depend on the machine.
 """
 
 import argparse
@@ -32,7 +32,7 @@ DEFAULTS = [[Path(sysconfig.get_path("stdlib"))], [PACKAGES / "scipy", PACKAGES 
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures the folders, and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--lines", type=int, default=150_000)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def measure(tree: Path, folders: list[Path], limit: int) -> None:
-    """Measure on a copy of some folders."""
+    """Measures a copy of some folders, made in `tree`."""
     (tree / "pyproject.toml").write_text("[project]\nname = 'measured'\n", encoding="utf-8")
     lines, files = copy(folders, tree / "package", limit)
     print(f"\n{', '.join(one.name for one in folders)}: {lines} lines in {files} files")
@@ -54,7 +54,7 @@ def measure(tree: Path, folders: list[Path], limit: int) -> None:
 
 
 def copy(folders: list[Path], target: Path, limit: int) -> tuple[int, int]:
-    """Copy files that parse until they hold enough lines; return lines and files."""
+    """Copies files that can be parsed, until they have `limit` lines; returns the numbers of lines and of files."""
     lines = files = 0
     for folder in folders:
         for file in sorted(folder.rglob("*.py")):
@@ -74,14 +74,14 @@ def copy(folders: list[Path], target: Path, limit: int) -> tuple[int, int]:
 
 
 def parse(text: str) -> ast.Module:
-    """Return the tree of a text, silently."""
+    """Returns the syntax tree of a text, without warnings about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
 
 
 def measure_rules(tree: Path, lines: int) -> None:
-    """Print lines per CPU second in this process: parsing alone, then all rules."""
+    """Prints the lines per CPU second in this process: for parsing alone, then for all rules."""
     settings = load(tree)
     codes = chosen((), ())
     texts = {path: read_text(file.read_bytes()) for path, file in discover([tree], settings).items()}
@@ -100,7 +100,7 @@ def measure_rules(tree: Path, lines: int) -> None:
 
 
 def measure_command(tree: Path) -> None:
-    """Print the wall time of the command, cold and warm, on one process and on as many as there are cores."""
+    """Prints the wall time of the command, cold and warm, with one process and with one per core."""
     command = [sys.executable, "-m", "emberlint", "check", str(tree), "--exit-zero"]
     for jobs in (["-j", "1"], []):
         colds, warms = [], []
@@ -114,7 +114,7 @@ def measure_command(tree: Path) -> None:
 
 
 def timed(command: list[str]) -> float:
-    """Return how long a command takes."""
+    """Returns the wall time of a command in seconds."""
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""A Gaussian process fitted by its marginal likelihood, whose gradient goes through a Cholesky decomposition.
+"""Fits a Gaussian process by maximum marginal likelihood, with the gradient of a Cholesky decomposition.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=torch python examples/gaussian_process.py`.
 
@@ -14,27 +14,31 @@ Tensor = Any
 
 
 def samples(count: int, noise: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Returns places (count,) from 0 to 6 and a sine there with noise, in float64."""
+    """Returns points x from 0 to 6 and sin(x) with normal noise, both of shape (count,) and in float64."""
     generator = ops.random.Generator(seed)
     x = ops.random.uniform((count,), 0.0, 6.0, dtype="float64", generator=generator)
     return x, ops.add(ops.sin(x), ops.random.normal((count,), stddev=noise, dtype="float64", generator=generator))
 
 
 def kernel(logs: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
-    """Returns the squared-exponential covariance, (n, m); `logs` are of length scale, amplitude and noise."""
+    """Returns the squared-exponential covariance of x1 (n,) and x2 (m,), of shape (n, m).
+
+    Args:
+        logs: the logarithms of length scale, amplitude and standard deviation of the noise.
+    """
     length, amplitude = ops.exp(ops.get_item(logs, 0)), ops.exp(ops.get_item(logs, 1))
     apart = ops.divide(ops.subtract(ops.expand_dims(x1, 1), ops.expand_dims(x2, 0)), length)
     return ops.multiply(ops.square(amplitude), ops.exp(ops.multiply(ops.square(apart), -0.5)))
 
 
 def factor(logs: Tensor, x: Tensor) -> Tensor:
-    """Returns the Cholesky factor of the covariance of noisy samples."""
+    """Returns the lower Cholesky factor of the covariance of the noisy samples at x."""
     noise = ops.square(ops.exp(ops.get_item(logs, 2)))
     return ops.cholesky(ops.add(kernel(logs, x, x), ops.multiply(ops.eye(x.shape[0], dtype="float64"), noise)))
 
 
 def negative_log_likelihood(logs: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Returns minus the logarithm of the probability of the samples, a sample."""
+    """Returns the negative log marginal likelihood, divided by the number of samples."""
     low = factor(logs, x)
     whitened = ops.solve_triangular(low, y, lower=True)
     spread = ops.sum(ops.log(ops.diagonal(low)))
@@ -43,7 +47,7 @@ def negative_log_likelihood(logs: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def fit(x: Tensor, y: Tensor, steps: int = 60, rate: float = 0.3) -> tuple[Tensor, Tensor]:
-    """Returns the logarithms of length scale, amplitude and noise that make the samples likeliest, and how likely."""
+    """Returns the logarithms of length scale, amplitude and noise after gradient descent, and the last loss."""
     logs = ops.array([0.0, 0.0, -1.0], dtype="float64")
     value_and_grad = ops.value_and_grad(negative_log_likelihood)
     value = negative_log_likelihood(logs, x, y)
@@ -55,7 +59,7 @@ def fit(x: Tensor, y: Tensor, steps: int = 60, rate: float = 0.3) -> tuple[Tenso
 
 
 def predict(logs: Tensor, x: Tensor, y: Tensor, places: Tensor) -> Tensor:
-    """Returns the mean of the process at other places."""
+    """Returns the predicted mean at `places`, given the samples (x, y)."""
     low = factor(logs, x)
     weights = ops.solve_triangular(ops.transpose(low), ops.solve_triangular(low, y, lower=True))
     return ops.matmul(kernel(logs, places, x), weights)

@@ -1,4 +1,4 @@
-"""Logistic regression by gradient descent: the loss is written down, `ops.value_and_grad` does the rest.
+"""Fits a logistic regression by gradient descent, with the gradients from `ops.value_and_grad`.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=torch python examples/logistic_regression.py`.
 """
@@ -11,7 +11,7 @@ Tensor = Any
 
 
 def clouds(count: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Returns points (2 count, 2) of two overlapping normal clouds, and which of them each came from, 0 or 1."""
+    """Returns points (2 * count, 2), drawn from two overlapping normal distributions, and their classes, 0 or 1."""
     generator = ops.random.Generator(seed)
     low = ops.random.normal((count, 2), mean=-1.0, generator=generator)
     high = ops.random.normal((count, 2), mean=1.0, generator=generator)
@@ -19,7 +19,7 @@ def clouds(count: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def scores(parameters: dict[str, Tensor], points: Tensor) -> Tensor:
-    """Returns the logarithm of the odds of class 1."""
+    """Returns the log-odds of class 1 for each point."""
     return ops.add(ops.matmul(points, parameters["weights"]), parameters["bias"])
 
 
@@ -42,7 +42,7 @@ def fit(points: Tensor, classes: Tensor, steps: int = 200, rate: float = 0.5) ->
 
 
 def accuracy(parameters: dict[str, Tensor], points: Tensor, classes: Tensor) -> Tensor:
-    """Returns the share of points on the right side."""
+    """Returns the fraction of points that are classified correctly."""
     return ops.mean(ops.equal(ops.greater(scores(parameters, points), 0), ops.cast(classes, "bool")))
 
 

@@ -1,4 +1,4 @@
-"""A network of two layers on the handwritten digits, trained by gradient descent with momentum.
+"""Trains a network of two layers on handwritten digits, by gradient descent with momentum.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/mlp_digits.py`.
 """
@@ -12,7 +12,7 @@ Parameters = dict[str, Tensor]
 
 
 def initial(pixels: int, hidden: int, classes: int, seed: int) -> Parameters:
-    """Returns random weights, the same numbers on every backend, and zero biases."""
+    """Returns random weights, which are the same on every backend, and zero biases."""
     generator = ops.random.Generator(seed)
     return {
         "w1": ops.random.normal((pixels, hidden), stddev=(2.0 / pixels) ** 0.5, generator=generator),
@@ -23,7 +23,7 @@ def initial(pixels: int, hidden: int, classes: int, seed: int) -> Parameters:
 
 
 def logits(p: Parameters, images: Tensor) -> Tensor:
-    """Returns the scores of the classes, (images, classes)."""
+    """Returns the logits of images (n, pixels), of shape (n, classes)."""
     hidden = ops.relu(ops.add(ops.matmul(images, p["w1"]), p["b1"]))
     return ops.add(ops.matmul(hidden, p["w2"]), p["b2"])
 
@@ -36,7 +36,7 @@ def loss(p: Parameters, images: Tensor, targets: Tensor) -> Tensor:
 def train(
     p: Parameters, images: Tensor, labels: Tensor, steps: int = 80, rate: float = 0.3, momentum: float = 0.9
 ) -> tuple[Parameters, Tensor]:
-    """Returns the parameters after so many steps on all images, and the last loss."""
+    """Returns the parameters after `steps` steps, each on all images, and the last loss."""
     targets = ops.one_hot(labels, 10)
     value_and_grad = ops.value_and_grad(loss)
     velocity = ops.tree_map(ops.zeros_like, p)
@@ -50,7 +50,7 @@ def train(
 
 
 def accuracy(p: Parameters, images: Tensor, labels: Tensor) -> Tensor:
-    """Returns the share of images whose likeliest class is the label."""
+    """Returns the fraction of images whose most likely class is the label."""
     return ops.mean(ops.equal(ops.argmax(logits(p, images), axis=-1), labels))
 
 

@@ -1,8 +1,9 @@
-"""A neural ordinary differential equation: a network learns the flow of a spiral, step by step with `ops.scan`.
+"""Fits a neural ordinary differential equation: a network learns the flow of a spiral, integrated by `ops.scan`.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=numpy python examples/neural_ode.py`.
 
-Source: Chen et al., "Neural Ordinary Differential Equations" (2018), with gradients through the steps themselves.
+Source: Chen et al., "Neural Ordinary Differential Equations" (2018). Unlike there, gradients are computed through the
+steps of the integration, without the adjoint method.
 """
 
 from collections.abc import Callable
@@ -16,12 +17,12 @@ Flow = Callable[[Tensor], Tensor]
 
 
 def spiral(x: Tensor) -> Tensor:
-    """Returns the true flow: a turn to the left, slowly inwards."""
+    """Returns the velocity of the true flow at points (n, 2): a rotation to the left, slowly inwards."""
     return ops.matmul(x, ops.array([[-0.1, 1.0], [-1.0, -0.1]]))
 
 
 def initial(hidden: int, seed: int) -> Parameters:
-    """Returns small random weights, the same numbers on every backend."""
+    """Returns small random weights, which are the same on every backend."""
     generator = ops.random.Generator(seed)
     return {
         "into": ops.random.normal((2, hidden), stddev=0.5, generator=generator),
@@ -30,12 +31,12 @@ def initial(hidden: int, seed: int) -> Parameters:
 
 
 def learned(p: Parameters) -> Flow:
-    """Returns the flow of a network with one hidden layer."""
+    """Returns the flow whose velocity is a network with one hidden layer."""
     return lambda x: ops.matmul(ops.tanh(ops.matmul(x, p["into"])), p["out"])
 
 
 def trajectory(flow: Flow, start: Tensor, steps: int, dt: float = 0.1) -> Tensor:
-    """Returns where points (n, 2) are after each step, (steps, n, 2), by the midpoint rule."""
+    """Returns the positions of points (n, 2) after each step of the midpoint rule, of shape (steps, n, 2)."""
 
     def step(x: Tensor, _: Any) -> tuple[Tensor, Tensor]:
         middle = ops.add(x, ops.multiply(flow(x), dt / 2))
@@ -46,7 +47,7 @@ def trajectory(flow: Flow, start: Tensor, steps: int, dt: float = 0.1) -> Tensor
 
 
 def loss(p: Parameters, start: Tensor, wanted: Tensor) -> Tensor:
-    """Returns the mean squared distance from the true trajectories."""
+    """Returns the mean squared error of the positions against the true trajectories."""
     return ops.mean(ops.square(ops.subtract(trajectory(learned(p), start, wanted.shape[0]), wanted)))
 
 

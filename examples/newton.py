@@ -1,4 +1,4 @@
-"""Newton's method on Rosenbrock's valley, with the Hessian by `ops.hessian` and a step by `ops.solve`.
+"""Minimizes Rosenbrock's function by Newton's method, with `ops.hessian` and its eigenvalues.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/newton.py`.
 """
@@ -12,16 +12,17 @@ Tensor = Any
 
 
 def rosenbrock(x: Tensor) -> Tensor:
-    """Returns the height of a bent valley whose floor, at 0, is where all elements are 1."""
+    """Returns Rosenbrock's function, a curved valley whose minimum, 0, is where all elements are 1."""
     ahead, behind = ops.get_item(x, slice(1, None)), ops.get_item(x, slice(None, -1))
     across = ops.square(ops.subtract(ahead, ops.square(behind)))
     return ops.sum(ops.add(ops.multiply(across, 100.0), ops.square(ops.subtract(1.0, behind))))
 
 
 def minimize(function: Callable[[Tensor], Tensor], start: Tensor, steps: int = 50) -> tuple[Tensor, int]:
-    """Returns a local minimum, and after how many steps the gradient vanished.
+    """Returns a local minimum, and the number of steps after which the gradient vanished.
 
-    A step that does not descend is halved; directions of negative curvature are turned round.
+    A step that would increase the function is halved. In directions of negative curvature the step is reversed, so that
+    it descends.
     """
     gradient, hessian = ops.grad(function), ops.hessian(function)
     x = ops.convert_to_tensor(start)

@@ -1,4 +1,4 @@
-"""Softmax regression on handwritten digits, written once with `ops`: closed-form gradient, full batches, momentum.
+"""Trains a softmax regression on handwritten digits, with a gradient in closed form, full batches and momentum.
 
 Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/softmax_regression.py`.
 """
@@ -11,7 +11,7 @@ Tensor = Any
 
 
 class State(NamedTuple):
-    """Holds what training changes: weights (pixels, classes), bias (classes,) and the velocity of each."""
+    """The state of the training: weights (pixels, classes), bias (classes,) and the velocity of each."""
 
     weights: Tensor
     bias: Tensor
@@ -20,19 +20,19 @@ class State(NamedTuple):
 
 
 def initial_state(pixels: int, classes: int, seed: int) -> State:
-    """Returns small random weights, the same numbers on every backend, and no velocity."""
+    """Returns small random weights, which are the same on every backend, and zero bias and velocities."""
     weights = ops.random.normal((pixels, classes), stddev=0.01, generator=ops.random.Generator(seed))
     zeros = ops.zeros((pixels, classes))
     return State(weights, ops.zeros((classes,)), zeros, ops.zeros((classes,)))
 
 
 def log_probabilities(state: State, images: Tensor) -> Tensor:
-    """Returns the logarithm of each class's probability, (images, classes)."""
+    """Returns the log-probabilities of the classes for images (n, pixels), of shape (n, classes)."""
     return ops.log_softmax(ops.add(ops.matmul(images, state.weights), state.bias), axis=-1)
 
 
 def step(state: State, images: Tensor, targets: Tensor, rate: float = 0.5, momentum: float = 0.9) -> State:
-    """Returns the state after one step down the gradient of the mean cross-entropy."""
+    """Returns the state after one step of gradient descent on the mean cross-entropy."""
     probabilities = ops.exp(log_probabilities(state, images))
     residual = ops.divide(ops.subtract(probabilities, targets), float(images.shape[0]))
     velocity = ops.add(ops.multiply(state.weights_velocity, momentum), ops.matmul(ops.transpose(images), residual))
@@ -51,7 +51,7 @@ def loss(state: State, images: Tensor, targets: Tensor) -> Tensor:
 
 
 def accuracy(state: State, images: Tensor, labels: Tensor) -> Tensor:
-    """Returns the share of images whose likeliest class is the label."""
+    """Returns the fraction of images whose most likely class is the label."""
     hits = ops.equal(ops.argmax(log_probabilities(state, images), axis=-1), labels)
     return ops.mean(ops.cast(hits, "float32"))
 

@@ -1,4 +1,7 @@
-"""Shows which backend has which op, and moves misplaced ones: `python utils/analyze_backend_operations.py --help`."""
+"""Shows which backend defines which op, and moves ops to the right file.
+
+`python utils/analyze_backend_operations.py --help` lists the commands.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commit rule that gitlint does not have: the subject is an imperative, after an optional area and a colon."""
+"""A rule for gitlint: the subject of a commit is in the imperative, after an optional area and a colon."""
 
 import re
 from pathlib import Path
@@ -24,6 +24,6 @@ class ImperativeSubject(CommitRule):  # type: ignore[misc]
             return []
         message = (
             f"the subject begins with {words[0]!r}, expected a verb in the imperative: 'ops/math: add logaddexp' "
-            f"(a verb that is missing belongs into utils/commit_verbs.txt)"
+            f"(if it is such a verb, add it to utils/commit_verbs.txt)"
         )
         return [RuleViolation(self.id, message, title)]

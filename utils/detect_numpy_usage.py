@@ -1,9 +1,9 @@
-"""Find what ties array code to NumPy and its like.
+"""Finds code that works with NumPy, or another array library, only.
 
     python utils/detect_numpy_usage.py PATH [--exclude NAME ...] [--numpy-only | ...]
 
-The engine and the rules are those of emberlint, so are its settings and its suppressions. The exit status is 0 where
-nothing is found, 1 where something is, 2 for a wrong call.
+It runs rules of emberlint, with the settings and the suppressions of emberlint. The exit status is 0 if it finds
+nothing, 1 if it finds something, and 2 if the arguments are wrong.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-# The linter stands apart from the rest of the package and runs from a checkout without installation.
+# emberlint is a package of its own; this path lets it run from a checkout without being installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "emberlint" / "src"))
 
 from emberlint.commands import options
@@ -27,14 +27,14 @@ from emberlint.source.discover import relative
 
 SWITCHES = {
     "numpy": "imports and uses of NumPy and other array libraries, their types, dtypes, random streams and devices",
-    "precision": "casts that take a tensor to a Python number",
+    "precision": "casts of a tensor to a Python number",
     "conversion": "conversions between tensors and the arrays of one library",
-    "operators": "operators, comparisons, truth, loops and writes on tensors",
+    "operators": "operators, comparisons, truth tests, loops over tensors and assignments to their elements",
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check what the arguments name and return the exit status."""
+    """Checks the path in the arguments and returns the exit status."""
     asked = _parser().parse_args(arguments)
     try:
         settings = options.settings_for([asked.path])
@@ -50,19 +50,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="detect_numpy_usage", description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("path", metavar="PATH", type=Path, help="file or folder")
+    parser.add_argument("path", metavar="PATH", type=Path, help="the file or folder to check")
     parser.add_argument(
         "--exclude", nargs="+", action="extend", default=[], help="folders, files or patterns to leave out"
     )
     only = parser.add_mutually_exclusive_group()
     for group, what in SWITCHES.items():
         only.add_argument(f"--{group}-only", dest="group", action="store_const", const=group, help=f"only {what}")
-    parser.add_argument("-v", "--verbose", action="store_true", help="add the evidence, and what to do")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also print the evidence and what to do about it")
     return parser
 
 
 def _patterns(words: list[str], settings: Settings) -> list[str]:
-    """Return the patterns of the settings that mean what was named: a place from here, or a name anywhere."""
+    """Returns glob patterns for the words of `--exclude`: a word is an existing path, or a name in any folder."""
     return [relative(Path(word), settings.root) if Path(word).exists() else f"**/{word}" for word in words]
 
 
@@ -83,7 +83,7 @@ if __name__ == "__main__":
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = 130
-    except BrokenPipeError:  # whoever read has read enough; the interpreter is not to flush once more
+    except BrokenPipeError:  # the reader (`head`, say) has closed the pipe; without this the exit would flush and fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     sys.exit(status)

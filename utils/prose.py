@@ -1,7 +1,7 @@
 """Checks the English of docstrings, comments and pages: `python utils/prose.py [FILE ...]`.
 
-Ten rules, each a pattern with advice; CONTRIBUTING.md gives the reasons. Without files it reads everything that git
-tracks. The exit status is 1 if anything is found. A line that ends in `prose: ignore` is passed over.
+Each rule is a pattern with advice; CONTRIBUTING.md gives the reasons. Without arguments it checks all files that git
+tracks. The exit status is 1 if it finds anything. A line that ends in `prose: ignore` is skipped.
 """
 
 import ast
@@ -27,7 +27,7 @@ LEFT_OUT = (
 
 
 class Rule(NamedTuple):
-    """A pattern that a reader has to read twice, and what to write instead."""
+    """A pattern that is hard to read, and the advice what to write instead."""
 
     name: str
     pattern: re.Pattern[str]
@@ -77,7 +77,7 @@ RULES = (
 
 
 class Finding(NamedTuple):
-    """A sentence to be rewritten."""
+    """A line to rewrite, and the rule that it breaks."""
 
     path: str
     line: int
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check(path: Path) -> Iterator[Finding]:
-    """Yields the findings in a file of Python or Markdown."""
+    """Yields the findings in a Python or Markdown file."""
     text = path.read_text(encoding="utf-8")
     shown = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
     lines = _comments(text) if path.suffix == ".py" else _prose_of_page(text)
@@ -122,7 +122,7 @@ def _is_left_out(path: Path) -> bool:
 
 
 def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yields the lines of docstrings and comments: number, text, and whether the line opens a docstring."""
+    """Yields the lines of docstrings and comments, as (number, text, whether the line is the first of a docstring)."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
@@ -139,7 +139,7 @@ def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _prose_of_page(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yields the lines of a page outside its blocks of code."""
+    """Yields the lines of a Markdown page outside of code blocks, in the form of `_comments`."""
     in_code = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith(("```", ":::")):

@@ -1,7 +1,7 @@
-"""Writes `emberharmony/ops/*.pyi`: the signatures of the ops as users call them, for type checkers and editors.
+"""The text of `emberharmony/ops/*.pyi`: the signatures of the ops as users call them, for type checkers and editors.
 
-In the declarations an argument has the type of the tensor that dispatch makes of it. In the stubs it has the type of
-what users may pass, so a wrong call is found before the program runs.
+In a declaration, the annotation of an argument is the type after dispatch has converted it. In a stub it is the type
+that users may pass, so that type checkers find wrong calls.
 """
 
 import re
@@ -21,9 +21,9 @@ def stub(title: str, functions: dict[str, OpSpec], imports: Iterable[tuple[str, 
 
     Args:
         title: the module's docstring.
-        functions: ops by the names that they have in the module.
-        imports: what the module offers beside ops: the module it is from, its name there, its name here.
-        rest: further lines.
+        functions: the ops, by their names in the module.
+        imports: the other names of the module, as (the module to import from, the name there, the name here).
+        rest: lines to add at the end.
     """
     body = "".join(f"{signature(name, spec)}\n" for name, spec in sorted(functions.items()))
     known = {f"from {module} import {there}" for module, there, here in imports if there == here}
@@ -48,16 +48,16 @@ def signature(name: str, spec: OpSpec) -> str:
 
 
 def _private(annotation: str) -> str:
-    """Returns an annotation under the names that `_needed` imports: ops are called `bool`, `sum` and the like."""
+    """Returns an annotation with the names that `_needed` imports: `_bool` for `bool`, which an op hides."""
     return IDENTIFIER.sub(lambda m: f"_{m[0]}" if m[0] in BUILTINS else m[0], annotation)
 
 
 BUILTINS = {"bool"}
-"""Builtins that the namespace hides."""
+"""Builtins that a name of the stub hides."""
 
 
 def _needed(spec: OpSpec) -> Iterator[str]:
-    """Yields the import of each name in a signature."""
+    """Yields the import line of each name in the annotations of an op."""
     words = set(IDENTIFIER.findall(" ".join([spec.returns, *(p.annotation for p in spec.parameters)])))
     for word in words:
         value = vars(sys.modules[spec.declared.__module__]).get(word)

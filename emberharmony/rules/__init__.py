@@ -1,10 +1,11 @@
-"""The rules of the tape: for each op what a cotangent of its result is pulled back to, one file per category of ops.
+"""The VJP rules that the tape uses: they turn the cotangent of an op's result into those of its arguments.
 
-A rule is a tuple with one function per argument, or None where there is nothing to differentiate by; or one function
-that returns the gradients of all arguments. Each takes `(g, y, *arguments)`: the cotangent, the op's result, and the
-op's arguments in the declared order. Rules are written with ops, so that they are differentiated in their turn; the
-tape sums a gradient over the axes its argument was broadcast along, and casts it to the argument's dtype.
-For complex numbers see `transforms.tape`.
+There is one file per category of ops. A rule is either a tuple with one function per argument (None for an argument
+that has no gradient), or one function that returns the gradients of all arguments. Each function takes
+`(g, y, *arguments)`: the cotangent, the op's result, and the op's arguments in the declared order. Rules are written
+with ops, so they can themselves be differentiated. A rule may return a gradient in the shape of the result: the tape
+sums it over the axes that the argument was broadcast along, and casts it to the argument's dtype.
+The module `transforms.tape` explains the convention for complex numbers.
 """
 
 from collections.abc import Callable

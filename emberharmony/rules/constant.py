@@ -1,4 +1,4 @@
-"""Ops that pass no gradient on: those whose result does not vary with their arguments, and those that are refused."""
+"""Ops that pass no gradient to their arguments, by reason: constant, leaving the tape, or refused."""
 
 CONSTANT = frozenset(
     (
@@ -11,14 +11,14 @@ CONSTANT = frozenset(
         *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
     )
 )
-"""Ops whose derivative is zero wherever there is one, and those that ask about a tensor."""
+"""Ops whose derivative is zero wherever it exists, and ops that only return properties of a tensor."""
 
 LEAVING = frozenset(("to_numpy", "from_dlpack"))
-"""Ops that take values out of what is differentiated."""
+"""Ops that read the values of a tensor in a way that the tape cannot follow."""
 
 REFUSED = {
-    "view": "its result has no derivative by the bits it reads",
+    "view": "it reinterprets bits, which is not a differentiable function",
     "arange": "the length of its result depends on the argument",
     "geomspace": "write ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))",
 }
-"""Ops that could vary with an argument but have no gradient here, each with the reason and the way out."""
+"""Ops whose result varies with an argument but that have no gradient here, each with the reason or the way out."""

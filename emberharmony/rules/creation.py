@@ -22,6 +22,7 @@ def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) ->
     powers = arange(y.shape[-1])
     if not increasing:
         g = flip(g, -1)
+    # The column of power 0 has derivative 0, but 0 * x ** -1 would be NaN at x = 0.
     lowered = power(expand_dims(x, -1), maximum(subtract(powers, 1), 0))
     return sum_(multiply(multiply(g, lowered), powers), axis=-1)
 
@@ -68,7 +69,7 @@ def _logspace(
     exponents: Any = linspace(start, stop, num, endpoint, axis=axis)
     logarithm = log(base) if hasattr(base, "shape") else math.log(base) if base > 0 else math.nan
     weight = multiply(multiply(g, y), logarithm)
-    # The bases may have further axes in front.
+    # `base` may have leading axes that `exponents` lacks, so count the axis from the end.
     along = axis - len(exponents.shape) if axis >= 0 else axis
     by_base = multiply(multiply(g, exponents), power(base, subtract(exponents, 1.0)))
     return [

@@ -14,14 +14,14 @@ _TERMS = 30
 
 
 def _share(power: Any, a: T, y: T) -> T:
-    """Returns the weight of `a` in a logaddexp, 1 where it is the whole of it (-inf beside -inf too)."""
+    """Returns the derivative of `y = logaddexp(a, b)` by `a`; it is 1 where `y` equals `a`, even if both are -inf."""
     return power(where(equal(a, y), 0.0, subtract(a, y)))
 
 
 def _bessel_ratio(x: T) -> T:
-    """Returns I1(x) / I0(x) by its continued fraction, closed by what the ratio tends to.
+    """Returns I1(x) / I0(x) by its continued fraction, whose last term is the asymptotic value of the ratio.
 
-    Source: DLMF 10.33.1; for the closing term 10.41.
+    Source: DLMF 10.33.1; for the last term DLMF 10.41.
     """
     n = _TERMS + 1
     ratio = divide(x, add(sqrt(add(square(x), n * n)), n))
@@ -61,6 +61,7 @@ RULES: dict[str, Any] = {
     # Not g * (1 - y * y): a Python number as first operand misses the fast path.
     "tanh": (lambda g, y, x: subtract(g, multiply(multiply(g, y), y)),),
     "arcsinh": (lambda g, y, x: multiply(g, rsqrt(add(square(x), 1))),),
+    # Not sqrt(x * x - 1): it has the wrong sign for complex numbers whose real part is negative.
     "arccosh": (lambda g, y, x: divide(g, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),),
     "arctanh": (lambda g, y, x: divide(g, subtract(1, square(x))),),
     "erf": (lambda g, y, x: multiply(multiply(g, exp(negative(square(x)))), 2 / math.sqrt(math.pi)),),

@@ -1,4 +1,7 @@
-"""Rules of `ops/fft_ops.py`: the matrix of a discrete Fourier transform is symmetric."""
+"""Rules of `ops/fft_ops.py`.
+
+The matrix of a discrete Fourier transform is symmetric, so a transform is its own VJP.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def _fitted(g: T, n: int, axis: int) -> T:
-    """Returns `g` cut or padded with zeros to length n along an axis."""
+    """Returns `g` cut, or padded with zeros, to length `n` along an axis."""
     rank = len(g.shape)
     axis %= rank
     length = g.shape[axis]
@@ -29,6 +32,7 @@ def _transform(function: Any) -> Any:
 
 def _rfft(g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward") -> T:
     length = x.shape[axis] if n is None else n
+    # The result lacks the second half of the spectrum, so the cotangent has zeros there.
     whole = fft(_fitted(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
     return _fitted(real(whole), x.shape[axis], axis)
 
@@ -37,7 +41,8 @@ def _irfft(g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "
     length = y.shape[axis]
     half = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
     count = half.shape[axis]
-    # All terms but the first, and for an even length the last, stand for two.
+    # Each term also stands for its conjugate at the negative frequency, so it counts twice, except for the term of
+    # frequency 0 and, if the length is even, the last one.
     doubled = count - 1 - (length % 2 == 0) if count > 1 else 0
     ends = [ones((1,)), multiply(ones((doubled,)), 2), ones((count - 1 - doubled,))]
     rank = len(half.shape)

@@ -36,7 +36,7 @@ def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
 
 
 def _from_zero(indices: Any, count: int) -> T:
-    """Returns indices with the negative ones counted from the front."""
+    """Returns the indices with `count` added to the negative ones."""
     return mod(convert_to_tensor(indices), count) if count else convert_to_tensor(indices)
 
 
@@ -49,7 +49,10 @@ def _get_item(g: T, y: T, x: T, key: Any) -> T:
 
 
 def _corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
-    """Returns the start and lengths of the block that a key of integers and unit slices picks; None for other keys."""
+    """Returns the start and the lengths of the block that a key selects; None unless it has only integers and slices.
+
+    A block allows `slice_update`, which is faster than adding element by element. Slices must have step 1.
+    """
     keys = list(key) if isinstance(key, tuple) else [key]
     if any(k is not None and k is not ... and type(k) not in (int, slice) for k in keys):
         return None
@@ -73,12 +76,12 @@ def _corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
 
 
 def _picked(g: T, indices: T) -> T:
-    """Returns the slices of `g` that indices (..., k) name."""
+    """Returns the slices of `g` at `indices`, of shape (..., k), whose last axis indexes the first k axes of `g`."""
     return get_item(g, tuple(unstack(convert_to_tensor(indices), axis=-1)))
 
 
 def _last_written(x: T, indices: T, updates: T) -> T:
-    """Returns where an update stands in the result, and was not overwritten by another at the same place."""
+    """Returns a mask of the updates that are in the result: those that no later update overwrote."""
     indices = convert_to_tensor(indices)
     lead = indices.shape[:-1]
     writer = reshape(arange(math.prod(lead)), lead)
@@ -111,7 +114,7 @@ def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | 
 
 
 def _winners(x: T, y: T, indices: T, updates: T) -> T:
-    """Returns how many elements reach the greatest or least value of each place."""
+    """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
     own = where(equal(x, y), 1.0, 0.0)
     return scatter_update(own, indices, where(equal(updates, _picked(y, indices)), 1.0, 0.0), "add")
 

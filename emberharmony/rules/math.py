@@ -26,12 +26,12 @@ T = Any
 
 
 def _chosen(wins: Callable[..., T]) -> Callable[..., T]:
-    """Returns the rule of the first argument of maximum or minimum: of equal elements each gets half."""
+    """Returns the rule of the first argument of maximum or minimum: two equal elements get half of `g` each."""
     return lambda g, y, a, b: where(wins(a, b), g, where(equal(a, b), multiply(g, 0.5), 0.0))
 
 
 def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
-    """Returns the gradients of the arguments of clip: `x` has it inside and at the bounds, a bound beyond it."""
+    """Returns the gradients of clip: `g` goes to `x` where it lies within the bounds, else to the bound in force."""
     kept = equal(y, x)
     gradients: list[Any] = [where(kept, g, 0.0)]
     for bound in bounds:
@@ -42,7 +42,7 @@ def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
 
 
 def _turned(g: T, y: T, x: T) -> T:
-    """Returns the rule of sign, which is constant but for complex numbers: there it turns with `x`."""
+    """Returns the gradient of sign: None for real `x`; for complex `x` the result `x / |x|` varies with its phase."""
     if not dtype(x).is_complex:
         return None
     return divide_no_nan(subtract(g, multiply(conj(y), real(multiply(y, g)))), absolute(x))
@@ -50,13 +50,15 @@ def _turned(g: T, y: T, x: T) -> T:
 
 def _base(g: T, y: T, a: T, b: T) -> T:
     if isinstance(b, (int, float)):
-        if b in (0, 1, 2, 3):  # NumPy's power takes a hundred times a product
+        if b in (0, 1, 2, 3):  # NumPy's power takes 100 times as long as a product
             return multiply(multiply(g, square(a) if b == 3 else a if b == 2 else 1), b)
         return multiply(g, multiply(power(a, b - 1), b))
+    # At b = 0 the derivative is 0, but 0 * a ** -1 would be NaN at a = 0.
     return multiply(g, multiply(b, power(a, where(equal(b, 0), 1, subtract(b, 1)))))
 
 
 def _exponent(g: T, y: T, a: T, b: T) -> T:
+    # At a = 0 the derivative is 0 for b > 0, but 0 * log(0) would be NaN.
     return multiply(g, multiply(y, log(where(equal(a, 0), 1, a))))
 
 

@@ -12,7 +12,7 @@ T = Any
 
 
 def _as_matrices(g: T, a: T, b: T) -> tuple[T, T, T]:
-    """Returns both factors of a product as matrices, and its cotangent in the shape of theirs."""
+    """Returns `(g, a, b)` with vectors turned into matrices, and `g` in the shape of the product of these matrices."""
     if len(b.shape) == 1:
         b, g = expand_dims(b, -1), expand_dims(g, -1)
     if len(a.shape) == 1:
@@ -28,14 +28,14 @@ def _left(g: T, y: T, x1: T, x2: T) -> T:
 
 def _right(g: T, y: T, x1: T, x2: T) -> T:
     g, a, _ = _as_matrices(g, x1, x2)
-    if len(x2.shape) == 2 and len(a.shape) > 2:  # one product of all rows, where a batch of them would be summed
+    if len(x2.shape) == 2 and len(a.shape) > 2:  # one product of all rows is faster than a batch that is then summed
         a, g = (reshape(m, (math.prod(m.shape[:-1]), m.shape[-1])) for m in (a, g))
     gradient = matmul(matrix_transpose(a), g)
     return reshape(gradient, gradient.shape[:-2] + x2.shape) if len(x2.shape) == 1 else gradient
 
 
 def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
-    """Returns the labels of each operand and of the result, an ellipsis spelled out."""
+    """Returns the labels of each operand and of the result, with letters in place of each ellipsis."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -57,7 +57,7 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
         others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
         known = set(result).union(*(t for t, _ in others))
         lengths = dict(zip(term, x.shape, strict=True))
-        # Along a label of this operand alone, which was summed away, the cotangent is the same everywhere.
+        # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
         alone = "".join(c for c in lengths if c not in known)
         if alone:
             others = [*others, (alone, ones([lengths[c] for c in alone], dtype=dtype_of(g)))]
@@ -68,7 +68,7 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
 
 
 def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) -> T:
-    """Returns the cotangent of an operand whose labels repeat: zero but where equal labels have equal indices."""
+    """Returns the gradient of an operand with repeated labels, as in "ii": zero except where their indices agree."""
     spare = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in term)
     seen: set[str] = set()
     factors, labels = [once], ""

@@ -26,7 +26,7 @@ def _axes(x: T, axis: Any) -> tuple[int, ...]:
 
 
 def _kept(g: T, x: T, axis: Any) -> T:
-    """Returns the result of a reduction with the axes it lost, of length 1."""
+    """Returns the result of a reduction in the shape it has with `keepdims=True`."""
     axes = _axes(x, axis)
     return reshape(g, [1 if i in axes else n for i, n in enumerate(x.shape)])
 
@@ -52,7 +52,7 @@ def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction:
 
 
 def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
-    """Shares the cotangent of max or min among the elements that reach it."""
+    """Returns the gradient of max or min: equal shares of the cotangent for the elements that equal the extreme."""
     reached = equal(x, _kept(y, x, axis))
     number = sum_(reached, axis=axis, keepdims=True)
     return where(reached, divide_no_nan(_kept(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
@@ -60,11 +60,12 @@ def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial:
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
     top = _kept(y, x, axis)
+    # If y is -inf, so are all elements of x, and x - y would be NaN.
     return multiply(_kept(g, x, axis), exp(subtract(x, where(isfinite(top), top, 0.0))))
 
 
 def product_before(rows: T) -> T:
-    """Returns for each element of the last axis the product of those before it."""
+    """Returns for each element of the last axis the product of those before it (1 for the first)."""
     first, others = get_item(rows, (..., slice(1))), get_item(rows, (..., slice(-1)))
     return cumprod(concatenate([ones_like(first), others], -1), -1)
 
@@ -75,13 +76,14 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     moved = moveaxis(x, axes, ends)
     shape = moved.shape
     rows = reshape(moved, (*shape[: len(shape) - len(axes)], -1)) if axes else expand_dims(moved, -1)
+    # Not y / x, which is NaN for an element that is zero.
     after = flip(product_before(flip(rows, -1)), -1)
     others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
     return multiply(_kept(g, x, axis), others)
 
 
 def _flat(rule: Any) -> Any:
-    """Returns a rule for `axis=None`, which flattens, from one along an axis."""
+    """Returns a rule that also accepts `axis=None`, which flattens `x`, from a rule along one axis."""
 
     def flattened(g: T, y: T, x: T, axis: int | None = None, *rest: Any) -> T:
         if axis is not None:
@@ -96,19 +98,20 @@ def _cumsum(g: T, y: T, x: T, axis: int) -> T:
 
 
 def _cumprod(g: T, y: T, x: T, axis: int) -> T:
-    if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the rarer way costs a square of the axis
+    if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the code below needs O(n**2) memory
         return divide(_cumsum(multiply(g, y), y, x, axis), x)
     rows, ahead = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
     places = arange(rows.shape[-1])
     later = greater(expand_dims(places, 0), expand_dims(places, 1))
-    # [..., k, j] is the product of the elements after k up to j, which with those before k multiply element k.
+    # after[..., k, j] is the product of the elements k + 1 to j. Times the product of the elements before k, it is
+    # the derivative of y[j] by x[k].
     after = cumprod(where(later, expand_dims(rows, -2), 1.0), -1)
     after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), after, 0.0)
     return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(ahead, -2)), axis=-1)), -1, axis)
 
 
 def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
-    """Gives each cotangent to the latest element that reached the extreme."""
+    """Returns the gradient of cummax or cummin: each cotangent goes to the latest element that equals the extreme."""
     rank = len(x.shape)
     line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
     latest = cummax(where(equal(x, y), line, 0), axis)

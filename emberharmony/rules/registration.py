@@ -1,4 +1,4 @@
-"""Ops of other packages: declared as ours are, and given gradients of their own."""
+"""Registration of ops that other packages define, and of gradients for them."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _reserved() -> set[str]:
-    """Returns the names that an op would hide from the dispatch, or that would hide the op."""
+    """Returns the names that an op must not have, because it would hide a name of the dispatch or be hidden by one."""
     taken = {*GLOBALS, *(dtype.name for dtype in ALL)}
     for owner in (Backend, Bound):
         taken |= {*dir(owner), *owner.__annotations__}
@@ -25,14 +25,16 @@ def _reserved() -> set[str]:
 
 
 def register_op(function: F) -> F:
-    """Makes a function written with `ops` an op: its arguments are converted, its errors typed, its name known.
+    """Registers a function that is written with `ops` as an op: its arguments are converted and its errors are typed.
 
-    The annotations say what is converted, as in the declarations of `ops` (`TensorLike`, `Operand`, `Tensors`,
-    `DTypeLike` of `emberharmony.core.types`). The decorator stands alone on the line above `def`. The gradient is that
-    of the body unless `register_vjp` gives another.
+    The annotations decide which arguments are converted, as in the declarations of `ops` (`TensorLike`, `Operand`,
+    `Tensors` and `DTypeLike` of `emberharmony.core.types`). Write `@register_op` alone on the line above `def`. The
+    gradient is that of the body unless `register_vjp` defines another.
 
-    Raises: ArgumentTypeError for what is no plain function; ArgumentError for a name that is taken, by an op or by what
-    every backend has besides its ops.
+    Raises:
+        ArgumentTypeError: if `function` is not a plain function.
+        ArgumentError: if the name is already used by an op or by an attribute of the backends, if it begins with an
+            underscore, or if the function has no body.
 
     Example:
         >>> import emberharmony
@@ -48,8 +50,8 @@ def register_op(function: F) -> F:
     name = function.__name__
     if name.startswith("_") or name in _reserved():
         raise ArgumentError(
-            f"register_op: {name!r} is a name that backends use themselves, as all are that begin with an underscore; "
-            f"choose another name"
+            f"register_op: the name {name!r} is reserved, because backends use it or because it begins with an "
+            f"underscore; choose another name"
         )
     known = OPS.get(name)
     if name in ALIASES or (known is not None and known.declared.__module__ != function.__module__):
@@ -58,7 +60,7 @@ def register_op(function: F) -> F:
     spec = OPS[name]
     if not spec.composite:
         del OPS[name]
-        raise ArgumentError(f"register_op: {name} has no body; write one with ops")
+        raise ArgumentError(f"register_op: {name} has no body; write its body with ops")
     spec.body = _with_rule(name, function)
     return registered
 
@@ -84,15 +86,22 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
-    """Returns a decorator that makes a function the gradient of an op, named or given itself.
+    """Returns a decorator that registers a function as the gradient rule of an op.
 
-    It is called as `rule(g, y, *arguments)`, with the cotangent of the op's result, the result and the op's arguments
-    in the declared order, and returns a tuple with one gradient for each argument, None where there is none. Written
-    with `ops` it is differentiated in its turn. It holds on every backend for ops made by `register_op`; for others,
-    which PyTorch and MLX differentiate themselves, where the tape differentiates: on NumPy and on backends that bring
-    no gradients.
+    The function is called as `rule(g, y, *arguments)`: with the cotangent of the op's result, the result, and the op's
+    arguments in the declared order. It returns a tuple with one gradient per argument, or None for an argument that
+    has none. If it is written with `ops`, it can itself be differentiated, for derivatives of higher order.
 
-    Raises: ArgumentError for an unknown op.
+    For an op made by `register_op` the rule is used on every backend. For a built-in op it is used only where the tape
+    differentiates, on NumPy and on backends without gradients of their own: PyTorch and MLX differentiate built-in
+    ops themselves.
+
+    Args:
+        name: the op, or its name.
+
+    Raises:
+        ArgumentError: if no op has this name.
+        ArgumentTypeError: if `name` is neither a string nor a function.
 
     Example:
         >>> import emberharmony

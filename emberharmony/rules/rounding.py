@@ -12,7 +12,7 @@ T = Any
 
 
 def _copysign(g: T, y: T, a: T, b: T) -> T:
-    """Returns the rule by the size: 0 at 0, as of the absolute value."""
+    """Returns the gradient of the first argument; it is 0 at 0, as that of `absolute` is."""
     turned = where(equal(signbit(a), signbit(b)), g, negative(g))
     return where(equal(a, 0), 0.0, turned)
 
@@ -20,7 +20,8 @@ def _copysign(g: T, y: T, a: T, b: T) -> T:
 RULES: dict[str, Any] = {
     "copysign": (_copysign, None),
     "ldexp": (lambda g, y, x, exponent: ldexp(g, exponent), None),
-    # The step by a last place is constant but for the powers of two; no step is taken where the two are equal.
+    # nextafter adds to `a` one unit in the last place, which is constant except at powers of two. Where `a` equals `b`,
+    # the result is `b`.
     "nextafter": (lambda g, y, a, b: where(equal(a, b), 0.0, g), lambda g, y, a, b: zeros_like(g)),
     "nan_to_num": (lambda g, y, x, *limits: where(isfinite(x), g, 0.0),),
 }

@@ -1,4 +1,4 @@
-"""Pulling back through ops that only pick elements: what was picked is added where it came from."""
+"""Gradients of ops that only select elements: each cotangent is added at the place its element came from."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = Any
 
 
 def added_at(g: T, places: T, shape: Any) -> T:
-    """Returns zeros of a shape with the elements of `g` added at their places in the flattened tensor."""
+    """Returns zeros of a shape, with the elements of `g` added at `places`, which index the flattened tensor."""
     size = math.prod(shape)
     return reshape(segment_sum(reshape(g, (-1,)), reshape(places, (-1,)), size), shape)
 

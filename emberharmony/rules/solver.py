@@ -1,7 +1,7 @@
 """Rules of `ops/solver.py`.
 
-Decompositions of complex matrices are no holomorphic functions; their rules are textbook ones, of the conjugated
-cotangent.
+Decompositions of complex matrices are not holomorphic functions. Their rules are written as in the literature, with
+the conjugate of the tape's cotangent, and `_conjugated` adapts them.
 Source: Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008);
 Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend, "Differentiating the singular value
 decomposition" (2016); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020).
@@ -38,7 +38,7 @@ def _adjoint(x: T) -> T:
 
 
 def _conjugated(rule: Callable[..., T]) -> Callable[..., T]:
-    """Returns a rule of holomorphic form from a textbook one."""
+    """Returns a rule in the convention of the tape, from one that takes and returns conjugated gradients."""
 
     def pulled(g: T, *rest: Any) -> T:
         return conj(rule([conj(part) for part in g] if isinstance(g, list) else conj(g), *rest))
@@ -47,7 +47,7 @@ def _conjugated(rule: Callable[..., T]) -> Callable[..., T]:
 
 
 def _scaled(weight: T, matrices: T) -> T:
-    """Returns matrices times one number each."""
+    """Returns matrices `(..., m, n)`, each multiplied by its number in `weight` `(...)`."""
     return multiply(expand_dims(weight, (-2, -1)), matrices)
 
 
@@ -57,7 +57,12 @@ def _inv(g: T, y: T, x: T) -> T:
 
 
 def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
-    """Returns the rule of a linear solver from what solves the transposed system, and keeps what it reads of `a`."""
+    """Returns the rule of a linear solver.
+
+    Args:
+        solver: solves the transposed system.
+        triangle: sets to zero the elements of a gradient of `a` that the op does not read.
+    """
 
     def pulled(g: T, y: T, a: T, b: T, *options: Any) -> list[T]:
         vector = len(b.shape) == 1
@@ -71,26 +76,26 @@ def _solved(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..
 
 
 def _cofactors(x: T) -> T:
-    """Returns the derivative of the determinant where it is zero, for which there is no inverse."""
+    """Returns the derivative of the determinant, from the SVD: it exists for singular matrices too."""
     u, s, vh = svd(x, False)
     others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
     return _scaled(multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(others, -2)), vh)))
 
 
 def _det(g: T, y: T, x: T) -> T:
-    if any_(equal(y, 0)):  # emberlint: ignore[tensor-truth] -- the rarer way costs a decomposition
+    if any_(equal(y, 0)):  # emberlint: ignore[tensor-truth] -- only singular matrices need the SVD, which is slow
         return _scaled(g, _cofactors(x))
     return _scaled(multiply(g, y), matrix_transpose(inv(x)))
 
 
 def _halved(x: T) -> T:
-    """Returns the lower half, with half the diagonal."""
+    """Returns the lower triangle, with the diagonal divided by 2."""
     n = x.shape[-1]
     return multiply(tril(x), subtract(1, multiply(eye(n, dtype=dtype_of(real(x))), 0.5)))
 
 
 def _hermitian(x: T) -> T:
-    """Returns the Hermitian part: the cotangent of a matrix that is Hermitian, whichever half of it is read."""
+    """Returns the Hermitian part, which is the gradient of a Hermitian matrix, whichever triangle the op reads."""
     return multiply(add(x, _adjoint(x)), 0.5)
 
 
@@ -102,18 +107,24 @@ def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
 
 
 def _inverse_gaps(values: T) -> T:
-    """Returns 1 / (values[j] - values[i]), 0 where they are equal."""
+    """Returns the matrix whose element [i, j] is 1 / (values[j] - values[i]), or 0 where the two are equal.
+
+    Vectors of equal values are not unique; if a loss does not depend on their choice, these terms vanish.
+    """
     gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
     same = equal(gaps, 0)
     return where(same, 0.0, reciprocal(where(same, 1.0, gaps)))
 
 
 def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
-    """Returns the cotangent of complex columns that could have any phases from that of those whose phases are fixed.
+    """Adds to the cotangent of complex columns the part that comes from the convention for their phases.
+
+    A singular vector or eigenvector is defined up to its phase. The ops choose the phase that makes the largest
+    component real, so the phase varies with the matrix.
 
     Args:
-        columns: their largest components are real.
-        pairs: first the cotangent of the columns and they themselves, then others that turn with them.
+        columns: the vectors; their largest components are real.
+        pairs: (cotangent, vectors): first those of `columns`, then those of other vectors with the same phases.
     """
     sizes = absolute(columns)
     nearly = greater_equal(sizes, multiply(max_(sizes, -2, True), NEARLY))
@@ -145,7 +156,10 @@ def _eig(g: list[T], y: T, x: T) -> T:
 
 
 def _svd(g: list[T], y: T, x: T, full_matrices: bool = True) -> T:
-    """Pulls back through the reduced form; what completes U and Vh to squares has no derivative of its own."""
+    """Returns the gradient of svd, computed from the reduced form.
+
+    The vectors that complete U and Vh to square matrices are not unique, so their cotangents are ignored.
+    """
     k = y[1].shape[-1]
     columns, rows = (..., slice(None), slice(k)), (..., slice(k), slice(None))
     u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], rows)
@@ -189,7 +203,10 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
     m, n = x.shape[-2:]
     if m >= n:
         if mode == "complete" and m > n:
-            raise UnsupportedOpError("the columns that complete Q have no derivative of their own: use mode='reduced'")
+            raise UnsupportedOpError(
+                "qr with mode='complete' has no gradient for a matrix with more rows than columns, because the columns "
+                "that complete Q are not unique; use mode='reduced'"
+            )
         return _qr_tall(g[0], g[1], *y)
     first, others = (..., slice(m)), (..., slice(m, None))
     beyond = get_item(g[1], others)
@@ -198,7 +215,7 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
 
 
 def _lu_factor(g: list[T], y: T, x: T) -> T:
-    """Pulls back to the rows in their new order, and puts these back in their places."""
+    """Returns the gradient of lu_factor: first for the permuted rows, then with the rows back in their old order."""
     packed, k = y[0], min(x.shape[-2:])
     corner, beside = (..., slice(k), slice(k)), (..., slice(k), slice(k, None))
     under = (..., slice(k, None), slice(k))

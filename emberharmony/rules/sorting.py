@@ -15,6 +15,7 @@ def _sort(g: T, y: T, x: T, axis: int | None = -1, descending: bool = False, sta
         return reshape(g, ())
     if axis is None:
         return reshape(_sort(g, y, reshape(x, (-1,)), 0, descending), x.shape)
+    # argsort of a permutation is its inverse.
     return take_along_axis(g, argsort(argsort(x, axis, descending), axis), axis)
 
 
@@ -23,7 +24,10 @@ def _top_k(g: T, y: T, x: T, k: int, sorted: bool = True) -> T:
 
 
 def _unique(g: T, y: T, x: T) -> T:
-    """Gives each cotangent to the first of equal elements; of those that are NaN `unique_all` keeps every one."""
+    """Returns the gradient of unique: each cotangent goes to the first of the equal elements.
+
+    `unique_all` may list more values than `y` has, because it keeps every NaN; those beyond `y` are cut off.
+    """
     return added_at(g, get_item(unique_all(x).indices, slice(y.shape[0])), x.shape)
 
 

@@ -16,7 +16,10 @@ T = Any
 
 
 def _histogram(g: list[T], y: list[T], x: T, bins: int = 10, range: tuple[float, float] | None = None) -> T:
-    """Returns the gradient by the edges, which lie evenly between the least and the largest element."""
+    """Returns the gradient of the bin edges, which are evenly spaced from the smallest to the largest element.
+
+    The counts have no gradient, and neither have the edges if `range` gives them.
+    """
     if range is not None or not math.prod(x.shape):
         return None
     share = linspace(0.0, 1.0, bins + 1, dtype=dtype(g[1]))

@@ -1,4 +1,4 @@
-"""Rules of `ops/tensor.py`; the tape casts each gradient to the dtype of its argument."""
+"""Rules of `ops/tensor.py`. They need no cast, because the tape casts each gradient to the dtype of its argument."""
 
 from typing import Any
 

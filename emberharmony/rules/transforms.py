@@ -1,4 +1,4 @@
-"""The rule of `ops/transforms.py`: a gradient of the user's own."""
+"""Rule of `ops/transforms.py`: it calls the gradient that a user wrote for `custom_vjp`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ T = Any
 
 
 def _custom_vjp(g: list[T], y: list[T], forward: Any, backward: Any, primals: list[T]) -> list[Any]:
-    # What the user writes keeps to the convention at the border of the tape.
+    # The tape holds conjugated gradients of complex numbers (see `transforms.tape`), which users never see.
     return [None, None, [_conjugate(x) for x in backward(primals, [_conjugate(x) for x in g])]]
 
 

@@ -1,4 +1,4 @@
-"""Tools that prove agreement: `assert_agree`, `gradcheck`, conformance, a pytest plugin."""
+"""Tools to test that backends agree: `assert_agree`, `gradcheck`, the conformance checks, a fuzzer, a pytest plugin."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,10 @@ _LAZY = {"assert_agree": "emberharmony.testing.agree", "gradcheck": "emberharmon
 
 
 def __getattr__(name: str) -> Any:
-    """Imports on first use: pytest loads this package with the plugin, in runs that may never need an op."""
+    """Imports a tool on first use.
+
+    pytest loads this package with the plugin in every run, and many runs need no op.
+    """
     if name not in _LAZY:
         raise AttributeError(f"module 'emberharmony.testing' has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)

@@ -1,4 +1,4 @@
-"""`assert_agree`: a function gives the same on every backend as NumPy does in float64."""
+"""`assert_agree`: checks that a function returns on every backend what NumPy returns in float64."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +12,10 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_map
 
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2}
-"""The default `rtol` and `atol` by dtype of a result; a complex one has that of its parts, all others are exact."""
+"""The default `rtol` and `atol` by the dtype of a result.
+
+A complex dtype has those of its real part; results of all other dtypes must be equal.
+"""
 
 
 def assert_agree(
@@ -22,17 +25,21 @@ def assert_agree(
     atol: float | None = None,
     backends: Sequence[str] | None = None,
 ) -> None:
-    """Checks that a function gives the same on all installed backends as on NumPy with all floats as float64.
+    """Checks that a function returns the same on all installed backends as on NumPy in float64.
 
-    The result may be any tree of tensors and numbers; its structure, shapes and dtypes must agree too.
+    The result may be any tree of tensors and numbers. Its structure and shapes must agree with NumPy's, and its dtypes
+    must be the same on all backends.
 
     Args:
-        args: trees of NumPy arrays and Python numbers; each backend is given arrays as its own tensors.
-        rtol: admitted error relative to the magnitude of the expected number; by default that of the result's dtype.
-        atol: admitted absolute error, added to that; by default that of the result's dtype.
-        backends: the names of the backends to run on, if not all.
+        fn: the function; it is called once on NumPy in float64, and once on each backend.
+        args: trees of NumPy arrays and Python numbers; each backend gets the arrays as its own tensors.
+        rtol: the allowed error relative to the magnitude of the expected number; None chooses it by the result's dtype.
+        atol: the allowed absolute error, which is added to that; None chooses it by the result's dtype.
+        backends: the names of the backends to run on; None for all that are installed.
 
-    Raises: AssertionError naming the backend and the first leaf that parts, with both numbers.
+    Raises:
+        AssertionError: if a backend disagrees; it names the backend and the first leaf that differs, with both numbers.
+        ArgumentError: if an argument holds a tensor of one library, which not every backend can convert.
 
     Example:
         >>> from emberharmony import ops
@@ -48,15 +55,19 @@ def assert_agree(
         with ops.use_backend(name):
             found, own = _run(fn, args)
         if own != structure:
-            raise AssertionError(f"on backend {name!r} the result is {own}, on NumPy in float64 {structure}")
+            raise AssertionError(
+                f"the result on backend {name!r} has the structure {own}, but on NumPy in float64 it has {structure}"
+            )
         for path, got, want in zip(paths, found, wanted, strict=True):
             problem = _difference(got, want, rtol, atol)
             if problem:
-                raise AssertionError(f"result{path} parts on backend {name!r}: {problem}")
+                raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
         kinds = [str(leaf.dtype) for leaf in found]
         for path, kind, other in zip(paths, kinds, first or kinds, strict=True):
             if kind != other:
-                raise AssertionError(f"result{path} has dtype {kind} on backend {name!r}, {other} on {names[0]!r}")
+                raise AssertionError(
+                    f"result{path} has dtype {kind} on backend {name!r}, but {other} on backend {names[0]!r}"
+                )
         first = first or kinds
 
 
@@ -85,7 +96,7 @@ def _run(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]],
 def _host(leaf: Any) -> np.ndarray[Any, Any]:
     if hasattr(leaf, "dtype"):
         return np.asarray(ops.to_numpy(leaf))
-    # A Python float was a tensor's before, and has no more digits than that had.
+    # A Python float most likely comes from a tensor (`float(x)`), so it has only the precision of the default float.
     return np.asarray(leaf, ops.default_float().name if isinstance(leaf, float) else None)
 
 
@@ -94,20 +105,23 @@ def _own(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         return ops.convert_to_tensor(leaf)
     if hasattr(leaf, "__dlpack__"):
-        raise ArgumentError(f"assert_agree takes NumPy arrays and numbers, which every backend has, not {type(leaf)}")
+        raise ArgumentError(
+            f"assert_agree takes NumPy arrays and Python numbers, which every backend can convert, not {type(leaf)}; "
+            f"convert the tensor by ops.to_numpy(x)"
+        )
     return leaf
 
 
 def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: float | None, atol: float | None) -> str:
-    """Returns in words how a leaf parts from the expected one, "" if it does not."""
+    """Returns a text that says how a leaf differs from the expected one; "" if it does not."""
     if got.shape != want.shape:
-        return f"shape {got.shape}, in float64 NumPy {want.shape}"
+        return f"got shape {got.shape}, but NumPy in float64 gives {want.shape}"
     name = {"complex64": "float32", "complex128": "float64"}.get(got.dtype.name, got.dtype.name)
     usual = TOLERANCES.get(name, 0.0)
     rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
     if want.dtype.kind not in "fc" or got.dtype.kind not in "fcV":
         off = np.asarray(got != want)
-        return f"{_example(got, want, int(np.argmax(off)))} (exact)" if off.any() else ""
+        return f"{_example(got, want, int(np.argmax(off)))} (must be equal)" if off.any() else ""
     wide = got.astype(want.dtype)
     with np.errstate(all="ignore"):
         same = (wide == want) | (np.isnan(wide) & np.isnan(want))
@@ -122,11 +136,11 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
 def _example(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
     at = tuple(map(int, np.unravel_index(place, want.shape)))
     where = f"at index {at} " if at else ""
-    return f"{where}{got.reshape(-1)[place]}, in float64 NumPy {want.reshape(-1)[place]}"
+    return f"{where}got {got.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
 
 
 def _paths(structure: TreeDef, path: str) -> Iterator[str]:
-    """Yields how each leaf is written: `['loss'][0]`, `.weight`."""
+    """Yields the path of each leaf as Python source, such as `['loss'][0]` or `.weight`."""
     if structure.kind == "leaf":
         yield path
     keys: Sequence[str] = [f"[{i}]" for i in range(len(structure.children))]

@@ -1,4 +1,4 @@
-"""One call of an op that a check makes, and what it must give."""
+"""One call of an op that a check makes, with the expected result or error."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,25 +25,26 @@ try:
 except errors.{error} as error:
     print("as expected:", error)
 else:
-    raise AssertionError(f"returns {{got}}, wanted {error}")
+    raise AssertionError(f"returns {{got}}, expected {error}")
 """
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: it must agree with the row's oracle, or end with an error of class `raises`.
+    """One call: it must agree with the row's oracle, or raise an error of class `raises`.
 
     Args:
-        check: the check that makes it.
-        dtype: the dtype the inputs have.
-        label: tells it from the check's other calls.
-        result: the name of the dtype the result must have; "" for any.
-        tolerance: the row's, in eps.
-        case: the row's case it is made from.
+        check: the name of the check that makes the call.
+        dtype: the dtype of the inputs.
+        label: a text that distinguishes the call from the others of its check.
+        result: the name of the dtype that the result must have; "" for any.
+        tolerance: the tolerance of the row, in eps.
+        raises: the error that the call must raise; None if it must return.
+        case: the number of the row's case that the call is made from.
         options: further keyword arguments, which the oracle does not take.
-        may_refuse: errors that are as right as the oracle's result.
-        read_as: the dtype that `options` asks for, in which the oracle is given the tensors.
-        numbers_as: the type in which the oracle is given Python integers.
+        may_refuse: errors that are also correct, besides the oracle's result.
+        read_as: the dtype that `options` asks for; the oracle gets the tensors in this dtype.
+        numbers_as: the type to which Python integers are converted for the oracle.
     """
 
     check: str
@@ -66,14 +67,14 @@ class Call:
         return OPS[sample.op].function(*made(self.args), **kwargs, **self.options)
 
     def expected(self, sample: Sample) -> Any:
-        """Returns what the oracle gives."""
+        """Returns the result of the oracle."""
         with np.errstate(all="ignore"):
             expected = sample.oracle(
                 *(self._reference(sample, value) for value in self.args),
                 **{name: self._reference(sample, value) for name, value in self.kwargs.items()},
             )
             if self.read_as and np.asarray(expected).dtype.kind in "iu":
-                return np.asarray(expected).astype(self.read_as)  # sums of integers wrap
+                return np.asarray(expected).astype(self.read_as)  # the op sums in this dtype, where integers wrap
             return expected
 
     def _reference(self, sample: Sample, value: Any) -> Any:
@@ -88,7 +89,9 @@ class Call:
     def judge(self, sample: Sample) -> float:
         """Makes the call and returns its error in units of the tolerance.
 
-        Raises: an AssertionError that says what is wrong (DisagreementError), or what the op raises.
+        Raises:
+            DisagreementError: if the result or the error is not as expected. It is an AssertionError.
+            Exception: whatever the op or the oracle raises.
         """
         if self.raises is not None:
             return self._refused(sample, self.raises)
@@ -108,17 +111,17 @@ class Call:
         except EmberError as error:
             if isinstance(error, wanted):
                 return 0.0
-            raise DisagreementError(f"raises {type(error).__name__}, wanted {wanted.__name__}: {error}") from error
-        raise DisagreementError(f"returns {result!r:.200}, wanted {wanted.__name__}")
+            raise DisagreementError(f"raises {type(error).__name__}, expected {wanted.__name__}: {error}") from error
+        raise DisagreementError(f"returns {result!r:.200}, expected {wanted.__name__}")
 
     def program(self, sample: Sample) -> str:
-        """Returns the source that makes and judges the call."""
+        """Returns the source of a program that makes the call and compares the result."""
         written = f"{spelled(sample.op)}({self.arguments(sample)})"
         if self.raises is not None:
             return _ERROR.format(call=written, error=self.raises.__name__)
         try:
             expected = "" if sample.reference else source(self.expected(sample))
-        except Exception as error:  # noqa: BLE001  (the oracle's, which is then what failed)
+        except Exception as error:  # noqa: BLE001  (the oracle may raise anything; the program says what failed)
             expected, written = "", f"{written}  # the oracle raises {error!r}"
         if not expected:
             return f"got = {written}\nprint(got)\n"
@@ -143,4 +146,4 @@ def _written(value: Any, place: str) -> str:
     try:
         return source(value)
     except TypeError:
-        return place  # a function of the row's has no source of its own
+        return place  # functions have no source expression, so refer to the row

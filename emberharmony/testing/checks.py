@@ -1,4 +1,4 @@
-"""The checks that follow from a row: which calls each makes. `CHECKS` is the list, and one more is one more entry."""
+"""The checks: each is a function that yields the calls to make for a row. `CHECKS` lists them."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +28,7 @@ _SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5])
 
 
 def values(sample: Sample) -> Iterator[Call]:
-    """Makes every case in every dtype; for elementwise ops 0-d, empty and strided inputs too."""
+    """Yields every case in every dtype; for elementwise ops 0-d, empty and strided inputs too."""
     for dtype in dtypes_of(sample):
         for index, (label, item) in enumerate(variants(sample)):
             yield call_of(sample, _kind(item), dtype, label, item, index)
@@ -42,7 +42,7 @@ def _kind(item: Case) -> str:
 
 
 def non_contiguous(sample: Sample) -> Iterator[Call]:
-    """Makes every case with native tensors that are views."""
+    """Yields every case with native tensors that are not contiguous."""
     roles = tensor_roles(sample)
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
@@ -59,7 +59,7 @@ def _strided(value: Any) -> Any:
 
 
 def special_values(sample: Sample) -> Iterator[Call]:
-    """Makes elementwise ops meet NaN, infinities and both zeros, in every combination."""
+    """Yields calls of elementwise ops with all combinations of NaN, infinities and both zeros."""
     if not sample.elementwise:
         return
     count = len(sample.cases[0].args)
@@ -70,7 +70,7 @@ def special_values(sample: Sample) -> Iterator[Call]:
 
 
 def promotion(sample: Sample) -> Iterator[Call]:
-    """Makes elementwise ops of two operands meet two dtypes, and a tensor and a number; float functions booleans."""
+    """Yields calls of elementwise ops with two dtypes, with a tensor and a number, and of float functions with bool."""
     roles = list(tensor_roles(sample).values())
     if not sample.elementwise:
         return
@@ -102,7 +102,7 @@ def _as(array: Any, dtype: str) -> Any:
 
 
 def errors(sample: Sample) -> Iterator[Call]:
-    """Makes the calls that every op must refuse with the typed error, and those that this one must."""
+    """Yields calls that must raise a typed error: those that every op must refuse, and those of `REFUSALS`."""
     if not dtypes_of(sample):
         return
     for number, (kind, item) in enumerate(REFUSALS.get(sample.op, ())):
@@ -125,7 +125,7 @@ def errors(sample: Sample) -> Iterator[Call]:
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
         beyond = _with(first, axis, 99) if axis < len(first.args) else Case(first.args, {**first.kwargs, "axis": 99})
-        yield _refused(sample, AxisError, "an axis that is not there", beyond)
+        yield _refused(sample, AxisError, "an axis out of bounds", beyond)
 
 
 def _with(item: Case, at: int, value: Any) -> Case:

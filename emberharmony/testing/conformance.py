@@ -1,4 +1,4 @@
-"""Runs the checks of sample rows on a backend, call by call."""
+"""Running the checks of sample rows on a backend, one call after the other."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from emberharmony.testing.snippet import snippet
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call showed.
+    """The outcome of one call.
 
     Args:
-        error: how far off the values are, in units of the tolerance.
-        failure: what was wrong; "" if nothing.
-        unsupported: why the backend does not offer this, if it says so.
-        snippet: for a failure, a program that shows it.
+        error: the largest error of the values, in units of the tolerance.
+        failure: what was wrong; "" if the call passed.
+        unsupported: the reason that the backend gives for not supporting the call; "" if it does.
+        snippet: for a failure, a program that reproduces it.
     """
 
     op: str
@@ -35,10 +35,10 @@ class Outcome:
 
 
 def run_sample(sample: Sample, backend: str, quick: bool = True) -> Iterator[Outcome]:
-    """Yields the outcome of each call of each check of a row on one backend, which becomes the process's.
+    """Yields the outcome of each call of each check of a row on one backend, which stays the active one.
 
     Args:
-        quick: leave out the calls that hypothesis makes.
+        quick: whether to leave out the calls with inputs that hypothesis generates.
     """
     if ops.get_backend() != backend:
         ops.set_backend(backend)
@@ -48,7 +48,7 @@ def run_sample(sample: Sample, backend: str, quick: bool = True) -> Iterator[Out
 
 
 def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
-    """Makes a call on the active backend, whose name is `backend`, and returns what it showed."""
+    """Makes a call on the active backend, whose name is `backend`, and returns its outcome."""
     error, failure, unsupported = 0.0, "", ""
     try:
         error = call.judge(sample)
@@ -56,7 +56,7 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
         error, failure = getattr(disagreement, "error", 0.0), str(disagreement)
     except UnsupportedOpError as refusal:
         unsupported = str(refusal)
-    except Exception as other:  # noqa: BLE001  (whatever an op does, the checks go on)
+    except Exception as other:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
         failure = f"raises {type(other).__name__}: {other}"
     written = snippet(sample, backend, call, failure) if failure else ""
     return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, written)

@@ -1,8 +1,8 @@
-"""Gradients checked against central differences, in first and second order, and forward mode against reverse mode.
+"""Checks of gradients: against central differences in first and second order, and forward against reverse mode.
 
-The checks are of random projections: for a function f, random cotangents v and directions u, w, the numbers
-`<v, J u>` and `<v, H[u, w]>` are found by the backend's own derivatives and by differences of function values.
-An error in any one element shows in them with probability 1.
+The checks compare random projections: for a function f with Jacobian J and second derivative H, random cotangents v
+and random directions u and w, the numbers `<v, J u>` and `<v, H[u, w]>` are computed from the backend's derivatives
+and from differences of function values. An error in any element changes these numbers with probability 1.
 """
 
 import contextlib
@@ -21,18 +21,19 @@ _STEP = 1e-4
 FIRST = "the gradient"
 """The name of the check of first order."""
 _FEW = 64
+"""The largest number of elements for which a failure names the worst one: each takes 4 calls of the function."""
 _LEAST = 1e-9
-"""What is added to every scale, lest rounding errors be compared with each other."""
+"""Added to every scale: otherwise the error of two numbers that are both nearly 0 would be that of their rounding."""
 _NARROW = 2e-3
 """The tolerance where the backend computes in single precision."""
 
 
 class GradientMismatchError(AssertionError):
-    """Says which check of a gradient failed, on which backend, and the two numbers that should agree."""
+    """Raised when a check of a gradient fails; the message has the check, the backend and the two numbers."""
 
 
 class Check(NamedTuple):
-    """One comparison: two numbers that should agree, and the size of the terms that were added up to them."""
+    """One comparison: two numbers that should agree, and `scale`, the sum of the magnitudes of their terms."""
 
     name: str
     derivative: float
@@ -46,8 +47,8 @@ class Check(NamedTuple):
         return 0.0 if off == 0 else off / self.scale if self.scale else float("inf")
 
     def __str__(self) -> str:
-        pair = f"derivatives give {self.derivative:.12g}, wanted {self.expected:.12g}"
-        return f"{pair}: a relative error of {self.error:.2g}"
+        pair = f"derivatives give {self.derivative:.12g}, expected {self.expected:.12g}"
+        return f"{pair}, which is a relative error of {self.error:.2g}"
 
 
 def gradcheck(
@@ -58,22 +59,24 @@ def gradcheck(
     tolerance: float = 1e-6,
     seed: int = 0,
 ) -> None:
-    """Checks the derivatives of a function of tensors on the active backend; returns if they are right.
+    """Checks the derivatives of a function of tensors on the active backend; returns None if they are right.
 
-    Central differences of the values, computed in float64, are compared with the reverse mode, and for `order` 2 those
-    of the gradient with the reverse mode of the reverse mode; forward mode is compared with reverse mode, and so is the
-    reverse mode of the forward mode. Where the
-    backend computes in single precision only (complex numbers on MLX), the differences are those of NumPy, on which
-    `fn` must then run too, and the tolerance is 2e-3 at least. Elements that are not finite are left out.
+    The gradient is compared with central differences of the values, computed in float64, and with forward mode. For
+    `order` 2, the second derivative (reverse mode of reverse mode) is compared with central differences of the gradient
+    and with the reverse mode of the forward mode.
+
+    Where the backend can only compute in single precision (complex numbers on MLX), the differences are computed on
+    NumPy, so `fn` must run there too, and the tolerance is at least 2e-3. Elements that are not finite are left out.
 
     Args:
-        fn: takes `args` and returns a tensor, or a tree of them; it is called many times, and must be deterministic.
-        args: trees, whose floating and complex tensors and arrays are differentiated in float64.
-        order: 1 or 2.
-        tolerance: relative to the sizes of the terms that are added up.
-        seed: of the random projections.
+        fn: takes `args` and returns a tensor or a tree of tensors; it is called many times and must be deterministic.
+        args: trees; their floating and complex tensors and arrays are differentiated, in float64.
+        order: 1 for first derivatives only, 2 for second derivatives too.
+        tolerance: the allowed error, relative to the magnitudes of the terms that are added up.
+        seed: the seed of the random projections.
 
-    Raises: GradientMismatchError.
+    Raises:
+        GradientMismatchError: if a derivative is wrong; the message names the worst element of small arguments.
 
     Example:
         >>> import numpy as np
@@ -87,14 +90,15 @@ def gradcheck(
         if not check.error <= admitted:
             where = problem.worst() if check.name == FIRST else ""
             raise GradientMismatchError(
-                f"{check.name} on backend {ops.get_backend()!r}: {check}, admitted {admitted:.2g}{where}"
+                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {admitted:.2g}){where}"
             )
 
 
 def gradients(fn: Callable[..., Any], args: Sequence[Any], *, seed: int = 0, dtype: str = "float64") -> Arrays:
-    """Returns the gradients, on the active backend, of all that `gradcheck` would differentiate, on the host.
+    """Returns the gradients, computed on the active backend, by each leaf that `gradcheck` would differentiate.
 
-    The cotangent is random, but the same on every backend and in every dtype, so that they can be compared.
+    They are host arrays. The cotangent is random, but the same on every backend and in every dtype, so that gradients
+    can be compared.
     """
     problem = Problem(fn, args, seed, dtype)
     return problem.gradient(problem.points)
@@ -108,7 +112,7 @@ class Problem:
         self.leaves, self.structure = tree_flatten(list(args))
         self.places = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
         self.points = [_wide(self.leaves[i]) for i in self.places]
-        # MLX has no complex128, and what is mixed with complex64 is in single precision too.
+        # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
         single = dtype == "float32" or (not _has("complex128") and any(x.dtype.kind == "c" for x in self.points))
         self.kinds = [_kind(x, single) for x in self.points]
         rng = np.random.default_rng(seed)
@@ -129,11 +133,11 @@ class Problem:
         return [y for y in results if is_differentiable(y)]
 
     def admitted(self, tolerance: float = 1e-6) -> float:
-        """Returns the relative error that is admitted."""
+        """Returns the allowed relative error, which is at least 2e-3 in single precision."""
         return max(tolerance, _NARROW) if self.narrow else tolerance
 
     def checks(self, order: int, mixed: bool = True) -> Iterator[Check]:
-        """Yields the comparisons; none where there is nothing to differentiate, and finite."""
+        """Yields the comparisons; none if no argument is differentiable or no result is finite."""
         if not any(known.any() for known in self.finite) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward()
@@ -156,7 +160,7 @@ class Problem:
                 yield Check("reverse over forward mode", _dot(self._mixed(), self.w), _dot(second, self.u), scale)
 
     def worst(self) -> str:
-        """Returns, in words, at which element the gradient is farthest from differences; "" for large arguments."""
+        """Returns a text that names the element where the gradient is most wrong; "" if the arguments are large."""
         if sum(x.size for x in self.points) > _FEW:
             return ""
         found: list[tuple[float, str]] = []
@@ -168,11 +172,12 @@ class Problem:
                     slope = self._difference(lambda points: _dot(self.v, self._values(points)), direction)
                 wanted = slope / float(direction[i][at].real)
                 off = abs(float(gradient[at].real) - wanted)
-                found.append((off, f"; worst at element {at} of argument {i}: {gradient[at]:.6g}, wanted {wanted:.6g}"))
+                text = f"; worst at element {at} of argument {i}: {gradient[at]:.6g}, expected {wanted:.6g}"
+                found.append((off, text))
         return max(found, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
     def gradient(self, points: Arrays) -> Arrays:
-        """Returns the gradients of `<v, f>` at points, 0 where an argument is not finite."""
+        """Returns the gradients of `<v, f>` at `points`, with 0 where an argument is not finite."""
         return self._where_finite(_host(self._pulled(*self._primals(points))))
 
     def _pulled(self, *primals: Any) -> list[Any]:
@@ -201,14 +206,14 @@ class Problem:
         return self._known(self.flat(*self._primals(points)))
 
     def _known(self, results: Sequence[Any]) -> Arrays:
-        """Returns results on the host with zeros where they are not finite at the point itself."""
+        """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
         return [np.where(known, y, 0) for y, known in zip(_host(results), self.finite, strict=True)]
 
     def _primals(self, arrays: Arrays) -> list[Any]:
         return _tensors(arrays, self.kinds)
 
     def _difference(self, value: Callable[[Arrays], float], direction: Arrays) -> float:
-        """Returns a derivative along a direction by central differences of fourth order."""
+        """Returns the derivative of `value` along a direction, by central differences of fourth order."""
 
         def at(t: float) -> float:
             return value([x + t * d for x, d in zip(self.points, direction, strict=True)])
@@ -217,18 +222,18 @@ class Problem:
         return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
 
     def _mixed_difference(self) -> float:
-        """Returns the second derivative along both directions from values alone, as exactly as single precision."""
+        """Returns the second derivative along `u` and `w` from function values; it is accurate to single precision."""
 
         def at(s: float, t: float) -> float:
             points = [x + s * d + t * e for x, d, e in zip(self.points, self.u, self.w, strict=True)]
             return _dot(self.v, self._values(points))
 
-        h = 10 * _STEP
+        h = 10 * _STEP  # a larger step, because rounding errors are divided by its square
         return (at(h, h) - at(h, -h) - at(-h, h) + at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager
     def _reference(self) -> Iterator[None]:
-        """Computes in float64 inside, on NumPy if the backend itself did not."""
+        """Makes the block compute in float64: on NumPy, if the backend computes in single precision."""
         if not self.narrow:
             yield
             return
@@ -272,7 +277,7 @@ def _host(tensors: Sequence[Any]) -> Arrays:
 
 
 def _draw(rng: np.random.Generator, like: Array) -> Array:
-    """Returns random numbers of magnitude 0.5 to 1, of a tensor's shape and kind."""
+    """Returns random numbers of magnitude 0.5 to 1, in the shape of `like`, and complex if `like` is."""
     numbers = rng.uniform(0.5, 1.0, like.shape) * rng.choice([-1.0, 1.0], like.shape)
     if like.dtype.kind == "c":
         return np.asarray(numbers * np.exp(1j * rng.uniform(0, 2 * np.pi, like.shape)))
@@ -280,7 +285,7 @@ def _draw(rng: np.random.Generator, like: Array) -> Array:
 
 
 def _direction(rng: np.random.Generator, x: Array) -> Array:
-    """Returns a random direction whose steps are small beside the numbers themselves, and none from infinity."""
+    """Returns a random direction, scaled so that steps are small relative to `x`; 0 where `x` is not finite."""
     return np.where(np.isfinite(x), _draw(rng, x) * np.clip(np.abs(x), 1e-2, 1.0), 0)
 
 

@@ -1,4 +1,4 @@
-"""The gradient check of sample rows: every case of every differentiable row, but for what `ROWS` says."""
+"""The gradient check of sample rows: all cases of all differentiable rows, with the exceptions that `ROWS` lists."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from emberharmony.testing.gradient_check import Problem
 from emberharmony.testing.sample import Case, Sample, case
 from emberharmony.testing.verify import DisagreementError
 
-_TIES = "some elements are equal: a kink"
-_NAN = "what is reduced with a NaN has NaN for a slope, or none"
-_RANK = "the rank is not full, and changes nearby"
+_TIES = "some elements are equal, so the op is not differentiable there"
+_NAN = "a reduction over NaN has the derivative NaN, or none"
+_RANK = "the matrix is rank-deficient, and its rank changes nearby"
 _PROGRAM = """\
 from emberharmony.testing.gradient_rows import gradients
 
@@ -30,16 +30,16 @@ print("error in units of the tolerance:", call.judge(row))
 
 @dataclass(frozen=True)
 class GradientRow:
-    """How the gradient of an op is checked where not by the op itself on all cases of its sample.
+    """The exceptions for one op: by default the op itself is differentiated, in all cases of its sample row.
 
     Args:
-        of: what is differentiated in the op's place.
-        cases: stand for the sample's.
-        skipped: the reason for each case, by its number, that is not checked.
-        once: the reason for each case of which only the first order is checked.
-        unmixed: the reason by backend where the reverse mode of the forward mode is not checked.
-        host: the positions of arguments that the host reads, and that are not differentiated.
-        single: the backends that have the op in single precision only.
+        of: the function that is differentiated instead of the op.
+        cases: the cases that replace those of the sample row.
+        skipped: by the number of a case, the reason why it is not checked.
+        once: by the number of a case, the reason why only its first derivative is checked.
+        unmixed: by backend, the reason why the reverse mode of the forward mode is not checked.
+        host: the positions of arguments that are passed as Python numbers, and are not differentiated.
+        single: the backends that compute the op in single precision only.
     """
 
     of: Callable[..., Any] | None = None
@@ -53,9 +53,10 @@ class GradientRow:
 
 @dataclass(frozen=True)
 class GradientCall(Call):
-    """A case whose derivatives are checked, of first and, if `order` is 2, of second order.
+    """A case whose derivatives are checked.
 
     Args:
+        order: 1 for first derivatives only, 2 for second derivatives too.
         mixed: whether the reverse mode of the forward mode is checked too.
     """
 
@@ -65,7 +66,9 @@ class GradientCall(Call):
     def judge(self, sample: Sample) -> float:
         """Returns the largest error in units of the tolerance.
 
-        Raises: DisagreementError, or what the op raises.
+        Raises:
+            DisagreementError: if a derivative is wrong, or if the op has no gradient rule and no reason for that.
+            Exception: whatever the op raises.
         """
         try:
             return self._compare(gradient_function(sample.op))
@@ -81,7 +84,8 @@ class GradientCall(Call):
         for check in problem.checks(self.order, self.mixed):
             worst = max(worst, check.error / admitted)
             if not check.error <= admitted:
-                raise DisagreementError(f"{check.name}: {check}, admitted {admitted:.2g}", check.error / admitted)
+                message = f"{check.name}: {check} (tolerance {admitted:.2g})"
+                raise DisagreementError(message, check.error / admitted)
         return worst
 
     def program(self, sample: Sample) -> str:
@@ -90,23 +94,23 @@ class GradientCall(Call):
 
 
 def without_rule(op: str) -> str:
-    """Returns what to do about a primitive that no gradient rule, and no list of ops without one, names; "" if none."""
+    """Returns what to do about a primitive that has no gradient rule and is in no list of ops without one; else ""."""
     spec = OPS[op]
     if spec.composite or op in RULES or op in CONSTANT or op in LEAVING or op in REFUSED:
         return ""
     return (
-        f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or name it with the reason in "
-        f"emberharmony/rules/constant.py (its row is then not `differentiable`)"
+        f"{op} has no gradient rule: add one to emberharmony/rules/{spec.category}.py, or list the op in "
+        f"emberharmony/rules/constant.py and remove `differentiable=True` from its sample row"
     )
 
 
 def gradient_function(op: str) -> Callable[..., Any]:
-    """Returns what is differentiated where the gradient of an op is checked."""
+    """Returns the function that is differentiated to check the gradient of an op: the op, or what `ROWS` names."""
     return ROWS.get(op, _PLAIN).of or OPS[op].function
 
 
 def gradients(sample: Sample) -> Iterator[Call]:
-    """Makes every case of a differentiable row, in float64, to be compared with differences."""
+    """Yields the gradient check of every case of a differentiable row, in float64."""
     if not sample.differentiable:
         return
     row = ROWS.get(sample.op, _PLAIN)
@@ -124,12 +128,15 @@ def _hermitian(x: Any) -> Any:
 
 
 def _of_hermitian(op: str, **options: Any) -> GradientRow:
-    """Returns the row of an op that reads one half of a matrix, and whose gradient is shared by both."""
+    """Returns the row of an op that reads one triangle of a Hermitian matrix: its input is made Hermitian first.
+
+    Otherwise differences of single elements would make the matrix non-Hermitian.
+    """
     return GradientRow(lambda x, *args, **kwargs: OPS[op].function(_hermitian(x), *args, **kwargs), **options)
 
 
 def _in_double(op: str) -> GradientRow:
-    """Returns the row of an op whose result has the dtype that is asked for, not that of its arguments."""
+    """Returns the row of an op whose result has the dtype of its option `dtype`, not that of its arguments."""
     return GradientRow(lambda *args, **kwargs: OPS[op].function(*args, **kwargs, dtype="float64"))
 
 
@@ -141,12 +148,12 @@ _SIDES = (np.linspace(-7.3, 6.1, 12).reshape(3, 4), np.linspace(2.2, 3.1, 4))
 ROWS = {
     "bincount": GradientRow(cases=(case(np.array([0, 2, 2, 5]), np.array([0.5, -1.5, 2.0, 0.25]), 8),)),
     "adaptive_max_pool": GradientRow(skipped={3: _TIES}),
-    "cdist": GradientRow(once=dict.fromkeys((2, 3), "a coordinate is the same: a kink")),
+    "cdist": GradientRow(once=dict.fromkeys((2, 3), "two coordinates are equal, where the derivative jumps")),
     "cholesky": _of_hermitian("cholesky"),
     "cummax": GradientRow(skipped={2: _TIES}),
-    "det": GradientRow(once={5: "the adjugate of a singular matrix is differentiated by dividing by its determinant"}),
+    "det": GradientRow(once={5: "the second derivative divides by the determinant, which is 0"}),
     "eig": GradientRow(cases=_MATRICES),
-    "eigh": _of_hermitian("eigh", unmixed={"torch": "an internal error, for complex values and vectors together"}),
+    "eigh": _of_hermitian("eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}),
     "eigvalsh": _of_hermitian("eigvalsh"),
     "fmod": GradientRow(cases=(case(*_SIDES),)),
     "histogram": GradientRow(cases=(case(_TALL, 4), case(_TALL, 3, (-0.5, 2.0)))),
@@ -158,7 +165,7 @@ ROWS = {
     "min": GradientRow(skipped={5: _NAN}),
     "minimum": GradientRow(skipped={2: _TIES}),
     "mod": GradientRow(cases=(case(*_SIDES),)),
-    "normalize": GradientRow(skipped={3: "a norm is at its lower bound: a kink"}),
+    "normalize": GradientRow(skipped={3: "a norm equals its lower bound, where the derivative jumps"}),
     "pinv": GradientRow(skipped=dict.fromkeys((3, 5), _RANK)),
     "polar": GradientRow(single=("mlx",)),
     "nanpercentile": GradientRow(host=(1,)),
@@ -169,12 +176,12 @@ ROWS = {
         f"random_{law}": _in_double(f"random_{law}")
         for law in ("normal", "uniform", "truncated_normal", "gumbel", "laplace", "exponential")
     },
-    "slogdet": GradientRow(skipped={3: "a singular matrix, whose logarithm is infinite"}),
+    "slogdet": GradientRow(skipped={3: "the logarithm of the determinant of a singular matrix is infinite"}),
     "sort": GradientRow(skipped=dict.fromkeys((0, 2, 3), _TIES)),
     "std": GradientRow(skipped={9: _NAN}),
-    "svd": GradientRow(skipped={5: "the components that fix the phases are equally large: a kink"}),
+    "svd": GradientRow(skipped={5: "the largest component, which determines the phase, is not unique"}),
     "top_k": GradientRow(skipped={0: _TIES}),
     "var": GradientRow(skipped={9: _NAN}),
-    "vector_norm": GradientRow(skipped={10: "a norm of zero: a kink"}),
+    "vector_norm": GradientRow(skipped={10: "a norm is not differentiable at 0"}),
     "view_as_complex": GradientRow(single=("mlx",)),
 }

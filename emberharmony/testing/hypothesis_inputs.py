@@ -1,4 +1,4 @@
-"""Inputs that hypothesis makes, the same in every run: other values, ties, and other shapes for elementwise ops."""
+"""Inputs that hypothesis generates, the same in every run: new values, ties, and new shapes for elementwise ops."""
 
 import functools
 import zlib
@@ -17,11 +17,11 @@ from emberharmony.testing.sample import Array, Case, Sample
 
 EXAMPLES = 100
 _LARGEST = 64
-"""Cases with larger arrays are not made anew: what their length shows does not depend on the values."""
+"""Cases with larger arrays are not varied: they test the length, and new values would add nothing."""
 
 
 def generated(sample: Sample) -> Iterator[Call]:
-    """Makes calls like the row's cases, of values within the same bounds, in dtypes chosen along with them."""
+    """Yields calls like the row's cases, with new values within the same bounds and with dtypes drawn at random."""
     if sample.fixed or sample.reference or not _cases(sample):
         return
     available = dtypes_of(sample)
@@ -32,7 +32,7 @@ def generated(sample: Sample) -> Iterator[Call]:
 
 @functools.cache
 def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
-    """Returns (dtype, index of the case it is like, case) of each example, made once for all backends."""
+    """Returns (dtype, index of the varied case, new case) of each example, made once for all backends."""
     found: list[tuple[str, int, Case]] = []
 
     @seed(zlib.crc32(sample.op.encode()))
@@ -82,7 +82,10 @@ def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
 
 
 def _like(array: Array, shape: tuple[int, ...], narrow: bool) -> st.SearchStrategy[Array]:
-    """Returns arrays of a shape with values between the extremes of an array, exact in the narrow dtype."""
+    """Returns a strategy of arrays of a shape, with values between the extremes of `array`.
+
+    The values are exact in float16 if `narrow`, else in float32, so that casting them adds no error.
+    """
     if not array.size:
         return st.just(array)
     width = np.float16 if narrow else np.float32

@@ -9,10 +9,10 @@ from emberharmony import ops
 
 
 class Stranger:
-    """Stands for a tensor of a library that no backend here knows."""
+    """An object that looks like a tensor of a library which no backend knows."""
 
     def __dlpack__(self) -> None:
-        """Makes this look like an array."""
+        """Makes the object look like an array; returns nothing."""
 
     def __repr__(self) -> str:
         return "Stranger()"
@@ -20,7 +20,7 @@ class Stranger:
 
 @dataclass(frozen=True)
 class Strided:
-    """A host array that reaches the op as a native tensor whose elements do not lie side by side."""
+    """A host array that is passed to the op as a native tensor that is not contiguous."""
 
     array: np.ndarray[Any, Any]
 
@@ -31,7 +31,10 @@ def holds_view(value: Any) -> bool:
 
 
 def strided(array: Any) -> Any:
-    """Returns an array as a native tensor that is a view: every second element of the last axis, axes swapped."""
+    """Returns an array as a native tensor that is not contiguous.
+
+    It is a view of every second element of a longer tensor, with the first and the last axis swapped.
+    """
     if array.ndim == 0:
         return ops.convert_to_tensor(array)
     spread = np.repeat(array if array.ndim == 1 else np.swapaxes(array, 0, -1), 2, axis=-1)
@@ -40,14 +43,14 @@ def strided(array: Any) -> Any:
 
 
 def made(value: Any) -> Any:
-    """Returns an argument as it is handed to the op."""
+    """Returns an argument in the form in which it is passed to the op."""
     if isinstance(value, (list, tuple)):
         return type(value)(made(item) for item in value)
     return strided(value.array) if isinstance(value, Strided) else value
 
 
 def plain(value: Any) -> Any:
-    """Returns an argument as host data, whatever form it reaches the op in."""
+    """Returns an argument as host data, in whatever form it is passed to the op."""
     if isinstance(value, (list, tuple)):
         return type(value)(plain(item) for item in value)
     return value.array if isinstance(value, Strided) else value

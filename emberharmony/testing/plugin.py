@@ -1,6 +1,6 @@
 """The pytest plugin: a fixture that runs a test on every backend, the option that chooses them, and two marks.
 
-It is loaded by every run of pytest where the package is installed, so nothing heavy is imported until a test asks.
+Every run of pytest loads the plugin if the package is installed, so heavy modules are imported only inside functions.
 """
 
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("emberharmony").addoption(
         "--ember-backend",
         metavar="NAME[,NAME]",
-        help="the backends that tests with the fixture ember_backend run on (default: all that are installed)",
+        help="run tests that use the fixture ember_backend on these backends (default: all that are installed)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the marks."""
+    """Declares the marks, so that `--strict-markers` accepts them."""
     for mark, does in (("ember_skip", "skip"), ("ember_xfail", "expect the failure of")):
         config.addinivalue_line("markers", f"{mark}(backend, reason): {does} a test with ember_backend on this backend")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Makes one test of each backend, skipped or expected to fail where a mark says so."""
+    """Parametrizes tests that use `ember_backend`, with a skip or an expected failure where a mark asks for it."""
     if "ember_backend" not in metafunc.fixturenames:
         return
     skipped = _reasons(metafunc.definition, "ember_skip")
@@ -46,9 +46,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def chosen(config: pytest.Config) -> list[str]:
-    """Returns the backends to test on.
+    """Returns the names of the backends to test on.
 
-    Raises: pytest.UsageError for a name that is unknown or not installed.
+    Raises:
+        pytest.UsageError: if a backend is unknown or not installed.
     """
     from emberharmony.backend.discovery import backend_names, create_backend, is_installed
     from emberharmony.core.errors import EmberError
@@ -89,7 +90,7 @@ def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str
 
 @pytest.fixture
 def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Parametrised over the installed backends: activates one, yields its name, restores the old one."""
+    """Activates a backend, yields its name, and restores the former one; parametrized over the installed backends."""
     from emberharmony import ops
 
     before = ops.get_backend()

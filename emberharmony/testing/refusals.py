@@ -1,4 +1,4 @@
-"""Calls that an op must refuse, with the class of the error: what cannot be told from a row in general."""
+"""Calls that an op must refuse, with the class of the error, which cannot be derived from its sample row."""
 
 import numpy as np
 
@@ -18,11 +18,11 @@ _ONES, _SADDLE = np.ones((3, 3)), np.array([[1.0, 2.0], [2.0, 1.0]])
 _LINE = np.ones((1, 5, 2))
 
 REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
-    # Reductions of nothing, repeated axes.
+    # Reductions of no elements; repeated axes.
     **{op: ((ShapeError, case(_EMPTY, 0)),) for op in ("min", "argmax", "argmin", "ptp")},
     "max": ((ShapeError, case(_EMPTY, 0)), (AxisError, case(_X, (1, -1)))),
     "sum": ((AxisError, case(_X, (0, 0))),),
-    # Products whose axes do not fit.
+    # Products of shapes that do not fit together.
     **{op: ((ShapeError, case(_X, _X)),) for op in ("matmul", "dot", "cross")},
     "tensordot": ((ShapeError, case(_X, _X, 1)),),
     "inner": ((ShapeError, case(_X, _ONES)),),
@@ -61,7 +61,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "diag": ((ShapeError, case(_LINE)),),
     "linspace": ((ArgumentError, case(0, 1, -1)),),
     "arange": ((ArgumentError, case(0, 1, 0)),),
-    # Indices that lie outside.
+    # Indices out of bounds.
     "take": ((IndexOutOfBoundsError, case(_V, [99])), (IndexOutOfBoundsError, case(_V, [-5]))),
     "take_along_axis": ((IndexOutOfBoundsError, case(_X, np.array([[9]]))),),
     "get_item": ((IndexOutOfBoundsError, case(_X, 9)), (AxisError, case(_X, (0, 0, 0)))),
@@ -75,14 +75,14 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "top_k": ((ShapeError, case(_X, 9)),),
     "searchsorted": ((ShapeError, case(_X, _V)),),
     "bincount": ((ArgumentError, case(np.array([-1]))),),
-    # Windows and transforms.
+    # Convolutions, pooling and Fourier transforms.
     "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
     "average_pool": ((ArgumentError, case(_LINE, (2, 2))),),
     "fft": ((ArgumentError, case(_V, 0)), (AxisError, case(np.array(1.0)))),
     "irfft": ((ArgumentError, case(_V, 0)),),
     "glu": ((ShapeError, case(_ONES)),),
-    # Kinds of numbers.
+    # Dtypes that the op does not accept.
     "cast": ((DTypeError, case(_V, "nope")),),
     "clip": ((DTypeError, case(_V, "a", 1)),),
     "view": ((ShapeError, case(np.ones(3, np.int32), "int64")),),

@@ -1,4 +1,4 @@
-"""What the outcomes say of each op on each backend: as data for JSON, and as one page of HTML."""
+"""The report of a conformance run: each op on each backend, as data for JSON and as one HTML page."""
 
 import html
 import math
@@ -18,7 +18,11 @@ Report = dict[str, Any]
 
 
 def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
-    """Returns how a backend has an op (native, override, composite or unsupported) and, for the last, why not."""
+    """Returns how a backend implements an op, and the reason if it does not support it.
+
+    The words are "native" (the backend defines a primitive), "override" (it replaces a composite), "composite" (the
+    body of the declaration runs) and "unsupported".
+    """
     own = getattr(type(backend), spec.name, None)
     if own is None:
         return "composite", ""
@@ -28,7 +32,7 @@ def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
 
 
 def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterable[Outcome], quick: bool) -> Report:
-    """Returns the report: under `ops` one entry an op and backend."""
+    """Returns the report; its key `ops` has one entry for each op and backend."""
     found: dict[tuple[str, str], list[Outcome]] = {(row.op, name): [] for row in rows for name in backends}
     for outcome in outcomes:
         found[outcome.op, outcome.backend].append(outcome)
@@ -75,7 +79,7 @@ def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[s
 
 
 def totals(report: Report, backend: str) -> dict[str, int]:
-    """Returns how many ops a backend has in each way, how many calls were made and how many failed."""
+    """Returns a backend's number of ops by status, of all ops, of calls and of failures."""
     mine = [entry for entry in report["ops"] if entry["backend"] == backend]
     counts = {kind: sum(entry["status"] == kind for entry in mine) for kind in KINDS}
     counts["ops"] = len(mine)
@@ -85,7 +89,7 @@ def totals(report: Report, backend: str) -> dict[str, int]:
 
 
 def verdict(entry: dict[str, Any]) -> str:
-    """Returns in a few words whether an op met its tolerance on a backend."""
+    """Returns a short text that says whether an op met its tolerance on a backend."""
     if entry["failures"]:
         return f"{len(entry['failures'])} failures"
     if entry["status"] == "unsupported":
@@ -96,7 +100,7 @@ def verdict(entry: dict[str, Any]) -> str:
 
 
 def gradient_verdict(entry: dict[str, Any]) -> str:
-    """Returns in a word or two whether the gradients of an op were right on a backend; "" where none is defined."""
+    """Returns a short text that says whether an op's gradients were right on a backend; "" if it has none."""
     counts = entry["checks"].get("gradient")
     if counts is None:
         return ""
@@ -113,8 +117,8 @@ table {{ border-collapse: collapse }} td, th {{ border-bottom: 1px solid #ccc; p
 .bad {{ background: #fdd }} pre {{ background: #f4f4f4; overflow-x: auto; padding: .5rem }}
 </style>
 <h1>Conformance of {backends}</h1>
-<p>EmberHarmony {version}{quick}. How each backend has the op, its largest error against the float64
-oracle, and whether its derivatives of first and second order agree with central differences.</p>
+<p>EmberHarmony {version}{quick}. The tables show how each backend implements the op, its largest error against the
+float64 oracle, and whether its derivatives of first and second order agree with central differences.</p>
 <table><tr><th>backend<th>native<th>override<th>composite<th>unsupported<th>ops<th>calls<th>failures</tr>
 {totals}
 </table>
@@ -128,7 +132,7 @@ oracle, and whether its derivatives of first and second order agree with central
 
 
 def as_html(report: Report) -> str:
-    """Returns a page that stands alone: totals, failures with their programs, and the table of all ops."""
+    """Returns the report as one HTML page: totals, failures with programs that reproduce them, and a table of ops."""
     names = list(report["backends"])
     by_op: dict[str, dict[str, Any]] = {}
     for entry in report["ops"]:

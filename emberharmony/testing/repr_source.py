@@ -1,4 +1,4 @@
-"""How calls and their inputs are written down as source, in the scope that a snippet has."""
+"""Conversion of calls and their inputs to Python source, which runs with the imports of a snippet."""
 
 import base64
 import functools
@@ -14,7 +14,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.inputs import Stranger, Strided
 
 WRITTEN_OUT = 400
-"""Arrays of more elements are packed."""
+"""Arrays of more elements are written as compressed bytes."""
 
 
 @functools.cache
@@ -31,9 +31,10 @@ def spelled(op: str) -> str:
 
 
 def source(value: Any) -> str:
-    """Returns an expression that evaluates to an argument.
+    """Returns a Python expression that evaluates to `value`.
 
-    Raises: TypeError for what cannot be written down (a function of the row's).
+    Raises:
+        TypeError: if there is no such expression, as for a function of a sample row.
     """
     if isinstance(value, Strided):
         return f"strided({source(value.array)})"
@@ -50,7 +51,7 @@ def source(value: Any) -> str:
         return repr(value)
     if value is Ellipsis:
         return "..."
-    raise TypeError(f"{value!r} cannot be written down")
+    raise TypeError(f"{value!r} cannot be written as a Python expression")
 
 
 def _array(array: np.ndarray[Any, Any]) -> str:

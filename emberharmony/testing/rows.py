@@ -1,4 +1,4 @@
-"""What a row says of a call: the dtypes it is run in, the dtype of the result, which arguments are tensors."""
+"""Facts derived from a sample row: the dtypes it is run in, the dtype of its result, which arguments are tensors."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from emberharmony.testing.verify import parts
 
 
 def dtypes_of(sample: Sample) -> list[str]:
-    """Returns the dtypes a row is run in on the active backend, which may lack some."""
+    """Returns the dtypes in which a row is run on the active backend: those that the backend has."""
     available = current().dtypes.available
     return [dtype for dtype in (*sample.dtypes, *sample.integers) if as_dtype(dtype) in available]
 
@@ -29,7 +29,7 @@ _RULES: dict[str, Callable[[str], str]] = {
 
 
 def result_dtype(sample: Sample, dtype: str) -> str | tuple[str, ...]:
-    """Returns the name of the dtype a result (or each of several) must have for inputs of `dtype`; "" for any."""
+    """Returns the dtype that the result must have for inputs of `dtype`; "" for any, a tuple for several results."""
     if isinstance(sample.result, tuple):
         return tuple(_result(words, dtype) for words in sample.result)
     return _result(sample.result, dtype)
@@ -42,7 +42,7 @@ def _result(words: str, dtype: str) -> str:
 
 
 def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, index: int = 0) -> Call:
-    """Returns a call of a row's op whose floating arrays are cast to a dtype; the oracle says what it must give."""
+    """Returns a call of a row's op with its floating arrays cast to a dtype."""
     turned = not sample.fixed
     args = in_dtype(item.args, dtype, turned)
     kwargs = {name: in_dtype(value, dtype, turned) for name, value in item.kwargs.items()}
@@ -53,13 +53,13 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
 
 
 def lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
-    """Returns what must be raised because the active backend has no such dtype; None if it has."""
+    """Returns the error that is expected because the active backend lacks a dtype of the result; None if it has all."""
     available = current().dtypes.available
     return None if all(name in ("", *available) for name in parts(result)) else DTypeError
 
 
 def tensor_roles(sample: Sample) -> dict[int, str]:
-    """Returns the positions at which a row's op takes tensors, with the role."""
+    """Returns the role ("TensorLike", "Operand" or "Tensors") by position of the arguments that are tensors."""
     found: dict[int, str] = {}
     for at, parameter in enumerate(OPS[sample.op].parameters):
         if parameter.role in ("TensorLike", "Operand", "Tensors"):

@@ -1,4 +1,4 @@
-"""What a sample row says of an op, and how a result is compared with its float64 oracle."""
+"""Sample rows (the inputs, oracle and tolerance by which an op is checked), and the error of a result in eps."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ INTEGERS = ("int32", "int64", "uint8")
 WHOLE = ("bool", *INTEGERS)
 COMPLEX = ("complex64", "complex128")
 TINY = {"float16": 2.0**-14, "float32": 2.0**-126, "bfloat16": 2.0**-126, "complex64": 2.0**-126}
-"""The smallest numbers with all digits; below them the spacing of the numbers stays what it is."""
+"""The smallest normal numbers; below them the spacing of the numbers is constant."""
 EPSILON = {
     "float16": 2.0**-10,
     "bfloat16": 2.0**-7,
@@ -26,38 +26,39 @@ EPSILON = {
 
 @dataclass(frozen=True)
 class Case:
-    """One call: positional arguments and options, tensors given as host arrays."""
+    """The arguments of one call; tensors are given as host arrays."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 def case(*args: Any, **kwargs: Any) -> Case:
-    """Returns a `Case` of these arguments."""
+    """Returns the `Case` with these arguments."""
     return Case(args, kwargs)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One row: everything the checks need to know of an op.
+    """One row: everything that the checks need to know about an op.
 
     Args:
         op: the op's name in `OPS`.
         oracle: computes the expected result from the same arguments, floating arrays being float64 (complex128).
         cases: the calls; each floating array argument is cast to every dtype in `dtypes`, all others are kept.
-        dtypes: the floating or complex dtypes the cases are run in.
-        integers: integer dtypes the cases are run in as well (their values must suit).
-        tolerance: admitted error in units of eps of the result's dtype, times `max(|expected|, floor)`; 0 if exact.
-        floor: see `tolerance`; an absolute scale below which errors are not relative.
-        result: words that lead from the inputs' dtype to the result's: "promoted" (the same), "float" (integers become
-            the default float), "real" and "complex" (the counterpart of that kind), "sum" (integers become 64 bits
-            wide), a dtype's name, or "any" (not checked); a tuple has those of each of several results.
-        elementwise: also run 0-d, empty and strided inputs, with the result's shape the broadcast one.
+        dtypes: the floating or complex dtypes in which the cases are run.
+        integers: integer dtypes in which the cases are run as well (the values of the cases must fit).
+        tolerance: the largest allowed error in units of eps of the result's dtype, times `max(|expected|, floor)`;
+            0 if the result must be exact.
+        floor: the magnitude of the expected value below which the allowed error no longer shrinks; see `tolerance`.
+        result: words that turn the inputs' dtype into that of the result: "promoted" (the same), "float" (integers
+            become the default float), "real" and "complex" (the counterpart of that kind), "sum" (integers become 64
+            bits wide), the name of a dtype, or "any" (not checked); a tuple with the words of each of several results.
+        elementwise: whether the op works element by element; if so, 0-d, empty and strided inputs are run as well.
         differentiable: whether gradients are defined and checked.
-        reference: "" to compare values; else how two results are compared ("up_to_sign", "statistics": by the tests).
-        fixed: whether the values have a structure (sorted, positive-definite, …), so that no others are made.
-        named: whether the op makes tensors of the dtype that its option `dtype` names, which the oracle does not take.
-        narrows: whether a backend without complex128 is to compute in single precision, and not to refuse.
+        reference: "" if values are compared with the oracle; "tests" if only tests in `tests/ops` check them.
+        fixed: whether the values have a structure (sorted, positive-definite, …), so that no other values may be made.
+        named: whether the op's option `dtype` names the dtype of the result; the oracle does not take this option.
+        narrows: whether a backend without complex128 computes in single precision, instead of raising an error.
     """
 
     op: str
@@ -77,13 +78,13 @@ class Sample:
 
 
 def grid(low: float, high: float, n: int = 101) -> Array:
-    """Returns n points from low to high, unevenly spaced so that none is special but the ends."""
+    """Returns `n` points from `low` to `high`, unevenly spaced so that only the ends are special values."""
     t = np.linspace(0.0, 1.0, n)
     return np.asarray(low + (high - low) * (t + 0.03 * np.sin(7.0 * t) * t * (1.0 - t)))
 
 
 def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:
-    """Returns the row of an elementwise op of one tensor, over a domain."""
+    """Returns the row of an elementwise op of one tensor, with values from `low` to `high`."""
     cases = (case(grid(low, high)), case(grid(low, high, 12).reshape(3, 4)))
     return Sample(op, oracle, cases, elementwise=True, **options)
 
@@ -96,14 +97,18 @@ def binary(
     second: tuple[float, float] | None = None,
     **options: Any,
 ) -> Sample:
-    """Returns the row of an elementwise op of two tensors; `second` is the domain of the second one if it differs."""
+    """Returns the row of an elementwise op of two tensors, with values from `low` to `high`.
+
+    Args:
+        second: the bounds of the second tensor's values, if they differ.
+    """
     a, b = grid(low, high, 24), grid(*(second or (low, high)), 24)[::-1].copy()
     cases = (case(a, b), case(a.reshape(2, 3, 4), b[:4]), case(a.reshape(4, 6), b[:4].reshape(4, 1)))
     return Sample(op, oracle, cases, elementwise=True, **options)
 
 
 def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
-    """Yields a row's cases with a label; for elementwise ops 0-d, empty and strided forms of the first one too."""
+    """Yields (label, case) of a row's cases and, for elementwise ops, of 0-d, empty and strided forms of the first."""
     for i, item in enumerate(sample.cases):
         yield f"case {i}", item
     if not sample.elementwise:
@@ -121,12 +126,13 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
 
 
 def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:
-    """Returns floating and complex host arrays (also in lists and tuples) cast to a dtype, all else as it is.
+    """Returns floating and complex host arrays (also in lists and tuples) cast to a dtype; other values are kept.
 
-    Integers are the nearest ones in the dtype's range, booleans say what is positive, real dtypes get the real part.
+    Casting to an integer dtype rounds and clips to its range; casting to bool returns `x > 0`; casting to a real dtype
+    returns the real part.
 
     Args:
-        turned: give real numbers an imaginary part, three quarters of the array's reverse, in complex dtypes.
+        turned: whether real numbers get an imaginary part in complex dtypes: 0.75 times the reversed array.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(in_dtype(item, dtype, turned) for item in value)
@@ -142,12 +148,13 @@ def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:
             return np.asarray(value.real > 0)
         if target.kind in "iu":
             limits = np.iinfo(target)
+            # 2**53, because float64 rounds 2**63 - 1 up to 2**63, which int64 cannot hold.
             value = np.clip(np.rint(value.real), max(limits.min, -(2**53)), min(limits.max, 2**53))
         return np.asarray(value.real).astype(target)
 
 
 def as_reference(value: Any, result: str | tuple[str, ...] = "") -> Any:
-    """Returns arrays in float64 or complex128 as the oracle takes them; integers too where the result is floating."""
+    """Returns arrays as the oracle takes them: in float64 or complex128, integers as well if the result is floating."""
     if isinstance(value, (list, tuple)):
         return type(value)(as_reference(item, result) for item in value)
     floating = "float" in (result.split() if isinstance(result, str) else result[0].split())
@@ -179,7 +186,7 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
         if not np.array_equal(np.isnan(got), np.isnan(wanted)):
             return float("inf")
         infinite = ~np.isfinite(wanted) & ~np.isnan(wanted)
-        if infinite.any() and wide is np.complex128:  # part by part: the other one is finite
+        if infinite.any() and wide is np.complex128:  # compare the parts: one may be finite, and has an error
             ends, other = (np.stack([z[infinite].real, z[infinite].imag]) for z in (got, wanted))
             return max(
                 error_in_eps(ends.astype(actual.real.dtype), other, actual.real.dtype.name, floor),
@@ -189,7 +196,7 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
         if not np.array_equal(got[infinite], wanted[infinite]):
             return float("inf")
         scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
-        # Zero is right however small the scale.
+        # A difference of 0 counts as no error even if the scale is 0.
         off = np.abs(got[finite] - wanted[finite])
         errors = np.where(off == 0, 0.0, off / scale)
     return float(errors.max()) if errors.size else 0.0

@@ -1,4 +1,4 @@
-"""A failing call as a program that runs by itself."""
+"""Programs that reproduce failing calls; each runs by itself."""
 
 import re
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ IMPORTS = {
     "all_samples(": "from emberharmony.testing.samples import all_samples",
     "unpacked(": "from emberharmony.testing.repr_source import unpacked",
 }
-"""What a program that holds the first needs to import."""
+"""By the name that a program uses (with what follows it), the line that imports it."""
 
 
 def imports(program: str, known: Mapping[str, str] = IMPORTS) -> str:
-    """Returns the lines that import what a program uses."""
+    """Returns the import lines that a program needs."""
     used = [line for mark, line in known.items() if re.search(rf"(?<![\w.]){re.escape(mark)}", program)]
     return ALWAYS + "".join(f"{line}\n" for line in used)
 
 
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:
-    """Returns a program that makes a call again and ends with an error for as long as it fails."""
+    """Returns a program that makes a call again, and ends with an error if it still fails."""
     program = call.program(sample)
     head = _HEAD.format(
         op=sample.op,

@@ -1,6 +1,6 @@
 """Checks that vary a row: integers of every width, empty axes, `dtype=`, large offsets, extremes, complex infinities.
 
-What an op is not varied in stands in a table, with the reason.
+Tables list the ops that a variation leaves out, each with the reason.
 """
 
 import dataclasses
@@ -20,30 +20,30 @@ SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _REFUSAL: tuple[type[EmberError], ...] = (ShapeError, ArgumentError, IndexOutOfBoundsError)
 
-_WINDOW = "a window fits no empty axis"
-_PIXELS = "there is nothing to take pixels from"
+_WINDOW = "a window does not fit into an empty axis"
+_PIXELS = "an empty image has no pixels to sample"
 REFUSES_EMPTY = {
     **dict.fromkeys(("conv", "depthwise_conv", "separable_conv", "conv_transpose"), _WINDOW),
     **dict.fromkeys(("extract_patches", "extract_patches_3d", "ssim", "istft", "unfold"), _WINDOW),
     **dict.fromkeys(("affine_transform", "perspective_transform", "map_coordinates"), _PIXELS),
     **dict.fromkeys(("resize", "scale_and_translate", "sobel_edges"), _PIXELS),
-    **dict.fromkeys(("matrix_norm", "norm", "vector_norm"), "the largest of nothing"),
-    "crop_images": "there is nothing to crop",
-    "ctc_decode": "the mask is one of the classes",
-    "ctc_loss": "the lengths of targets are beyond no labels",
-    "slice": "the block leaves the tensor",
-    "top_k": "there are no k elements",
-    "unstack": "`num` is the length",
+    **dict.fromkeys(("matrix_norm", "norm", "vector_norm"), "the maximum of no elements is undefined"),
+    "crop_images": "an empty image cannot be cropped",
+    "ctc_decode": "the index of the blank must be one of the classes",
+    "ctc_loss": "the target lengths exceed the number of labels, which is 0",
+    "slice": "the block exceeds the tensor",
+    "top_k": "the axis has fewer than k elements",
+    "unstack": "`num` must equal the length of the axis",
 }
 """Ops that may refuse an empty axis where the oracle gives a result, and why."""
 
 NO_EMPTY = {
-    "pad_images": "the oracle counts from the length",
+    "pad_images": "the oracle computes the padding from the length",
 }
-"""Ops whose oracle does not hold for empty axes."""
+"""Ops whose oracle is wrong for empty axes, and why."""
 
 NOT_SHIFTED = {
-    **dict.fromkeys(("cross", "ssim", "hsv_to_rgb", "prod"), "small differences of large products"),
+    **dict.fromkeys(("cross", "ssim", "hsv_to_rgb", "prod"), "the result is a small difference of large products"),
     **dict.fromkeys(
         ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn", "stft", "istft"),
         "the error is relative to the sum of magnitudes",
@@ -51,32 +51,32 @@ NOT_SHIFTED = {
     **dict.fromkeys(("fft2", "ifft2", "rfft2", "irfft2"), "the error is relative to the sum of magnitudes"),
     "binary_crossentropy": "the output is a probability",
     "layer_normalization": "the mean is rounded to the dtype before it is subtracted",
-    "average_pool": "a window is summed in order",
-    "random_uniform": "one bound would pass the other",
-    "matrix_norm": "the smallest singular value is a small difference",
+    "average_pool": "a window is summed one element after the other, so rounding errors add up",
+    "random_uniform": "the lower bound would exceed the upper one",
+    "matrix_norm": "the smallest singular value is a small difference of large numbers",
 }
-"""Ops that large offsets are not tried on, and why."""
+"""Ops that are not checked with large offsets, and why."""
 
 NOT_EXTREME = {
-    "lcm": "what overflows has no value",
-    "polar": "huge angles",
-    "squareplus": "a small difference where the number is negative, for which the row has its floor",
-    "soft_shrink": "the row is exact, and a sum of a huge number and a half is not",
+    "lcm": "a least common multiple that overflows is undefined",
+    "polar": "the cosine and sine of huge angles are inexact",
+    "squareplus": "the result for a negative number is a small difference, for which the row has its floor",
+    "soft_shrink": "the row demands exact results, but the sum of a huge number and 0.5 is rounded",
 }
-"""Elementwise ops that the extremes of the integers are not tried on, and why."""
+"""Elementwise ops that are not checked at the extremes of the integers, and why."""
 
 NOT_INFINITE = {
-    "power": "C99 defines it by exp and log, whose order libraries choose",
-    "sign": "stands among the differences that remain",
-    "divide": "the sign of an infinity divided by a complex zero is chosen by the library",
+    "power": "C99 defines it by exp and log, and libraries differ in how they combine these",
+    "sign": "libraries differ; docs/semantics.md lists this",
+    "divide": "libraries differ in the sign of an infinity that is divided by a complex zero",
 }
-"""Elementwise ops that complex infinities are not tried on, and why."""
+"""Elementwise ops that are not checked with complex infinities, and why."""
 
 OFFSET = 1e4
 
 
 def widths(sample: Sample) -> Iterator[Call]:
-    """Makes the cases in the integer dtypes that the row does not name, of the kinds that it does."""
+    """Yields the cases in integer dtypes that the row does not name, if it names another of the same signedness."""
     if sample.reference:
         return
     kinds = {as_dtype(name).kind for name in sample.integers}
@@ -95,7 +95,7 @@ def _holds_nan(value: Any) -> bool:
 
 
 def empty_axes(sample: Sample) -> Iterator[Call]:
-    """Makes the cases with all axes of one length cut to length 0, where the oracle has an answer."""
+    """Yields the cases with all axes of one length cut to length 0, unless the oracle fails for them."""
     if sample.reference or sample.op in NO_EMPTY:
         return
     for dtype in dtypes_of(sample)[:1]:
@@ -126,7 +126,7 @@ def _cut(value: Any, length: int) -> Any:
 def _has_answer(call: Call, sample: Sample) -> bool:
     try:
         call.expected(sample)
-    except Exception:  # noqa: BLE001  (an oracle's, whatever it is)
+    except Exception:  # noqa: BLE001  (an oracle may raise anything)
         return False
     return True
 
@@ -147,11 +147,14 @@ _READ: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("bool", "float32", (1, 1, 0, 1)),
     ("bool", "int8", (1, 1, 1, 1)),
 )
-"""(dtype of the tensor, dtype that is asked for, numbers repeated): reading first and casting last give two results."""
+"""(dtype of the tensor, option `dtype`, values, which are repeated).
+
+The values are such that casting the tensor before the computation and casting the result after it differ.
+"""
 
 
 def read_as(sample: Sample) -> Iterator[Call]:
-    """Makes ops with the option `dtype` read a tensor in another dtype, which comes before the computation."""
+    """Yields calls with the option `dtype`: the op must cast the tensor to it before the computation, not after it."""
     parameters = {p.name: p for p in OPS[sample.op].parameters}
     option = parameters.get("dtype")
     arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
@@ -180,7 +183,7 @@ def _is_floating(value: Any) -> bool:
 
 
 def _offers(sample: Sample, dtype: str) -> bool:
-    """Returns whether a row is run in a dtype, or in one of its kind, and the active backend has it."""
+    """Returns whether the active backend has a dtype, and the row is run in it or in one of the same integer kind."""
     if lacking(dtype) is not None:
         return False
     kind = as_dtype(dtype).kind
@@ -188,7 +191,7 @@ def _offers(sample: Sample, dtype: str) -> bool:
 
 
 def offsets(sample: Sample) -> Iterator[Call]:
-    """Makes the cases with a large number added to their tensors, which must not cost digits of the result."""
+    """Yields the cases with `OFFSET` added to their tensors; the result must stay within the tolerance."""
     if sample.reference or sample.fixed or sample.op in NOT_SHIFTED or "float32" not in dtypes_of(sample):
         return
     for index, item in enumerate(sample.cases):
@@ -214,7 +217,7 @@ def _shifted(value: Any) -> Any:
 
 
 def extremes(sample: Sample) -> Iterator[Call]:
-    """Makes elementwise ops meet the ends of the integer dtypes, in every combination that has a value."""
+    """Yields calls of elementwise ops with the extremes of the integer dtypes, in all combinations with a result."""
     if not sample.elementwise or sample.reference or sample.op in NOT_EXTREME:
         return
     kinds = {as_dtype(name).kind for name in sample.integers}
@@ -225,7 +228,7 @@ def extremes(sample: Sample) -> Iterator[Call]:
 
 
 def _ends(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
-    """Returns the extremes of an integer dtype and what is near; if `exact`, those that float32 holds."""
+    """Returns the extremes of an integer dtype and numbers near them; if `exact`, only those that float32 can hold."""
     limits = np.iinfo(dtype)
     numbers = [limits.min, limits.min + 1, -1, 0, 1, 2, limits.max - 1, limits.max, 2**24, 2**53, 2**53 + 1, 2**62]
     kept = {n for n in numbers if limits.min <= n <= limits.max and not (exact and int(np.float32(n)) != n)}
@@ -233,7 +236,7 @@ def _ends(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
 
 
 def huge_numbers(sample: Sample) -> Iterator[Call]:
-    """Makes elementwise ops of a tensor and a Python integer meet one that only floating dtypes can hold."""
+    """Yields calls of elementwise ops with a tensor and a Python integer that only floating dtypes can hold."""
     if not sample.elementwise or sample.reference or list(tensor_roles(sample).values()) != ["Operand", "Operand"]:
         return
     first = sample.cases[0].args[0][:3]
@@ -248,7 +251,7 @@ def huge_numbers(sample: Sample) -> Iterator[Call]:
 
 
 def infinities(sample: Sample) -> Iterator[Call]:
-    """Makes elementwise ops of complex numbers meet infinite parts, in every combination that has a limit."""
+    """Yields calls of elementwise ops with infinite parts of complex numbers, in all combinations that have a limit."""
     if not sample.elementwise or sample.reference or sample.op in NOT_INFINITE:
         return
     ends = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
@@ -259,7 +262,7 @@ def infinities(sample: Sample) -> Iterator[Call]:
 
 
 def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
-    """Makes one call of all combinations of numbers, but for those whose result is NaN or beyond the result's dtype."""
+    """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
     args = [grid.reshape(-1) for grid in np.meshgrid(*[numbers] * len(sample.cases[0].args))]
     result = result_dtype(sample, dtype)
     call = call_of(sample, check, dtype, "all combinations", Case(tuple(args)))

@@ -1,4 +1,4 @@
-"""The judgement of one result: structure, dtype, shape and value against the oracle's."""
+"""Comparison of one result with what the oracle returns: structure, dtype, shape and values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from emberharmony.testing.sample import error_in_eps
 
 
 class DisagreementError(AssertionError):
-    """Tells that a result is not what was expected; `error` is how far off its values are, in tolerances."""
+    """Raised when a result differs from the expected one; `error` is its largest error in units of the tolerance."""
 
     def __init__(self, message: str, error: float = 0.0) -> None:
         super().__init__(message)
@@ -25,14 +25,15 @@ def verify(
 
     Args:
         expected: host arrays, floating ones in float64.
-        dtype: the name of the dtype each tensor must have, or a name for each; "" for any.
-        tolerance: admitted error in eps of the result's dtype, times `max(|expected|, floor)`.
+        dtype: the name of the dtype that each tensor must have, or a tuple with one name for each; "" for any.
+        tolerance: the largest allowed error in eps of the result's dtype, times `max(|expected|, floor)`.
 
-    Raises: DisagreementError naming the first thing that is not as expected.
+    Raises:
+        DisagreementError: if the number of results, a dtype, a shape or a value is not as expected.
     """
     got, wanted = parts(result), parts(expected)
     if len(got) != len(wanted):
-        raise DisagreementError(f"returns {len(got)} results, wanted {len(wanted)}")
+        raise DisagreementError(f"returns {len(got)} results, expected {len(wanted)}")
     names = dtype if isinstance(dtype, tuple) else (dtype,) * len(got)
     return max((_verify(*three, tolerance, floor) for three in zip(got, wanted, names, strict=True)), default=0.0)
 
@@ -40,20 +41,20 @@ def verify(
 def _verify(result: Any, expected: Any, dtype: str, tolerance: float, floor: float) -> float:
     name = ops.dtype(result).name if current().is_tensor(result) else ""
     if dtype and name != dtype:
-        raise DisagreementError(f"result has dtype {name or 'none'}, wanted {dtype}")
+        raise DisagreementError(f"result has dtype {name or 'none'}, expected {dtype}")
     host = to_host(result)
     if host.shape != np.shape(expected):
-        raise DisagreementError(f"result has shape {host.shape}, wanted {np.shape(expected)}")
+        raise DisagreementError(f"result has shape {host.shape}, expected {np.shape(expected)}")
     error = error_in_eps(host, expected, name, floor)
     units = error / tolerance if tolerance else error and np.inf
     if not error <= tolerance:
-        shown = f"got {host!r:.200}, wanted {np.asarray(expected)!r:.200}"
-        raise DisagreementError(f"error {error:.3g} eps, admitted {tolerance:g}: {shown}", units)
+        shown = f"got {host!r:.200}, expected {np.asarray(expected)!r:.200}"
+        raise DisagreementError(f"error {error:.3g} eps exceeds the tolerance of {tolerance:g} eps: {shown}", units)
     return float(units)
 
 
 def parts(result: Any) -> Sequence[Any]:
-    """Returns the results of an op as a sequence."""
+    """Returns the results of an op as a sequence, even if there is only one."""
     return result if isinstance(result, (tuple, list)) else [result]
 
 

@@ -53,7 +53,7 @@ def test_the_first_leaf_that_parts_is_named(name: str) -> None:
     if name == "numpy":
         pytest.skip("it is the reference too")
     message = parting(lambda x: {"a": x, "b": [x, Step(x, on(name, x + 1e-3, x))]}, X)
-    assert message.startswith(f"result['b'][1].aux parts on backend {name!r}: at index (")
+    assert message.startswith(f"result['b'][1].aux differs on backend {name!r}: at index (")
     assert "off by 0.001 (rtol 1e-10, atol 1e-10)" in message
 
 
@@ -70,12 +70,14 @@ def test_tolerances_can_be_given() -> None:
 @pytest.mark.skipif(INSTALLED[-1] == "numpy", reason="needs a backend beside the reference")
 def test_shape_dtype_structure_and_integers_must_agree() -> None:
     name = INSTALLED[-1]
-    assert "shape (12,), in float64 NumPy (3, 4)" in parting(lambda x: on(name, ops.ravel(x), x), X)
+    assert "got shape (12,), but NumPy in float64 gives (3, 4)" in parting(lambda x: on(name, ops.ravel(x), x), X)
     assert f"has dtype float32 on backend {name!r}" in parting(
         lambda x: on(name, ops.cast(x, "float32"), x), np.ones(3), rtol=1e-5
     )
-    assert "the result is dict(a: *)" in parting(lambda x: on(name, {"a": x}, [x]), X)
-    assert "at index (1,) 3, in float64 NumPy 2 (exact)" in parting(
+    assert f"the result on backend {name!r} has the structure dict(a: *)" in parting(
+        lambda x: on(name, {"a": x}, [x]), X
+    )
+    assert "at index (1,) got 3, but NumPy in float64 gives 2 (must be equal)" in parting(
         lambda x: on(name, ops.convert_to_tensor([1, 3]), ops.convert_to_tensor([1, 2])), X
     )
 
@@ -84,8 +86,8 @@ def test_shape_dtype_structure_and_integers_must_agree() -> None:
 def test_nan_agrees_with_nan_alone() -> None:
     name = INSTALLED[-1]
     assert_agree(lambda x: x, np.array([np.nan, np.inf, -np.inf]))
-    assert "nan, in float64 NumPy 1.0" in parting(lambda x: on(name, x * np.nan, x), np.ones(2))
-    assert "1.0, in float64 NumPy nan" in parting(lambda x: on(name, x, x * np.nan), np.ones(2))
+    assert "got nan, but NumPy in float64 gives 1.0" in parting(lambda x: on(name, x * np.nan, x), np.ones(2))
+    assert "got 1.0, but NumPy in float64 gives nan" in parting(lambda x: on(name, x, x * np.nan), np.ones(2))
 
 
 def test_a_tensor_of_one_backend_is_refused() -> None:

@@ -49,7 +49,7 @@ def test_options_are_read_back(value: Any) -> None:
 
 
 def test_a_function_has_no_source() -> None:
-    with pytest.raises(TypeError, match="cannot be written down"):
+    with pytest.raises(TypeError, match="cannot be written as a Python expression"):
         source([lambda x: x])
 
 

@@ -1,4 +1,4 @@
-"""Arrays as source: of many shapes and dtypes, in all the forms in which a tensor may be given."""
+"""Arrays as source: of many shapes and dtypes, and in all forms in which a tensor may be passed to an op."""
 
 import math
 from random import Random
@@ -8,19 +8,19 @@ import numpy as np
 from emberharmony.testing.fuzz import odd
 
 _WRITTEN_OUT = 24
-"""Longer arrays have a pattern for their elements."""
+"""Arrays with more elements repeat a pattern, so that their source is short."""
 
 
 def spelled_dtype(name: str) -> str:
-    """Returns the source of a dtype of NumPy's."""
+    """Returns the source of a NumPy dtype."""
     return "bfloat16_of_numpy()" if name == "bfloat16" else repr(name)
 
 
 class Arrays:
-    """Draws sources of arrays for one call, which share a shape and a dtype often enough to fit together.
+    """Draws sources of arrays for one call; they often share a shape and a dtype, so that the op accepts them.
 
     Args:
-        short: no array is long: for ops that may call a function once for each row.
+        short: whether to draw only short arrays, for ops that may call a function once for each row.
     """
 
     def __init__(self, rng: Random, short: bool = False) -> None:
@@ -28,10 +28,10 @@ class Arrays:
         self.shape = rng.choice(odd.RARE) if rng.random() < 0.04 and not short else rng.choice(odd.SHAPES)
         self.dtype = rng.choice(odd.USUAL) if rng.random() < 0.6 else rng.choice(odd.DTYPES)
         self.hosted = rng.random() < 0.6
-        """Whether indices are host arrays and lists, which every backend checks without being asked."""
+        """Whether indices are host arrays and lists, which every backend checks even if checked mode is off."""
 
     def tensor(self) -> str:
-        """Returns a tensor, list or number; most often of the shape and dtype of this call."""
+        """Returns the source of a tensor, list or number, most often of the shape and dtype of this call."""
         if self.rng.random() < 0.005 and not self.short:
             return f"np.broadcast_to(np.float32(1), (2**{self.rng.choice((20, 40))},))"
         shape = self._shape_near()
@@ -41,14 +41,14 @@ class Arrays:
         return self.formed(self._host(shape, dtype), len(shape))
 
     def tensors(self) -> str:
-        """Returns a list of tensors, now and then one that is much longer than the others."""
+        """Returns the source of a list of tensors; sometimes one is much longer than the others."""
         items = [self.tensor() for _ in range(self.rng.choice((0, 1, 2, 2, 2, 3)))]
         if self.rng.random() < 0.08 and not self.short:
             items.insert(self.rng.randint(0, len(items)), self.rng.choice(odd.LONG))
         return f"[{', '.join(items)}]" if self.rng.random() < 0.9 else self.tensor()
 
     def indices(self) -> str:
-        """Returns a tensor or list of integers, most of them small."""
+        """Returns the source of a tensor or list of integers, most of them small."""
         shape = self._shape_near() if self.rng.random() < 0.7 else self.rng.choice(((2,), (3,), (2, 1), (1,)))
         shape = shape if math.prod(shape) <= _WRITTEN_OUT else (3,)
         flat = [self.rng.choice((0, 0, 1, 1, 2, 3, -1)) for _ in range(math.prod(shape))]
@@ -92,11 +92,15 @@ class Arrays:
         return f"complex({number}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number
 
     def poked(self, array: str, elements: tuple[str, ...] = odd.SPECIAL) -> str:
-        """Returns a host array with one element replaced."""
+        """Returns the source of a host array with one element replaced."""
         return f"poked({array}, {self.rng.randint(0, 99)}, {self.rng.choice(elements)})"
 
     def formed(self, array: str, ndim: int, hosted: bool = False) -> str:
-        """Returns a host array in one of the forms in which a tensor, or one on the host, may be given."""
+        """Returns the source of a host array in one of the forms in which a tensor may be passed.
+
+        Args:
+            hosted: whether to draw only forms whose elements are on the host.
+        """
         if hosted:
             return self.rng.choice((array, f"frozen({array})", f"{array}.tolist()"))
         forms = [f"tensor({array})"] * 5 + [array] * 2 + [f"frozen({array})", f"strided({array})", f"{array}.tolist()"]
@@ -107,7 +111,7 @@ class Arrays:
         return self.rng.choice(forms)
 
     def changed(self, array: str, ndim: int) -> tuple[str, int]:
-        """Returns a host array with another shape, dtype or value, and its number of axes."""
+        """Returns the source of a host array with another shape, dtype or value, and its number of axes."""
         ways = [
             (f"{array}[None]", ndim + 1),
             (f"{array}.reshape(-1)", 1),

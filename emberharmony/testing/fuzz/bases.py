@@ -1,4 +1,4 @@
-"""Plain calls, as source, of the ops whose sample rows have no cases; the fuzzer varies them."""
+"""Usual calls, as source, of the ops whose sample rows have no cases; the fuzzer varies them."""
 
 _F = "lambda x: ops.sum(ops.square(x))"
 _X = "ops.ones((3,))"
@@ -43,8 +43,8 @@ BASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "map": (("lambda x: ops.square(x)", "ops.ones((3, 2))"),),
     "associative_scan": (("lambda x, y: ops.add(x, y)", "ops.ones((3, 2))"),),
 }
-"""By op: the positional arguments of each call."""
+"""By op, the positional arguments of each call."""
 
 BOUNDED = {("fori_loop", "lower"), ("fori_loop", "upper"), ("scan", "length"), ("while_loop", "cond")}
-"""(op, parameter) by which a program asks for a loop of its own function: only short ones are drawn, as the others
-would rightly take for ever."""
+"""The (op, parameter) that determine how often a loop runs. Only small numbers are drawn for them: with a large one
+the call would rightly run for ever, and count as a hang."""

@@ -1,4 +1,4 @@
-"""The calls of the fuzzer: each follows from the seed and its number alone, and is written as source."""
+"""The calls of the fuzzer, as source; each depends only on the seed and its number, so it can be made again."""
 
 import functools
 import re
@@ -19,13 +19,13 @@ from emberharmony.testing.sample import Case
 from emberharmony.testing.samples import all_samples
 
 _SHORT = 64
-"""Arrays of a row with more elements are not varied."""
+"""Cases of a row with arrays of more elements are not varied."""
 _STRING = re.compile(r"'[^'\\]*'")
 _INDICES = ("indices", "key", "segment_ids", "sorter", "target", "target_length", "output_length")
-"""Parameters in which a tensor on MLX is checked in checked mode only."""
+"""Parameters whose values MLX checks only in checked mode if they are tensors."""
 
 Bound = dict[str, list[str]]
-"""The sources of arguments by parameter; several for a variadic one."""
+"""The sources of arguments, by parameter; more than one for a variadic parameter."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class FuzzCase:
     """One call as source.
 
     Args:
-        number: tells it from the others of the seed.
-        arguments: the sources of the arguments, by position, and those by keyword.
-        then: sources of arguments for the result, if it is a function.
+        number: the number of the call, by which it can be made again from the seed.
+        arguments: the sources of the positional arguments.
+        keywords: the sources of the keyword arguments.
+        then: the sources of arguments for the result, if it is a function.
         checked: whether the call is made in checked mode.
     """
 
@@ -48,7 +49,7 @@ class FuzzCase:
 
 
 def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
-    """Returns a call of one of the named ops, which are taken in turn."""
+    """Returns the call with a number; the numbers take the named ops in turn."""
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
     values = Values(rng, pool(), short=spec.takes_callable)
@@ -67,7 +68,7 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
 
 @functools.cache
 def pool() -> dict[str, list[str]]:
-    """Returns the sources that rows give parameters which take no tensor, by the parameter's name."""
+    """Returns, by the name of a parameter, the sources of the arguments without arrays that sample rows give it."""
     found: dict[str, dict[str, None]] = {}
     for row in all_samples().values():
         for item in row.cases:
@@ -77,7 +78,7 @@ def pool() -> dict[str, list[str]]:
                         try:
                             found.setdefault(name, {})[source(value)] = None
                         except TypeError:
-                            continue  # a function of the row's has no source
+                            continue  # functions have no source expression
     return {name: list(sources) for name, sources in sorted(found.items())}
 
 
@@ -87,7 +88,7 @@ def _holds_arrays(value: Any) -> bool:
 
 @functools.cache
 def _bases(op: str) -> list[Any]:
-    """Returns the row's cases that can be written down, or the sources that stand for them."""
+    """Returns the cases of the op's row that are short and can be written as source; else its calls in `BASES`."""
     found: list[Any] = [item for item in all_samples()[op].cases if all(map(_is_short, _flat(item)))]
     return found or list(BASES.get(op, ()))
 
@@ -105,7 +106,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _bind(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
-    """Returns arguments by the parameter that takes them."""
+    """Returns the arguments by the name of the parameter that takes them."""
     bound: dict[str, list[Any]] = {}
     rest = list(args)
     for parameter in spec.parameters:
@@ -118,7 +119,7 @@ def _bind(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str
 
 
 def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
-    """Returns the sources of a row's case, its floating arrays in one dtype."""
+    """Returns the sources of the arguments of a row's case, with all floating arrays cast to one random dtype."""
     row = all_samples()[spec.name]
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
     bound: Bound = {}
@@ -147,7 +148,7 @@ def _written(values: Values, value: Any, dtype: str, hosted: bool = False) -> st
 
 
 def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
-    """Exchanges some arguments, or adds one."""
+    """Replaces, misspells or removes some arguments, or adds some."""
     for _ in range(values.rng.choice((0, 1, 1, 1, 2, 3))):
         parameter = values.rng.choice(spec.parameters)
         known = bound.get(parameter.name)
@@ -161,7 +162,7 @@ def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
 
 
 def _drawn(values: Values, spec: OpSpec) -> Bound:
-    """Returns new sources for every parameter that needs one and for some of the others."""
+    """Returns new arguments for every parameter without a default, and for some of the others."""
     bound: Bound = {}
     for parameter in spec.parameters:
         if parameter.variadic:
@@ -173,7 +174,7 @@ def _drawn(values: Values, spec: OpSpec) -> Bound:
 
 
 def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Returns arguments as they are passed: by position as far as none is left out, now and then by keyword."""
+    """Returns the positional and the keyword arguments; those after a parameter that is left out are keywords."""
     positional: list[str] = []
     keywords: dict[str, str] = {}
     by_position = True
@@ -191,6 +192,6 @@ def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], d
 
 
 def written(case: FuzzCase) -> str:
-    """Returns the call as source, with which a program ends."""
+    """Returns the source of the call."""
     arguments = [*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())]
     return f"{spelled(case.op)}({', '.join(arguments)})"

@@ -1,4 +1,4 @@
-"""What a fuzzed call may do: return, or raise what is documented, and leave its arguments as they were."""
+"""The rules for a fuzzed call: it may return or raise a documented error, and must not change its arguments."""
 
 import re
 import zlib
@@ -14,22 +14,23 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.fuzz import scope
 
 PROGRAM = "<fuzz>"
-"""The file name that the source of a call is compiled under."""
+"""The file name under which the source of a call is compiled."""
 FINDINGS = {
     "untyped": "raises an untyped exception",
     "changed": "changes its input",
-    "outside": "reads outside of a tensor, as checked mode tells",
+    "outside": "reads outside of a tensor, which checked mode reports",
 }
 _LARGEST = 2**25
-"""Arrays of more bytes (broadcast ones, in the main) are not read."""
+"""Arrays of more bytes, most of which are broadcast, are not read."""
 _SIGNATURE = re.compile(r"(?P<name>[\w<>]+)\(\) (takes |missing |got (an unexpected|multiple|some positional-only))")
 
 
 def verdict(error: BaseException) -> str:
-    """Returns "typed", "native" (typed, for want of a narrower class), "admitted", or "untyped", which is a finding.
+    """Returns the kind of an exception: "typed", "native", "admitted" or "untyped"; the last is a finding.
 
-    Admitted are a `MemoryError`, a `TypeError` of Python's about a signature of an op or of the program's functions,
-    and what the program's own functions and objects raise.
+    "native" is a `BackendExecutionError`, which is typed but has no more specific class. "admitted" are a
+    `MemoryError`, a `TypeError` of Python about the signature of an op or of a function of the program, and whatever
+    the program's own functions and objects raise.
     """
     if isinstance(error, EmberError):
         return "native" if type(error) is BackendExecutionError else "typed"
@@ -42,7 +43,7 @@ def verdict(error: BaseException) -> str:
 
 
 def _raised_in(error: BaseException) -> str:
-    """Returns the file of the last frame."""
+    """Returns the file of the innermost frame."""
     traceback, file = error.__traceback__, ""
     while traceback is not None:
         file, traceback = traceback.tb_frame.f_code.co_filename, traceback.tb_next
@@ -50,7 +51,7 @@ def _raised_in(error: BaseException) -> str:
 
 
 def digest(values: Iterable[Any]) -> list[str]:
-    """Returns what arguments are, tensors by their contents: equal before and after a call that changed none."""
+    """Returns texts that describe arguments, tensors by a checksum: a call that changes no argument keeps them."""
     found: list[str] = []
     waiting = list(values)
     while waiting:
@@ -68,7 +69,7 @@ def digest(values: Iterable[Any]) -> list[str]:
         elif isinstance(value, (bool, int, float, complex, str, bytes, bytearray, np.generic)):
             found.append(f"{type(value).__name__} {value!r:.500}")
         else:
-            found.append(type(value).__name__)  # of an iterator nothing else can be said without using it up
+            found.append(type(value).__name__)  # reading an iterator would exhaust it
     return found
 
 

@@ -1,11 +1,11 @@
-"""What the fuzzer draws from: shapes, numbers, and sources of arguments that are hardly meant."""
+"""The tables that the fuzzer draws from: shapes, numbers, and sources of arguments that suit no or few parameters."""
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 USUAL = ("float32", "float32", "float32", "float64", "int32", "int64", "bool", "complex64")
-"""The dtypes that most calls have."""
+"""The dtypes of most calls, the frequent ones repeated."""
 
 Shapes = tuple[tuple[int, ...], ...]
 SHAPES: Shapes = (
@@ -14,7 +14,7 @@ SHAPES: Shapes = (
 )
 RARE: Shapes = ((2,) * 12, (1,) * 33, (1,) * 65, (1000,), (70000,), (1, 200000), (300, 300))
 MIDDLE = (7, 8, 9, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 300, 1000, *(65536, 10**6, 10**7) * 5)
-"""Integers that are no lengths of these shapes, but might be lengths."""
+"""Integers that could be lengths, but most of which no shape above has."""
 
 
 def _sources(text: str) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ HUGE = _sources(
     -2**63 ; 2**64 ; 2**70 ; 10**400 ; -10**400
     """
 )
-"""Integers about the ends of 32 and 64 bits, and far beyond."""
+"""Integers near the limits of 32 and 64 bits, and far larger ones."""
 
 NUMBERS = _sources(
     r"""
@@ -36,7 +36,7 @@ NUMBERS = _sources(
     np.int8(3) ; np.float64(nan) ; np.array(0.5) ; ops.array(0.5) ; np.bool_(True)
     """
 )
-"""Numbers, in all the types that they come in."""
+"""Numbers of all types."""
 
 WRONG = _sources(
     r"""
@@ -52,14 +52,14 @@ WRONG = _sources(
     bytearray(b'ab') ; memoryview(b'abcd') ; 'float32' ; '1' ; 'a' * 10000 ; [[1.0] * 3] * 3 ; (1, 2.5, 3j)
     """
 )
-"""Arguments that suit few parameters."""
+"""Arguments that are wrong for most parameters."""
 
 STRINGS = _sources(
     r"""
     'nonsense' ; '' ; 'a' * 1000 ; 'CONSTANT' ; '\x00' ; b'valid' ; 'é' ; 0 ; None ; ['valid']
     """
 )
-"""Strings that name no mode, and what else may be given for one."""
+"""Arguments for a parameter that expects the name of a mode: strings that name none, and values of other types."""
 
 FUNCTIONS = _sources(
     r"""
@@ -69,7 +69,7 @@ FUNCTIONS = _sources(
     lambda *xs: ops.reshape(xs[-1], (-1,)) ; lambda *xs: ops.zeros((0, 2)) ; lambda *xs: 10**400
     """
 )
-"""Functions that return and take all sorts of things."""
+"""Functions with various parameters and results."""
 
 KEYS = _sources(
     r"""
@@ -78,7 +78,7 @@ KEYS = _sources(
     (None,) * 40 ; (0,) * 9 ; np.array(0) ; (slice(None), [0, 1]) ; 1.0 ; 'a' ; (..., ...) ; [[]] ; (True, 0)
     """
 )
-"""What may stand between the brackets of an indexing."""
+"""Keys of an indexing, `x[key]`."""
 
 LENGTHS = _sources(
     r"""
@@ -86,21 +86,21 @@ LENGTHS = _sources(
     ('a',) ; [2, 3] ; np.array([2, 3]) ; (np.int64(2), 3) ; ops.array([2])
     """
 )
-"""Shapes in other forms, and such as nobody has memory for."""
+"""Shapes in other forms, and shapes that no memory can hold."""
 
 INTEGERS = _sources(
     r"""
     True ; 2.0 ; 1.5 ; np.int64(2) ; np.array(1) ; ops.array(1) ; nan ; inf ; '1'
     """
 )
-"""Integers in other types, and what might pass for one."""
+"""Integers of other types, and values that could be mistaken for one."""
 
 BOOLEANS = _sources(
     r"""
     True ; True ; False ; False ; 1 ; np.bool_(True) ; None ; 'yes' ; ops.array(True)
     """
 )
-"""What says yes or no."""
+"""Arguments for a parameter that expects a bool."""
 
 DTYPES_WRITTEN = _sources(
     r"""
@@ -142,14 +142,14 @@ LONG = _sources(
     tensor(np.arange(10**6)) ; tensor(np.arange(10**6) % 7) ; tensor(np.ones((10**6,), 'float32'))
     """
 )
-"""Tensors of a length that makes reading beyond a shorter one's memory deadly."""
+"""Tensors so long that an op which reads as many elements of a shorter one is killed by a signal."""
 
 SPECIAL = _sources("nan ; inf ; -inf ; 0 ; -0.0 ; 1e30 ; -1 ; 99 ; 2**31 ; -2**63 ; 1e-40")
-"""Elements that are put into arrays."""
+"""Elements that replace one of an array."""
 
 NOT_FINITE = _sources("nan ; inf ; -inf")
 OUTSIDE = (99, -99, 10**6, 2**31, -(2**31), 2**63 - 1, -(2**63))
-"""Indices that lie outside of any axis here."""
+"""Indices that are out of bounds for the usual shapes."""
 
 BOUNDS = _sources("-1 ; 0 ; 3 ; 7 ; True ; 2.0 ; None ; 'a' ; Below(3)")
-"""How often a loop of the program's own may be asked for."""
+"""Numbers of iterations for loops over a function of the program; see `bases.BOUNDED`."""

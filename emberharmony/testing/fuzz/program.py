@@ -1,4 +1,4 @@
-"""A fuzzed call as source: what the worker evaluates, and the program that shows a finding."""
+"""The source of fuzzed calls: the arguments that the worker evaluates, and the program that reproduces a finding."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ ops.set_backend({backend!r})
 
 
 def namespace() -> dict[str, Any]:
-    """Returns the names that the source of arguments is made of."""
+    """Returns the global names in which the source of arguments is evaluated."""
     names: dict[str, Any] = {}
     exec("\n".join((ALWAYS, *_IMPORTS.values())), names)
     return names
 
 
 def arguments(case: FuzzCase) -> str:
-    """Returns the source of (positional arguments, keyword arguments, arguments of the result)."""
+    """Returns the source of a tuple: (positional arguments, keyword arguments, arguments for the result)."""
     keywords = "".join(f"{name!r}: {value}, " for name, value in case.keywords.items())
     return f"({_tuple(case.arguments)}, {{{keywords}}}, {_tuple(case.then)})"
 
@@ -42,8 +42,8 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
     """Returns a program that makes a call again.
 
     Args:
-        watched: it ends with an error if the call changes an argument.
-        checked: it makes the call in checked mode.
+        watched: whether the program must end with an error if the call changes an argument.
+        checked: whether the program must make the call in checked mode.
     """
     given = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
     then = case.then

@@ -1,4 +1,4 @@
-"""Starts workers, hears what their calls did, and starts another where one died."""
+"""The runner: it starts workers, collects what their calls did, and starts another worker when one dies."""
 
 import dataclasses
 import json
@@ -17,19 +17,21 @@ from emberharmony.testing.fuzz.program import program
 from emberharmony.testing.fuzz.worker import ALARMS, Task
 
 DEATHS = 3
-"""An op that kills so many workers is left out from then on."""
+"""An op that kills this many workers is left out from then on."""
 BATCH = 5000
-"""Calls of one worker: a fresh one forgets what libraries keep."""
+"""The number of calls that one worker makes; a new one then frees what libraries cache."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A call that did what no call may.
+    """A call that did something that no call may do.
 
     Args:
+        number: the number of the call.
         kind: "signal", "hang", "exit", or one of `judge.FINDINGS`.
-        detail: which signal, or what was raised.
-        alone: whether the call does it in a process of its own too; None if that was not tried.
+        detail: what happened: the signal, or the error.
+        snippet: a program that makes the call.
+        alone: whether it also happens if the call is the only one of its process; None if that was not tried.
     """
 
     backend: str
@@ -43,12 +45,13 @@ class Finding:
 
 @dataclass
 class Tally:
-    """What the calls on one backend did.
+    """The results of the calls on one backend.
 
     Args:
-        counts: how many did what ("returned", "typed", "native", "admitted", "unmade", and the kinds of findings).
-        native: by op, the first error for which there was no narrower class than `BackendExecutionError`.
-        skipped: ops that were left out after some deaths.
+        counts: the number of calls by outcome: "returned", "typed", "native", "admitted", "unmade", "slow once", and
+            the kinds of findings.
+        native: by op, the first error of class `BackendExecutionError`, which is less specific than it could be.
+        skipped: the ops that were left out because they killed `DEATHS` workers.
     """
 
     backend: str
@@ -58,7 +61,7 @@ class Tally:
     skipped: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Returns all of it as JSON can hold it."""
+        """Returns the results as a dictionary that can be written as JSON."""
         return vars(self) | {"findings": [vars(finding) for finding in self.findings]}
 
 
@@ -71,11 +74,15 @@ def run(
     first: int = 0,
     advance: Callable[[int], object] = lambda calls: None,
 ) -> None:
-    """Makes calls of the named ops on the tally's backend, each in a worker, and adds to the tally what they did.
+    """Makes calls of the named ops on the tally's backend, in workers, and adds the results to the tally.
 
     Args:
+        timeout: seconds of processor time after which a call counts as hanging.
         first: the number of the first call.
-        advance: is told of calls that are over.
+        advance: is called with the number of calls that have just been finished.
+
+    Raises:
+        RuntimeError: if a worker cannot start, or fails outside of a call.
     """
     stop, deaths = first + calls, Counter[str]()
     task = Task(tally.backend, seed, first, min(first + BATCH, stop), tuple(names), (), timeout)
@@ -90,7 +97,7 @@ def run(
             if kind != "hang" or again is not None:
                 _found(tally, task, number, kind, detail, again is not None)
             else:
-                tally.counts["slow once"] += 1  # another process may have had the machine
+                tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
             deaths[op] += 1
             if deaths[op] == DEATHS:
                 tally.skipped.append(op)
@@ -101,7 +108,11 @@ def run(
 def _batch(
     task: Task, tally: Tally, advance: Callable[[int], object] = lambda calls: None
 ) -> tuple[int, str, str] | None:
-    """Runs a worker; returns (number, kind, detail) of the call it died of, None if it did not."""
+    """Runs a worker; returns (number, kind, detail) of the call that killed it, or None if it finished its task.
+
+    Raises:
+        RuntimeError: if the worker ended with an error outside of a call.
+    """
     begun, ended = None, task.first - 1
     status: list[int] = []
     with tempfile.TemporaryFile() as said:
@@ -137,9 +148,9 @@ def _batch(
 
 
 def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
-    """Starts a worker and yields what it tells; its exit status is put into `status`.
+    """Starts a worker and yields the messages that it writes; its exit status is appended to `status`.
 
-    It has a session of its own, so that Ctrl-C reaches this process alone, which then ends it.
+    The worker has a session of its own, so Ctrl-C interrupts only this process, which then kills the worker.
     """
     command = [sys.executable, "-m", "emberharmony.testing.fuzz.worker", json.dumps(dataclasses.asdict(task))]
     process = subprocess.Popen(
@@ -155,7 +166,7 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
     try:
         with process.stdout as pipe:
             for line in pipe:
-                if line.endswith("\n"):  # else it died in the middle of it
+                if line.endswith("\n"):  # a worker that died while it wrote leaves an incomplete line
                     yield json.loads(line)
     finally:
         if sys.exc_info()[0] is not None:

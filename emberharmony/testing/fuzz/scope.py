@@ -1,4 +1,4 @@
-"""The helpers that the programs of fuzzed calls are written with."""
+"""Helpers that the source of fuzzed calls uses."""
 
 from typing import Any
 
@@ -11,14 +11,18 @@ NAMES = ("Below", "Hostile", "filled", "frozen", "nested", "poked", "tensor")
 
 
 def frozen(array: Array) -> Array:
-    """Returns a copy that cannot be written to."""
+    """Returns a read-only copy."""
     copied = array.copy()
     copied.flags.writeable = False
     return copied
 
 
 def poked(array: Array, place: int, value: Any) -> Array:
-    """Returns a copy with one element, counted in the flat order from any start, replaced; an empty array as it is."""
+    """Returns a copy with one element replaced; an empty array is copied unchanged.
+
+    Args:
+        place: the index of the element in the flattened array, modulo its size.
+    """
     copied = array.copy()
     if copied.size:
         with np.errstate(all="ignore"):
@@ -27,14 +31,14 @@ def poked(array: Array, place: int, value: Any) -> Array:
 
 
 def filled(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Returns an array of any size whose elements count up modulo 7 from -3, or from 0 in an unsigned dtype."""
+    """Returns an array with the elements -3, -2, …, 3, -3, …; with 0, 1, …, 6, 0, … for bool and unsigned dtypes."""
     size = int(np.prod(shape, dtype=object))
     low = 0 if np.dtype(dtype).kind in "bu" else -3
     return (np.arange(size, dtype=np.int8 if size < 128 else np.int64) % 7 + low).reshape(shape).astype(dtype)
 
 
 def nested(depth: int) -> list[Any]:
-    """Returns a number in so many lists."""
+    """Returns a number inside `depth` nested lists."""
     value: Any = 1.0
     for _ in range(depth):
         value = [value]
@@ -42,7 +46,7 @@ def nested(depth: int) -> list[Any]:
 
 
 def tensor(array: Any) -> Any:
-    """Returns a host array as a native tensor, or as it is where the backend lacks its dtype."""
+    """Returns a host array as a native tensor, or unchanged if the backend lacks its dtype."""
     try:
         return ops.convert_to_tensor(array)
     except TypeError:
@@ -50,19 +54,19 @@ def tensor(array: Any) -> Any:
 
 
 class Below:
-    """Answers "whether to go on" a limited number of times with True, whatever it is asked about."""
+    """A condition for loops: it returns True for the first `count` calls, whatever the arguments."""
 
     def __init__(self, count: int) -> None:
         self.left = count
 
     def __call__(self, *_: Any) -> bool:
-        """Returns True as often as was agreed."""
+        """Returns whether this is one of the first `count` calls."""
         self.left -= 1
         return self.left >= 0
 
 
 class Hostile:
-    """Raises `ValueError` from every protocol by which a library may look into an argument."""
+    """An object that raises `ValueError` from every special method by which a library may inspect an argument."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ValueError("hostile")

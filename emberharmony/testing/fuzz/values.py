@@ -1,4 +1,4 @@
-"""Arguments, as source, by what a parameter is declared to take: plain ones, odd ones, and such of another type."""
+"""Arguments, as source, by the declaration of a parameter: usual ones, unusual ones, and some of a wrong type."""
 
 import ast
 import functools
@@ -24,15 +24,16 @@ _TABLES = (
     (r"Norm", odd.NORMS),
     (r"Mapping", odd.MAPPINGS),
 )
-"""(pattern in an annotation, what may be given for it)."""
+"""(pattern in an annotation, sources of arguments for it)."""
 
 
 class Values(Arrays):
     """Draws sources of arguments for one call.
 
     Args:
-        rng: the source of all choices.
-        pool: by the name of a parameter, sources that sample rows give it.
+        rng: makes all random choices.
+        pool: by the name of a parameter, the sources of the arguments that sample rows give it.
+        short: whether to draw only short arrays, as in `Arrays`.
     """
 
     def __init__(self, rng: Random, pool: dict[str, list[str]], short: bool = False) -> None:
@@ -52,10 +53,10 @@ class Values(Arrays):
         )
 
     def argument(self, op: str, parameter: OpParameter, wrong: float = 0.06) -> str:
-        """Returns a source for a parameter (for one argument of a variadic one).
+        """Returns the source of an argument for a parameter (of one argument for a variadic parameter).
 
         Args:
-            wrong: the probability of something of another type.
+            wrong: the probability of an argument of a wrong type.
         """
         if (op, parameter.name) in BOUNDED:
             return self.rng.choice(odd.BOUNDS)
@@ -69,7 +70,7 @@ class Values(Arrays):
         return self.rng.choice(self._kinds(parameter))()
 
     def _kinds(self, parameter: OpParameter) -> Sequence[Draw]:
-        """Returns what draws the kinds of argument that a parameter's name and annotation tell."""
+        """Returns functions that draw arguments which suit a parameter's name and annotation."""
         said, name = parameter.annotation, parameter.name
         if name == "key":
             return [functools.partial(self.rng.choice, odd.KEYS)]
@@ -95,7 +96,7 @@ class Values(Arrays):
         return self.rng.choice(odd.HUGE if chance < 0.95 else odd.INTEGERS)
 
     def _several(self) -> str:
-        """Returns a list, a tuple or a tensor of integers."""
+        """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
         inner = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
         chance = self.rng.random()
@@ -104,14 +105,14 @@ class Values(Arrays):
         return f"ops.array([{inner}])" if chance > 0.95 else f"({inner},)" if inner else "()"
 
     def _lengths(self) -> str:
-        """Returns a shape."""
+        """Returns the source of a shape."""
         chance = self.rng.random()
         if chance < 0.55:
             return repr(self.shape if chance < 0.35 else self.rng.choice(odd.SHAPES))
         return self._integer() if chance < 0.7 else self.rng.choice(odd.LENGTHS)
 
     def _axis(self) -> str:
-        """Returns an axis, or several."""
+        """Returns the source of an axis, or of several."""
         chance, ndim = self.rng.random(), max(len(self.shape), 1)
         if chance < 0.5:
             return str(self.rng.randint(-ndim, ndim - 1))
@@ -120,7 +121,7 @@ class Values(Arrays):
         return "None" if chance < 0.75 else self._integer()
 
     def _axes(self) -> str:
-        """Returns axes of this call's shape, or any."""
+        """Returns the source of axes, most often of those that the call's shape has."""
         chance, ndim = self.rng.random(), len(self.shape)
         if chance < 0.5:
             return repr(tuple(self.rng.sample(range(-ndim, 0), self.rng.randint(0, ndim))))
@@ -129,7 +130,7 @@ class Values(Arrays):
         return self._several()
 
     def misspelt(self, written: str) -> str:
-        """Returns a string with a character taken out, put in or exchanged."""
+        """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
         text = list(ast.literal_eval(written))
         place = self.rng.randint(0, len(text))
         text[place : place + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))

@@ -1,7 +1,8 @@
-"""The process that makes the fuzzed calls of one backend, and may die of them; `runner` starts it and hears of each.
+"""The worker: the process that makes the fuzzed calls of one backend. A call may kill it, so `runner` starts it.
 
-It reads its task from the first argument and writes lines of JSON to its standard output: `["begin", number]` before a
-call, `["end", number, kind, detail]` after it. Whatever else is printed goes to the standard error.
+The first command-line argument is the task, as JSON. The worker writes lines of JSON to its standard output:
+`["begin", number]` before a call, and `["end", number, kind, detail]` after it. What a library prints goes to the
+standard error.
 """
 
 import faulthandler
@@ -23,20 +24,21 @@ from emberharmony.testing.fuzz.judge import PROGRAM, digest, verdict
 from emberharmony.testing.fuzz.program import arguments, namespace
 
 PATIENCE = 6
-"""A call that waits, and does not compute, may do so for so many times the limit: the machine may be busy."""
+"""A call may take this many times its limit by the clock, because on a busy machine it has to wait for the processor.
+The limit itself is for the time that it computes."""
 ALARMS = (signal.SIGPROF, signal.SIGALRM) if hasattr(signal, "setitimer") else ()
 """Windows has no alarms; there a thread of `faulthandler` ends the process."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is to do: the calls from `first` up to and without `stop`.
+    """The task of a worker: the calls from number `first` up to, but not including, `stop`.
 
     Args:
         names: the ops, which the calls take in turn.
-        skipped: ops that are left out.
-        timeout: seconds of computing after which a call counts as hanging.
-        memory: bytes that the process may take beyond what it needs to start.
+        skipped: the ops that are left out.
+        timeout: seconds of processor time after which a call counts as hanging.
+        memory: bytes that the process may allocate in addition to those it has after its start.
     """
 
     backend: str
@@ -52,14 +54,15 @@ class Task:
 def work(task: Task, report: TextIO) -> None:
     """Makes all calls of a task.
 
-    The alarms' default action kills the process in whatever native code it is, even where the parent is gone.
+    The alarms keep their default action, which kills the process: a Python handler could not run while native code
+    hangs. It also works if the parent process has ended.
     """
     for alarm in ALARMS:
         signal.signal(alarm, signal.SIG_DFL)
     warnings.simplefilter("ignore")
     ops.set_backend(task.backend)
     scope = namespace()
-    case_of(task.seed, task.first, task.names)  # reads all sample rows, before memory is scarce
+    case_of(task.seed, task.first, task.names)  # loads all sample rows now, because the limit might not allow it later
     _limit_memory(task.memory)
     for number in range(task.first, task.stop):
         case = case_of(task.seed, number, task.names)
@@ -76,15 +79,16 @@ def _tell(report: TextIO, *parts: Any) -> None:
 
 
 def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str, str]:
-    """Makes a call on the active backend and returns what it did: a kind, and for most kinds what was raised.
+    """Makes a call on the active backend and returns (kind, detail), where `detail` says what was raised or changed.
 
-    The kinds are "returned", "unmade" (an argument cannot be made), those of `verdict`, "outside" and "changed".
+    The kinds are "returned", "unmade" (an argument could not be created), "outside" (checked mode found a read outside
+    of a tensor), "changed" (the call modified an argument), and those of `verdict`.
     """
     _set_alarm(timeout)
     try:
         args, kwargs, then = eval(compile(arguments(case), PROGRAM, "eval"), scope)
         before = digest((args, kwargs, then))
-    except Exception as error:  # noqa: BLE001  (the argument's)
+    except Exception as error:  # noqa: BLE001  (the source of an argument may raise anything)
         _set_alarm(0.0)
         return "unmade", f"{type(error).__name__}: {error!s:.300}"
     _set_alarm(timeout)
@@ -99,12 +103,12 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         call(case.checked)
         if not case.checked and (outside := _reads_outside(call)):
             kind, detail = "outside", outside
-    except BaseException as error:  # noqa: BLE001  (whatever it is, it is judged)
+    except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         kind = verdict(error)
         detail = f"{type(error).__name__}: {error!s:.300}"
         if kind == "untyped":
             detail += f"\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
-    if case.op == "set_default_device":
+    if case.op == "set_default_device":  # the calls that follow must not depend on this one
         ops.set_default_device(None)
     try:
         after = digest((args, kwargs, then))
@@ -117,18 +121,22 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
 
 
 def _reads_outside(call: Callable[[bool], None]) -> str:
-    """Makes a call that returned in checked mode too; returns what the error says if an index lies outside there."""
+    """Repeats a call that returned, in checked mode; returns the message if an index turns out to be out of bounds."""
     try:
         call(True)
     except IndexOutOfBoundsError as error:
         return str(error)
-    except Exception:  # noqa: BLE001  (it returned before: an iterator was used up, or memory is)
+    except Exception:  # noqa: BLE001  (the first call returned; now an iterator may be exhausted, or the memory)
         return ""
     return ""
 
 
 def _set_alarm(timeout: float) -> None:
-    """Ends the process after so many seconds of the processor's time, or `PATIENCE` times as many by the clock."""
+    """Sets the alarms that end the process; 0 turns them off.
+
+    Args:
+        timeout: the limit in seconds of processor time; by the clock it is `PATIENCE` times as long.
+    """
     if ALARMS:
         signal.setitimer(signal.ITIMER_PROF, timeout)
         signal.setitimer(signal.ITIMER_REAL, PATIENCE * timeout)
@@ -139,14 +147,14 @@ def _set_alarm(timeout: float) -> None:
 
 
 def _limit_memory(more: int) -> None:
-    """Lets the process take so many bytes more than it has, where the system can say what it has."""
+    """Limits the process to `more` bytes in addition to what it has now; does nothing on systems without /proc."""
     try:
         import resource
 
         with open("/proc/self/statm", encoding="ascii") as file:
             taken = int(file.read().split()[0]) * resource.getpagesize()
     except (ImportError, OSError):
-        return  # Windows has no such module, and macOS neither has the file nor keeps the limit
+        return  # Windows has no such module; macOS has no such file, and would not enforce the limit
     resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
 
 

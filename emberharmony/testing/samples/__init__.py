@@ -1,4 +1,4 @@
-"""One row per op, by category: inputs, float64 oracle and tolerance; `all_samples` reads them all."""
+"""The sample rows, one per op: inputs, oracle and tolerance. Each category has a file; `all_samples` reads them all."""
 
 import importlib
 import pkgutil
@@ -8,9 +8,10 @@ from emberharmony.testing.sample import Sample
 
 
 def all_samples() -> dict[str, Sample]:
-    """Returns every row by op name.
+    """Returns every row, by the name of its op.
 
-    Raises: ValueError if an op has two rows.
+    Raises:
+        ValueError: if an op has two rows.
     """
     found: dict[str, Sample] = {}
     for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
@@ -22,7 +23,7 @@ def all_samples() -> dict[str, Sample]:
 
 
 def without_row() -> dict[str, str]:
-    """Returns, for each declared op that has no row, what to do about it."""
+    """Returns, by op, a message about each declared op that has no row."""
     return {
         op: f"{op} has no sample row: add one to emberharmony/testing/samples/{OPS[op].category}.py"
         for op in sorted(OPS.keys() - all_samples().keys())

@@ -19,7 +19,7 @@ def _elu(x: Any, alpha: float = 1.0) -> Any:
 
 
 def _sparsemax(x: Any, axis: int = -1) -> Any:
-    """Finds by bisection what to subtract so that the positive parts add up to 1."""
+    """Subtracts a threshold, found by bisection, such that the positive parts add up to 1."""
     low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
     for _ in range(80):
         middle = (low + high) / 2

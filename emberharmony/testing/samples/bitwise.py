@@ -11,7 +11,7 @@ INTS: dict[str, Any] = {
     "integers": ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
 }
 BITS: dict[str, Any] = INTS | {"integers": ("bool", *INTS["integers"])}
-# Shifts by less than the width; what lies beyond is in `tests/ops/test_bitwise.py`.
+# Shifts by less than the width of the dtype; `tests/ops/test_bitwise.py` tests larger ones.
 _SHIFTS = (case(np.array([1.0, 5.0, 7.0, 0.0]), np.array([1.0, 0.0, 3.0, 6.0])), case(grid(0, 60), np.array(1.0)))
 
 SAMPLES = [

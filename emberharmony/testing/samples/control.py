@@ -1,4 +1,4 @@
-"""Rows of `ops/control.py`, whose arguments are functions: see the tests."""
+"""Rows of `ops/control.py`. The arguments are functions, so `tests/ops/test_control.py` checks these ops."""
 
 from emberharmony.testing.sample import Sample
 

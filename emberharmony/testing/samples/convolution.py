@@ -1,4 +1,7 @@
-"""Sample rows of `ops/convolution.py`; the oracles go window by window, or add up what each element scatters."""
+"""Sample rows of `ops/convolution.py`.
+
+The oracles loop over windows, and that of a transposed convolution adds up what each element contributes.
+"""
 
 import itertools
 from typing import Any
@@ -50,7 +53,7 @@ def _depthwise(x: Any, w: Any, *options: Any, **named: Any) -> Any:
 def _transpose(
     x: Any, w: Any, strides: Any = 1, padding: str = "valid", extra: Any = None, data_format: Any = None, d: Any = 1
 ) -> Any:
-    """Adds up, in one or two axes, what each element scatters, and cuts the result as the gradient of `_conv` would."""
+    """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
     if data_format == "channels_first":
         return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d), -1, 1)
     n = w.ndim - 2

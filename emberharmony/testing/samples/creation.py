@@ -1,4 +1,4 @@
-"""Sample rows of `ops/creation.py`; what takes no tensor is run once, in the dtype it names."""
+"""Sample rows of `ops/creation.py`; ops that take no tensor are run once, in the dtype of their row."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of `ops/device.py`: what they do depends on the machine, so `tests/ops/test_devices.py` has their checks."""
+"""Rows of `ops/device.py`. The results depend on the machine, so `tests/ops/test_device.py` checks these ops."""
 
 from emberharmony.testing.sample import Sample
 

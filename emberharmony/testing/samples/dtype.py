@@ -1,4 +1,4 @@
-"""Rows of `ops/dtype.py`: they return no tensors, so `tests/ops/test_dtypes.py` has their values."""
+"""Rows of `ops/dtype.py`. The ops return no tensors, so `tests/ops/test_dtype.py` checks them."""
 
 from emberharmony.testing.sample import Sample
 

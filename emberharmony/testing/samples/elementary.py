@@ -20,7 +20,7 @@ def _log1p(x: Any) -> Any:
 
 
 def _complex(real: Any, imag: Any) -> Any:
-    """Returns complex numbers of these parts; `real + 1j * imag` makes NaN of infinite ones."""
+    """Returns complex numbers with these parts; `real + 1j * imag` would turn infinite parts into NaN."""
     made = np.empty(np.shape(real), np.complex128)
     made.real, made.imag = real, imag
     return made
@@ -29,7 +29,7 @@ def _complex(real: Any, imag: Any) -> Any:
 def _expm1(x: Any) -> Any:
     if np.asarray(x).dtype.kind != "c":
         return np.expm1(x)
-    power = np.exp(x)  # NumPy's expm1 of infinite parts gives NaN where there is a limit
+    power = np.exp(x)  # NumPy's expm1 returns NaN for infinite parts, even where a limit exists
     ends = _complex(power.real - 1, power.imag)
     return np.where(np.isfinite(x), np.expm1(x), ends)
 

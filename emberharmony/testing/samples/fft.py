@@ -27,7 +27,7 @@ S: dict[str, Any] = {"dtypes": _REAL + COMPLEX, "integers": ("int64", "uint8")}
 
 
 def _filled(function: Any) -> Any:
-    """Returns an inverse transform; of an empty spectrum NumPy's own gives what lies in memory, and not zeros."""
+    """Returns an inverse transform that gives zeros for an empty spectrum; NumPy gives uninitialized memory."""
 
     def oracle(x: Any, *args: Any, **kwargs: Any) -> Any:
         result = function(x, *args, **kwargs)
@@ -41,7 +41,7 @@ def _axes(x: Any, s: Any, axes: Any) -> Any:
 
 
 def _of_axes(function: Any) -> Any:
-    """Returns NumPy's function with `axes` given, without which it deprecates `s`."""
+    """Returns NumPy's function with `axes` always given, because NumPy 2 deprecates `s` without `axes`."""
     return lambda x, s=None, axes=None, norm="backward": function(x, s, _axes(x, s, axes), norm)
 
 

@@ -1,4 +1,4 @@
-"""Sample rows of `ops/image_ops.py`: the oracles go pixel by pixel, colours by the standard library's `colorsys`."""
+"""Sample rows of `ops/image_ops.py`; the oracles loop over pixels, and convert colours by `colorsys`."""
 
 import colorsys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sample rows of `ops/pooling.py`; the oracles go window by window, and leave out what lies outside."""
+"""Sample rows of `ops/pooling.py`; the oracles loop over windows, and ignore elements outside of the image."""
 
 import itertools
 from collections.abc import Callable

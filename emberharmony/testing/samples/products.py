@@ -19,7 +19,7 @@ D: dict[str, Any] = {
 
 
 def _narrow(oracle: Any) -> Any:
-    """Returns an oracle whose integer results stay in the operands' dtype, in which they wrap."""
+    """Returns an oracle whose integer results are cast to the operands' dtype, so that they wrap as the op's do."""
 
     def narrowed(*args: Any, **kwargs: Any) -> Any:
         result = np.asarray(oracle(*args, **kwargs))

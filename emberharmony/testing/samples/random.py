@@ -1,4 +1,7 @@
-"""Rows of `ops/random_ops.py`: what NumPy gives for a seed. `tests/ops/test_random.py` tests laws and streams."""
+"""Rows of `ops/random_ops.py`: the oracles draw by NumPy from the same seed.
+
+`tests/ops/test_random.py` tests the distributions and the streams.
+"""
 
 from typing import Any
 
@@ -36,7 +39,7 @@ def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
 
 
 def _drawn(law: str) -> Any:
-    """Returns the oracle that draws by a method of NumPy's."""
+    """Returns the oracle that draws by a method of `np.random.Generator`."""
 
     def draw(shape: Any, *parameters: Any, seed: int = 0, scale: Any = 1.0) -> Any:
         return getattr(_source(), law)(*parameters, size=shape) * scale
@@ -45,7 +48,7 @@ def _drawn(law: str) -> Any:
 
 
 def _row(op: str, oracle: Any, *cases: Any, differentiable: bool = False, **options: Any) -> Sample:
-    """Returns a row whose parameters are numbers in one case and tensors in the others."""
+    """Returns the row of an op; `cases` are the parameters of its distribution, as numbers or as tensors."""
     calls = tuple(case(_SHAPE, *parameters, seed=0) for parameters in cases)
     return Sample(
         op,

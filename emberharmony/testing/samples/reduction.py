@@ -1,4 +1,4 @@
-"""Sample rows of `ops/reduction.py`: tolerances hold however long the axis is."""
+"""Sample rows of `ops/reduction.py`; the tolerances do not depend on the length of the axis."""
 
 from typing import Any
 

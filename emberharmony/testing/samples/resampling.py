@@ -1,4 +1,4 @@
-"""Sample rows of `ops/resampling.py`: the oracles go pixel by pixel, or are SciPy's."""
+"""Sample rows of `ops/resampling.py`; the oracles loop over pixels, or are functions of SciPy."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ _KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "la
 
 
 def _sampled(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
-    """Returns a vector of pixels sampled anew, one target pixel after the other."""
+    """Returns a row of pixels resampled to `target` pixels, by a loop over these."""
     kernel, wide = _KERNELS[method], max(step, 1.0) if antialias else 1.0
     result = np.zeros(target)
     for i in range(target):
@@ -77,7 +77,7 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
 
 
 def _as(x: Any, result: Any) -> Any:
-    """Returns what was computed of whole numbers as such."""
+    """Returns `result` rounded and clipped to the dtype of `x`, if that is an integer dtype."""
     if x.dtype.kind not in "iu":
         return result
     limits = np.iinfo(x.dtype)

@@ -20,7 +20,7 @@ _PLACES = np.array([100.0, 7.0, -123.456, 0.001, 1.5, 0.0, 12.0])
 
 
 def _round(x: Any, decimals: int = 0) -> Any:
-    """Rounds by Python, which rounds the exact value to any number of decimals."""
+    """Rounds by Python's `round`, which is exact for any number of decimals."""
     return np.array([round(value, decimals) for value in x.reshape(-1).tolist()], x.dtype).reshape(x.shape)
 
 

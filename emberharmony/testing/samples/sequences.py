@@ -1,4 +1,4 @@
-"""Sample rows of `ops/sequences.py`: the oracles add up all alignments one by one."""
+"""Sample rows of `ops/sequences.py`; the oracles add up the probabilities of all alignments one by one."""
 
 import collections
 import itertools

@@ -1,4 +1,7 @@
-"""Sample rows of `ops/solver.py`; signs and phases are fixed by our convention, which the oracle applies too."""
+"""Sample rows of `ops/solver.py`.
+
+Signs and phases of vectors are not unique; the ops choose them by a convention, which the oracles apply too.
+"""
 
 from typing import Any
 
@@ -12,18 +15,18 @@ _BATCH = _RNG.standard_normal((2, 3, 3)) + 3 * np.eye(3)
 _TALL = _RNG.standard_normal((5, 3))
 _SPD = _A @ _A.T
 _B = _RNG.standard_normal((4, 2))
-_LOW = np.ones((4, 1)) * [[1.0, 2.0, 3.0]] + np.outer(np.arange(4.0), [1.0, 0.0, -1.0])  # of rank 2
+_LOW = np.ones((4, 1)) * [[1.0, 2.0, 3.0]] + np.outer(np.arange(4.0), [1.0, 0.0, -1.0])  # rank 2
 _NONE, _NO_BATCH = np.ones((0, 0)), np.ones((0, 3, 3))
 _Z = _A + 1j * _RNG.standard_normal((4, 4))
 _HERMITIAN = _Z @ np.conj(_Z.T)
 _TALL_Z = _TALL + 1j * _TALL[::-1]
-_HALVES = (*FLOATS, "float16")  # bfloat16's eps would hide every error
+_HALVES = (*FLOATS, "float16")  # not bfloat16: its eps is so large that every result would pass
 F: dict[str, Any] = {"dtypes": _HALVES, "differentiable": True, "result": "float", "fixed": True}
 ANY: dict[str, Any] = {"result": "any", "reference": "tests"}
 
 
 def _phase(columns: Any) -> Any:
-    """Returns what makes the first of each column's (almost) largest components positive."""
+    """Returns factors that make the first of the (almost) largest components of each column positive."""
     factors = []
     for column in columns.T:
         first = next(c for c in column if abs(c) >= 0.999 * max(abs(column)))
@@ -32,7 +35,7 @@ def _phase(columns: Any) -> Any:
 
 
 def _each(function: Any) -> Any:
-    """Returns an oracle that is mapped over the leading axes of its first argument."""
+    """Returns an oracle that loops over the leading axes of its first argument."""
 
     def mapped(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == 2:

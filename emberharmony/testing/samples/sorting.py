@@ -16,7 +16,7 @@ def _sort(x, axis=-1, descending=False):
         return x
     if x.dtype.kind in "biu":
         return np.flip(np.sort(x, axis), 0 if axis is None else axis) if descending else np.sort(x, axis)
-    return -np.sort(-x, axis) if descending else np.sort(x, axis)  # NaN last either way
+    return -np.sort(-x, axis) if descending else np.sort(x, axis)  # not a flip: NaN is last in both orders
 
 
 def _argsort(x, axis=-1, descending=False):

@@ -28,7 +28,7 @@ _PAIRS = ((_CUBE[0, 0], _CUBE[1, 0, :3]), (_CUBE[0, 0], _CUBE[1, 0]), (_CUBE[0, 
 
 
 def _nan_quantile(x, q, axis=None, method="linear"):
-    if not x.size:  # NumPy leaves the axis of `q` out
+    if not x.size:  # np.nanquantile drops the axis of `q` for an empty array
         return np.full((*np.shape(q), *np.sum(x, axis).shape), np.nan)
     return np.nanquantile(x, q, axis=axis, method=method)
 

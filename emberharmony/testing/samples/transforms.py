@@ -1,4 +1,7 @@
-"""Rows of `ops/transforms.py`, whose results are functions or belong to functions, but for one: see the tests."""
+"""Rows of `ops/transforms.py`.
+
+Except for `host_call`, the ops return functions or derivatives of functions, so `tests/ops` checks them.
+"""
 
 from typing import Any
 

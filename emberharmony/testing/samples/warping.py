@@ -1,4 +1,4 @@
-"""Sample rows of `ops/warping.py`: the oracles are SciPy's interpolation, image by image and channel by channel."""
+"""Sample rows of `ops/warping.py`; the oracles apply SciPy's interpolation to each channel of each image."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 def _sampled(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
     kind = x.dtype if x.dtype.kind in "iu" else None
     if order == 0:
-        # SciPy takes the upper one of two neighbours.
+        # SciPy rounds halves up, but the op rounds them away from zero.
         places = np.sign(places) * np.floor(np.abs(places) + 0.5)
     result = ndimage.map_coordinates(x.astype(np.float64), places, None, order, _MODES.get(mode, mode), value)
     return result if kind is None else np.rint(result).astype(kind)
@@ -55,7 +55,10 @@ def _warped(
 def _seen(
     x: Any, start: Any, end: Any, interpolation: str = "bilinear", value: float = 0.0, data_format: Any = None
 ) -> Any:
-    """Finds the transforms as null vectors of the direct linear equations."""
+    """Warps images by the perspective transforms that map `end` to `start`.
+
+    Each transform is the null vector of the equations of the direct linear transformation (DLT).
+    """
     found = []
     for starts, ends in zip(np.reshape(start, (-1, 4, 2)), np.reshape(end, (-1, 4, 2)), strict=True):
         rows = []

@@ -1,4 +1,4 @@
-"""The base classes of rules, and the examples that define a rule."""
+"""Base classes of rules, and the class of the examples that define a rule."""
 
 import ast
 from abc import ABC, abstractmethod
@@ -23,12 +23,16 @@ class FixResult:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A piece of source that defines a rule; tests, `explain` and the docs use it.
+    """An example of source that a rule accepts or reports; the tests, `explain` and the docs use it.
 
-    `count` is the number of findings of the rule in an INVALID example. `fixed` is the repaired source; `unsafe` says
-    that
-    only `--unsafe-fixes` repairs it. `files` are further files of the project, `settings` are keys of
-    `[tool.emberlint]`.
+    Args:
+        source: the source, which defines the rule together with the other examples.
+        path: the path of the file in its project.
+        fixed: the repaired source; None if the rule has no fix for it.
+        unsafe: whether only `--unsafe-fixes` repairs it.
+        count: the number of findings, if the example is one of INVALID.
+        files: further files of the project, by path.
+        settings: keys of `[tool.emberlint]`.
     """
 
     source: str
@@ -41,9 +45,17 @@ class Example:
 
 
 class AnyRule(ABC):
-    """The base of all rules. Each rule is one class in a file of its own in `rules/`, where the registry finds it.
+    """The base class of all rules. Each rule is a class in a file of its own in `rules/`, where the registry finds it.
 
-    `message` is a format string for the words passed to `finding`; `why` is the reason, which `explain` shows.
+    Attributes:
+        code: the code, such as "EMB101".
+        name: the name, such as "backend-import", which suppressions use.
+        message: a format string, filled with the words that are passed to `finding`.
+        why: the reason for the rule, which `explain` shows.
+        min_tier: the weakest evidence with which a finding is reported.
+        roles: the roles of the files that the rule checks.
+        VALID: examples without a finding.
+        INVALID: examples with findings.
     """
 
     code: ClassVar[str]
@@ -66,7 +78,7 @@ class AnyRule(ABC):
         rank: int = 0,
         **words: object,
     ) -> Finding:
-        """Returns a finding at `node` with the rule's message filled with `words`."""
+        """Returns a finding at `node`, with `words` filled into the message of the rule."""
         line = getattr(node, "lineno", 1)
         offset = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
@@ -98,7 +110,7 @@ class Rule(AnyRule):
 
 
 class ProjectRule(AnyRule):
-    """A rule that needs several files: layering, parity."""
+    """A rule that needs several files of the project, such as those of layering and parity."""
 
     @abstractmethod
     def check(self, project: Project) -> Iterator[Finding]:
@@ -106,6 +118,6 @@ class ProjectRule(AnyRule):
 
 
 class EngineRule(AnyRule):
-    """A rule that the engine itself reports: files that do not parse, and faulty suppressions."""
+    """A rule that the engine itself reports, such as those about syntax errors and suppressions."""
 
     roles = frozenset({"frontend", "backend", "test", "script"})

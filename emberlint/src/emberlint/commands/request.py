@@ -62,9 +62,8 @@ def codes_for(
 def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = False) -> dict[str, Path]:
     """Returns the files below the paths, or below the current folder if there are no paths.
 
-    A path that the user names is checked even if it is excluded, unless `force_exclude` is set: a commit hook names
-    every
-    committed file.
+    A path that the user names is checked even if it is excluded, unless `force_exclude` is set. Commit hooks need this
+    option, because they name every committed file.
     """
     found = discover(paths or [Path.cwd()], settings)
     excluded = one_of(settings.exclude) if force_exclude else lambda path: False

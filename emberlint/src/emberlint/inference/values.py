@@ -254,8 +254,7 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     """Returns the value of a name that is `left` on one path and `right` on another.
 
     A tensor on either path makes the result a tensor. A container on either path takes precedence over the rest,
-    because
-    it accepts the same operators.
+    because it accepts the same operators.
     """
     if left is right or right is None:
         return left if left is right or holds_tensor(left) else None

@@ -48,9 +48,8 @@ def _parsed(words: list[str]) -> Parameters:
 def fits(call: ast.Call, op: str, origin: str) -> bool:
     """Returns whether the op takes the arguments of a call unchanged, with the same meaning.
 
-    Required arguments and the first optional one have the same positions in an op and in the native function; the order
-    of
-    further arguments differs between libraries.
+    Required arguments and the first optional one have the same positions in an op and in the native function. The order
+    of further arguments differs between libraries.
     """
     known = parameters().get(op)
     keywords = [one.arg for one in call.keywords]

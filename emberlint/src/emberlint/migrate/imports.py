@@ -14,7 +14,7 @@ _SPACE = cst.SimpleWhitespace(" ")
 
 @dataclass(frozen=True)
 class Moves:
-    """The modules that move whole, by their old names, and the names that leave a module which stays."""
+    """The modules that move as a whole, by their old names, and the names that move out of modules that stay."""
 
     modules: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def _alias(name: str, other: str | None) -> cst.ImportAlias:
 
 
 def _without(unit: Unit, source: SourceModule) -> Statement:
-    """Returns a statement that stays; of a class that moved in part, the rest, which inherits from the moved part."""
+    """Returns a statement that stays. If part of a class moved, it is the rest, which inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
     node, gone = unit.node, {name for part in source.parts[unit] for name in part.binds}

@@ -29,9 +29,9 @@ class TensorOperator(Rule):
         "An operator on native tensors follows the rules of their library instead of the namespace's: int / int is "
         "float64 on NumPy and float32 elsewhere, operands of two libraries mix silently, errors have no type, and "
         "neither checked mode nor the gradient tape sees a plain array. The op promotes, checks and fails in the "
-        "same way on every backend. An augmented operator writes into the tensor, so that every other name for it "
-        "changes too: on PyTorch and MLX even a 0-d one, such as `n += ops.prod(shape)`, where `math.prod` counts "
-        "on the host."
+        "same way on every backend. An augmented operator changes the tensor in place, so every other name for it sees "
+        "the change, on PyTorch and MLX even if the tensor is 0-d, as in `n += ops.prod(shape)`; use `math.prod` "
+        "there, which returns a Python number."
     )
     min_tier = Tier.C
     VALID = (

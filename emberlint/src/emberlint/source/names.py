@@ -56,7 +56,7 @@ class Scope:
 
 
 class Names:
-    """Tells what each name of a module refers to."""
+    """The scopes and bindings of a module, which tell what each of its names refers to."""
 
     def __init__(self, tree: Tree, module: str = "", is_package: bool = False) -> None:
         self.tree = tree

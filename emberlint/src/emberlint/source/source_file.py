@@ -37,7 +37,7 @@ class Inference(Protocol):
 
 
 class NoInference:
-    """Knows nothing; used where no inference is needed."""
+    """An inference that knows nothing, for code that needs none."""
 
     def evidence(self, node: ast.expr) -> Evidence | None:
         """Returns None."""
