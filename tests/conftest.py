@@ -1,4 +1,4 @@
-"""Fixtures of all tests: every test that asks for `backend` runs on each backend installed here."""
+"""Fixtures of all tests: a test with the parameter `backend` runs once on each installed backend."""
 
 import os
 import signal
@@ -11,11 +11,12 @@ settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts background jobs with SIGINT ignored, and the programs that tests start and interrupt inherit that.
+    # A shell starts background jobs with SIGINT ignored, and child processes inherit this. Some tests start programs
+    # and interrupt them, so SIGINT must have its default handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def backend(ember_backend: str) -> str:
-    """Makes each installed backend the process's in turn, and gives its name: the plugin's fixture by a shorter one."""
+    """Returns the name of the active backend: each installed one in turn. A shorter name for `ember_backend`."""
     return ember_backend

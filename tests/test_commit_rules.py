@@ -1,4 +1,4 @@
-"""The rule for commit subjects."""
+"""Tests of the rules for commit subjects."""
 
 import subprocess
 import sys
@@ -20,13 +20,13 @@ def lint(message: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "subject", ["ops/math: add logaddexp", "Make emberlint a distribution of its own", "backend/mlx: clamp shifts"]
 )
-def test_an_imperative_subject_passes(subject: str) -> None:
+def test_a_subject_in_the_imperative_passes(subject: str) -> None:
     assert lint(f"{subject}\n").returncode == 0
 
 
 @pytest.mark.fresh_process
 @pytest.mark.parametrize("subject", ["docs: a quarter", "Added a test", "ops: " + "add " * 20])
-def test_another_subject_is_refused(subject: str) -> None:
+def test_a_subject_that_is_too_long_or_not_imperative_is_refused(subject: str) -> None:
     done = lint(f"{subject}\n")
     assert done.returncode != 0
     assert "UC1" in done.stderr or "T1" in done.stderr

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of all ops, run on every backend."""
+"""Runs the examples in the docstrings of all ops on every backend."""
 
 import doctest
 
@@ -12,7 +12,7 @@ DOCUMENTED = sorted(name for name, spec in OPS.items() if ">>>" in (spec.declare
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_example(name: str, backend: str) -> None:
+def test_the_examples_of_a_docstring_give_the_results_that_they_show(name: str, backend: str) -> None:
     text = OPS[name].declared.__doc__ or ""
     example = PARSER.get_doctest(text, {"ops": ops}, name, None, 0)
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Each documented way into the package is complete in a process that has imported nothing else."""
+"""Each documented way to import the package works in a process that has imported nothing else."""
 
 import os
 import subprocess
@@ -61,19 +61,19 @@ def run(program: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("named", ["numpy", ""], ids=["named", "automatic"])
-def test_a_backend_is_complete(entry: str, named: str) -> None:
+def test_a_backend_has_all_ops_after_any_first_import(entry: str, named: str) -> None:
     assert run(ENTRIES[entry] + COMPLETE, EMBERHARMONY_BACKEND=named) == "[0.0] [1.0] True"
 
 
 @pytest.mark.parametrize("entry", OTHERS)
-def test_ops_are_complete(entry: str) -> None:
+def test_ops_work_after_any_first_import(entry: str) -> None:
     assert run(OTHERS[entry]) == "[0.5, 0.5]"
 
 
 @pytest.mark.parametrize(
     "call", ["create_backend('numpy')", "set_backend('numpy')", "use_backend('numpy').__enter__()"]
 )
-def test_the_check_of_a_backend_is_not_vacuous(call: str) -> None:
+def test_a_backend_without_a_primitive_op_is_refused(call: str) -> None:
     program = (
         "from emberharmony import backend\nfrom emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps\n"
         "from emberharmony.core.errors import BackendProtocolError\ndel NumpyElementaryOps.sin\n"
@@ -82,14 +82,14 @@ def test_the_check_of_a_backend_is_not_vacuous(call: str) -> None:
     assert run(program, EMBERHARMONY_BACKEND="") == "True"
 
 
-def test_a_backend_is_made_once() -> None:
+def test_the_created_backend_is_the_current_one() -> None:
     program = (
         "from emberharmony import backend\nb = backend.create_backend('numpy')\nprint(b is backend.current(), b.prefix)"
     )
     assert run(program) == "True numpy"
 
 
-def test_a_thread_that_imports_ops_and_one_that_asks_for_the_backend_both_end() -> None:
+def test_two_threads_that_import_ops_and_ask_for_the_backend_do_not_deadlock() -> None:
     program = (
         "import threading\nfrom emberharmony import backend\n"
         "start = threading.Barrier(2)\nfound = []\n"
@@ -101,6 +101,6 @@ def test_a_thread_that_imports_ops_and_one_that_asks_for_the_backend_both_end() 
     assert run(program) == "2"
 
 
-def test_importing_the_backends_imports_no_ops() -> None:
+def test_importing_the_backends_does_not_import_ops() -> None:
     program = "import sys, emberharmony.backend\nprint('emberharmony.ops' in sys.modules)"
     assert run(program) == "False"

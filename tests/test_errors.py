@@ -1,4 +1,4 @@
-"""Bad input raises an error of the same class on every backend, which names op and backend, and what it saw."""
+"""Bad input raises the same error class on every backend; the message names op, backend and the bad value."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ PILE = np.ones((2, 1, 3), np.float32)
 
 
 def _checked(call: Callable[[], object]) -> object:
-    """Calls in checked mode, in which MLX reads tensors of indices back."""
+    """Calls in checked mode: only there MLX reads tensors of indices back and checks them."""
     with ops.checked():
         return call()
 
@@ -334,7 +334,7 @@ BAD: dict[str, list[Row]] = {
         ("fft", lambda: ops.fft.fft(V, n=-1), ArgumentError, ("-1",)),
         ("zeros", lambda: ops.zeros((1.5,)), ArgumentTypeError, ("1.5",)),
     ],
-    "what no memory holds": [
+    "sizes beyond the memory": [
         ("zeros", lambda: ops.zeros((2**31 - 1, 2**31 - 1, 4)), OutOfMemoryError, ()),
         ("zeros", lambda: ops.zeros(2**70), OutOfMemoryError, ()),
         ("ones", lambda: ops.ones((FAR,)), OutOfMemoryError, ()),
@@ -409,12 +409,12 @@ BAD: dict[str, list[Row]] = {
         ("matrix_transpose", lambda: ops.matrix_transpose(V), ShapeError, ("(4,)",)),
     ],
 }
-"""By kind: the op, a call that must fail, the class of the error and what its message must name."""
+"""For each kind of error: the op, a call that fails, the class of the error, and parts of its message."""
 ROWS = [(f"{kind}: {row[0]} {place}", row) for kind, rows in BAD.items() for place, row in enumerate(rows)]
 
 
 @pytest.mark.parametrize("row", [row for _, row in ROWS], ids=[label for label, _ in ROWS])
-def test_bad_input(row: Row, backend: str) -> None:
+def test_bad_input_raises_a_typed_error_that_names_what_it_saw(row: Row, backend: str) -> None:
     op, call, typed, seen = row
     with pytest.raises(EmberError) as caught:
         ops.eval(call())
@@ -446,9 +446,9 @@ FOREIGN: dict[str, Callable[[object, object], object]] = {
 
 
 @pytest.mark.parametrize("op", sorted(FOREIGN))
-def test_tensors_of_another_backend(op: str, backend: str) -> None:
+def test_a_tensor_of_another_backend_is_refused(op: str, backend: str) -> None:
     x = ops.ones((2, 2))
-    # NumPy arrays are taken by every backend.
+    # NumPy is left out, because every backend accepts NumPy arrays.
     for other in set(INSTALLED) - {"numpy", backend}:
         ops.set_backend(other)
         alien = ops.ones((2, 2), dtype="int64" if op == "take" else None)
@@ -457,7 +457,7 @@ def test_tensors_of_another_backend(op: str, backend: str) -> None:
             FOREIGN[op](x, alien)
 
 
-def test_of_an_op_that_calls_others_both_are_named(backend: str) -> None:
+def test_an_error_in_an_inner_op_names_both_ops(backend: str) -> None:
     with pytest.raises(ShapeError, match=rf"^dot\(\) on backend '{backend}': in matmul\(\): "):
         ops.dot(X, X)
     with pytest.raises(ShapeError, match=rf"^ptp\(\) on backend '{backend}': in max\(\): "):

@@ -1,4 +1,4 @@
-"""The floors of the package: the contracts and the pages name the same ones, in the same order."""
+"""Import contracts and documentation name the same floors (layers) of the package in the same order."""
 
 import re
 import tomllib
@@ -21,13 +21,13 @@ def named(page: str) -> list[set[str]]:
     return [{name.strip() for name in floor.split("|")} for floor in floors[0].split(">")]
 
 
-def test_the_floors_are_named_alike_everywhere() -> None:
+def test_contracts_and_pages_name_the_same_floors() -> None:
     floors = layers("importlinter")
     assert floors == layers("emberlint")
     assert floors == named("docs/design.md")
     assert floors == named(".clinerules-code")
 
 
-def test_every_folder_of_the_package_stands_on_a_floor() -> None:
+def test_every_folder_of_the_package_belongs_to_a_floor() -> None:
     folders = {path.parent.name for path in (ROOT / "emberharmony").glob("*/__init__.py")}
     assert folders - {"data", "_pyinstaller"} <= set().union(*layers("importlinter"))

@@ -1,4 +1,4 @@
-"""Programs frozen by PyInstaller find what the package imports by name."""
+"""PyInstaller hooks: a frozen program contains the modules that the package imports by name."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ print(ops.ctc_decode([[[0.1, 0.9]]], [1])[0].tolist())
 """
 
 
-def test_the_entry_point_leads_to_the_hook() -> None:
+def test_the_entry_point_names_the_folder_of_the_hook() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module, _, name = project["entry-points"]["pyinstaller40"]["hook-dirs"].partition(":")
     folders = getattr(import_module(module), name)()
@@ -31,7 +31,7 @@ def test_the_entry_point_leads_to_the_hook() -> None:
 
 @pytest.mark.slow
 @pytest.mark.fresh_process
-def test_a_frozen_program_runs(tmp_path: Path) -> None:
+def test_a_frozen_program_prints_what_the_script_prints(tmp_path: Path) -> None:
     pytest.importorskip("PyInstaller", reason="PyInstaller is not installed")
     (tmp_path / "app.py").write_text(PROGRAM)
     subprocess.run(

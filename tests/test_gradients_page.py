@@ -1,4 +1,4 @@
-"""The examples of docs/gradients.md, run on every backend."""
+"""Runs the examples of docs/gradients.md on every backend."""
 
 import doctest
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def _unregister() -> Iterator[None]:
     RULES.pop("hardened", None)
 
 
-def test_page(backend: str) -> None:
+def test_the_examples_of_the_page_give_the_results_that_they_show(backend: str) -> None:
     text = PAGE.read_text(encoding="utf-8").replace("```", "")
     example = doctest.DocTestParser().get_doctest(text, {"__name__": "page"}, PAGE.name, str(PAGE), 0)
     lines: list[str] = []

@@ -1,6 +1,6 @@
-"""The figures the project promises, as its users would type them, on every backend.
+"""The results that the project promises, called as a user would call them, on every backend.
 
-Each of them is wrong, or ends the process, where an op is handed to the native library as it stands.
+In each case some native library alone gives a wrong result or ends the process.
 """
 
 import hashlib
@@ -20,19 +20,19 @@ EPS = 2.0**-23
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 
 
-def test_the_deviation_of_numbers_far_from_zero(backend: str) -> None:
+def test_the_standard_deviation_of_numbers_far_from_zero_is_precise(backend: str) -> None:
     far = (1e4 + np.random.default_rng(0).standard_normal(N)).astype(np.float32)
     result = ops.std(ops.convert_to_tensor(far))
     assert ops.dtype(result) == ops.float32
     assert float(result) == pytest.approx(far.astype(np.float64).std(), rel=4 * EPS)
 
 
-def test_the_error_function_near_zero(backend: str) -> None:
+def test_the_error_function_is_precise_near_zero(backend: str) -> None:
     result = ops.erf(ops.convert_to_tensor(np.float32(1e-6)))
     assert float(result) == pytest.approx(math.erf(float(np.float32(1e-6))), rel=4 * EPS)
 
 
-def test_the_sum_of_a_million_tenths(backend: str) -> None:
+def test_the_sum_of_a_million_tenths_is_precise(backend: str) -> None:
     tenth = ops.full((N,), 0.1)
     assert ops.dtype(tenth) == ops.float32
     assert float(ops.sum(tenth)) == pytest.approx(float(np.float32(0.1)) * N, rel=4 * EPS)
@@ -40,7 +40,7 @@ def test_the_sum_of_a_million_tenths(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
-def test_the_least_integer_divided_by_minus_one(dtype: str, backend: str) -> None:
+def test_dividing_the_least_integer_by_minus_one_wraps(dtype: str, backend: str) -> None:
     least = np.iinfo(dtype).min
     dividend = ops.convert_to_tensor(np.array([least, 7], dtype))
     for minus_one in (-1, ops.convert_to_tensor(np.array([-1, -1], dtype))):
@@ -50,14 +50,14 @@ def test_the_least_integer_divided_by_minus_one(dtype: str, backend: str) -> Non
     assert ops.remainder(dividend, 0).tolist() == [0, 0]
 
 
-def test_a_matrix_that_is_not_positive_definite(backend: str) -> None:
+def test_cholesky_refuses_a_matrix_that_is_not_positive_definite(backend: str) -> None:
     with pytest.raises(LinAlgError, match=rf"cholesky\(\) on backend '{backend}'"):
         ops.eval(ops.cholesky([[1.0, 2.0], [2.0, 1.0]]))
     with pytest.raises(ValueError, match=r"positive.definite"):
         ops.eval(ops.linalg.cholesky(ops.convert_to_tensor([[1.0, 2.0], [2.0, 1.0]])))
 
 
-def test_an_index_beyond_the_end(backend: str) -> None:
+def test_an_index_beyond_the_end_is_refused(backend: str) -> None:
     x = ops.arange(5)
     for index, seen in (([99], 99), (99, 99), ([-6], -6), (np.array([99]), 99)):
         with pytest.raises(IndexOutOfBoundsError, match=rf"take\(\) on backend '{backend}': .*{seen} is out of bounds"):
@@ -99,6 +99,6 @@ def test_one_seed_gives_the_same_bits_on_every_backend(name: str) -> None:
     assert len(set(digests.values())) == 1, digests
 
 
-def test_every_distribution_is_drawn_from() -> None:
+def test_the_draws_above_cover_every_op_with_a_generator() -> None:
     random = [spec for spec in OPS.values() if spec.category == "random"]
     assert {spec.name for spec in random if any(p.name == "generator" for p in spec.parameters)} == set(DRAWS)

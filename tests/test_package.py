@@ -1,4 +1,4 @@
-"""The package's front door: lazy names, and what its import leaves behind."""
+"""The top-level package: its lazy names, and the state that its import leaves behind."""
 
 import subprocess
 import sys
@@ -11,15 +11,15 @@ from emberharmony import ops
 
 
 def run(program: str) -> str:
-    """Returns what a program prints in a fresh interpreter."""
+    """Returns the output of a program that runs in a fresh interpreter."""
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_importing_the_package_imports_nothing_heavy() -> None:
+def test_importing_the_package_imports_no_array_library() -> None:
     assert run("import emberharmony, sys; print({'numpy', 'torch', 'mlx'} & set(sys.modules))") == "set()"
 
 
-def test_lazy_names_are_listed_and_found() -> None:
+def test_lazy_names_are_in_dir_and_can_be_read() -> None:
     for name in ("ops", "create_backend", "register_op", "register_vjp"):
         assert name in dir(emberharmony)
         assert getattr(emberharmony, name) is not None
@@ -28,7 +28,7 @@ def test_lazy_names_are_listed_and_found() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
+def test_an_import_leaves_the_garbage_collector_on_or_off_as_before(enabled: bool) -> None:
     start = "" if enabled else "gc.disable();"
     assert run(f"import gc; {start} from emberharmony import ops; print(gc.isenabled())") == str(enabled)
     failing = (
@@ -40,12 +40,12 @@ def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
     assert run(failing) == str(enabled)
 
 
-def test_a_star_import_brings_ops_and_no_modules_of_ours() -> None:
+def test_a_star_import_brings_ops_and_no_internal_modules() -> None:
     names = ("sin", "linalg", "choice", "math", "tensor")
     program = f"from emberharmony.ops import *; print(sorted(set({names}) & set(globals())))"
     assert run(program) == "['linalg', 'sin']"
 
 
-def test_every_public_name_of_ops_but_the_namespaces_is_no_module() -> None:
+def test_the_only_public_modules_of_ops_are_the_namespaces() -> None:
     modules = {name for name in ops.__all__ if isinstance(getattr(ops, name), types.ModuleType)}
     assert modules == {"fft", "image", "linalg", "nn", "random"}

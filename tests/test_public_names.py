@@ -1,4 +1,4 @@
-"""The public surface: the documentation, the examples and third parties' code import public names alone."""
+"""The public names: documentation, examples and third-party code import nothing else."""
 
 import ast
 import importlib
@@ -25,7 +25,7 @@ FOR_CONTRIBUTORS = {
     "design.md",
     "life_of_a_call.md",
     "emberlint.md",
-}  # they describe the inside, or quote lint examples
+}  # these pages describe internals or quote lint examples, so they may import private names
 CODE = re.compile(
     r"^ *(?:>>> |\.\.\. )?((?:from emberharmony[\w.]* import .*)|(?:import emberharmony[\w.]*.*))$", re.MULTILINE
 )
@@ -58,14 +58,14 @@ def test_only_public_names_are_imported(place: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*PUBLIC, "emberharmony.ops"])
-def test_every_public_module_lists_what_it_offers_and_has_it(module: str) -> None:
+def test_every_name_in_all_of_a_public_module_exists(module: str) -> None:
     found = importlib.import_module(module)
     assert len(found.__all__) == len(set(found.__all__))
     for name in found.__all__:
         assert getattr(found, name) is not None or name == "newaxis"
 
 
-def test_the_doors_hold_every_error_and_every_type() -> None:
+def test_the_public_modules_export_every_error_and_every_type() -> None:
     from emberharmony.core import errors as inner_errors
     from emberharmony.core import types as inner_types
 
@@ -87,7 +87,7 @@ def test_the_doors_hold_every_error_and_every_type() -> None:
     assert named | {"DType"} == set(types.__all__)
 
 
-def test_dir_shows_the_public_names_alone() -> None:
+def test_dir_of_the_package_shows_only_public_names() -> None:
     assert dir(emberharmony) == sorted(emberharmony.__all__)
 
 

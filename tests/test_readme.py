@@ -1,4 +1,4 @@
-"""What the README and the guide show is run, on every backend."""
+"""Runs the examples of the README and of the guide on every backend."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ PAGES = ("README.md", "docs/guide.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_run(page: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_blocks_of_a_page_run(page: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     space: dict[str, object] = {"__name__": "readme"}
@@ -27,7 +27,7 @@ def test_python_blocks_run(page: str, backend: str, capsys: pytest.CaptureFixtur
         assert {line.split()[0] for line in output[:-2]} == set(ops.available_backends())
 
 
-def test_the_commands_named_exist() -> None:
+def test_the_make_targets_that_the_readme_names_exist() -> None:
     text = (ROOT / "README.md").read_text()
     targets = set(re.findall(r"make (\w+)", text))
     makefile = (ROOT / "Makefile").read_text()
@@ -35,11 +35,11 @@ def test_the_commands_named_exist() -> None:
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets - {"the"})
 
 
-def test_the_files_named_exist() -> None:
+def test_the_files_that_the_pages_name_exist() -> None:
     text = "".join((ROOT / page).read_text() for page in (*PAGES, "CONTRIBUTING.md", "docs/backends.md"))
     for name in set(re.findall(r"`((?:docs|tests|emberharmony|examples)/[\w/.]+\.\w+)`", text)):
         assert (ROOT / name).exists(), name
 
 
-def test_nothing_is_generated_that_is_not_committed() -> None:
+def test_the_committed_generated_files_are_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "utils" / "generate.py"), "--check"], check=True)

@@ -1,4 +1,4 @@
-"""The workflow files: they parse, and run the commands that exist."""
+"""The CI workflow files parse, and use only make targets and extras that exist."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_a_workflow_runs_targets_and_extras_that_exist(path: Path) -> None:
+def test_a_workflow_uses_only_targets_and_extras_that_exist(path: Path) -> None:
     yaml = pytest.importorskip("yaml")
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
@@ -23,7 +23,7 @@ def test_a_workflow_runs_targets_and_extras_that_exist(path: Path) -> None:
             assert f"\n{extra} = [" in project
 
 
-def test_every_system_and_python_is_run() -> None:
+def test_the_workflow_covers_every_operating_system_and_python_version() -> None:
     text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     for word in ("ubuntu", "macos", "windows", "3.11", "3.12", "3.13"):
         assert word in text

@@ -1,4 +1,4 @@
-"""Which backend is active, and why: the whole order of precedence."""
+"""Which backend is active, and why: the full order of precedence."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ INSTALLED = [name for name in BUILTIN if is_installed(name)]
 
 
 def run(program: str, **environment: str) -> str:
-    """Runs a program in a fresh interpreter, without settings unless given, and returns what it prints."""
+    """Runs a program in a fresh interpreter without any settings but the given ones; returns its output."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("EMBERHARMONY")}
     clean["EMBERHARMONY_CONFIG"] = os.devnull + "-none"
     done = subprocess.run(
@@ -45,19 +45,19 @@ print(ops.get_backend(), selection.source())
 """
 
 
-def test_set_backend_and_get_backend(backend: str) -> None:
+def test_get_backend_names_the_backend_that_was_set(backend: str) -> None:
     assert ops.get_backend() == backend
     assert current().name == backend
 
 
-def test_an_unknown_name_suggests_and_keeps_the_old_backend(backend: str) -> None:
+def test_an_unknown_name_raises_with_a_suggestion_and_keeps_the_old_backend(backend: str) -> None:
     with pytest.raises(BackendNotFoundError, match=r"no backend is named 'torhc'; did you mean 'torch'\?"):
         ops.set_backend("torhc")
     assert ops.get_backend() == backend
 
 
 @pytest.mark.parametrize("name", [None, 3, "", [], {}, np.ones(2), [[["numpy"]]]])
-def test_what_is_no_name_is_refused(name: object) -> None:
+def test_an_object_that_is_not_a_name_is_refused(name: object) -> None:
     calls: list[Callable[[Any], object]] = [
         ops.set_backend,
         create_backend,
@@ -70,27 +70,27 @@ def test_what_is_no_name_is_refused(name: object) -> None:
             call(name)
 
 
-def test_the_environment_is_asked(backend: str) -> None:
+def test_the_environment_variable_chooses_the_backend(backend: str) -> None:
     assert run(SHOW, EMBERHARMONY_BACKEND=backend) == f"{backend} EMBERHARMONY_BACKEND"
 
 
-def test_the_settings_file_is_asked(tmp_path: Path) -> None:
+def test_the_settings_file_chooses_the_backend(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('backend = "numpy"\n')
     assert run(SHOW, EMBERHARMONY_CONFIG=str(file)) == f"numpy {file}"
 
 
-def test_the_environment_beats_the_settings_file(tmp_path: Path) -> None:
+def test_the_environment_variable_overrules_the_settings_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('backend = "nonsense"\n')
     assert run(SHOW, EMBERHARMONY_CONFIG=str(file), EMBERHARMONY_BACKEND="numpy").startswith("numpy")
 
 
-def test_the_automatic_choice_is_made_last() -> None:
+def test_the_choice_is_automatic_when_nothing_names_a_backend() -> None:
     assert run(SHOW).endswith("automatic")
 
 
-def test_a_wrong_environment_is_named_by_the_first_op() -> None:
+def test_the_first_op_names_a_wrong_environment_variable() -> None:
     program = (
         "from emberharmony import ops\n"
         "try: ops.sin([1.0])\n"
@@ -103,7 +103,7 @@ def test_a_wrong_environment_is_named_by_the_first_op() -> None:
     assert output.endswith("[0.]")
 
 
-def test_persist_writes_and_a_new_process_reads(tmp_path: Path) -> None:
+def test_a_new_process_reads_the_persisted_choice(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     run("from emberharmony import ops; ops.set_backend('numpy', persist=True)", EMBERHARMONY_CONFIG=str(file))
     assert file.read_text() == 'backend = "numpy"\n'
@@ -122,12 +122,12 @@ def test_a_failed_persist_keeps_the_old_backend(backend: str, tmp_path: Path, mo
     assert ops.get_backend() == backend
 
 
-def test_import_writes_nothing(tmp_path: Path) -> None:
+def test_import_and_first_op_write_no_settings_file(tmp_path: Path) -> None:
     run("from emberharmony import ops; ops.sin([1.0])", EMBERHARMONY_CONFIG=str(tmp_path / "c.toml"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_corrupt_settings_file_is_a_warning_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corrupt_settings_file_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.backend import choice
 
     file = tmp_path / "config.toml"
@@ -138,7 +138,7 @@ def test_a_corrupt_settings_file_is_a_warning_and_no_crash(tmp_path: Path, monke
         assert choice.choose()[1] == "automatic"
 
 
-def test_use_backend_nests_and_is_undone(backend: str) -> None:
+def test_use_backend_nests_and_restores_the_outer_backend(backend: str) -> None:
     with ops.use_backend("numpy") as outer:
         assert outer.name == ops.get_backend() == "numpy"
         with ops.use_backend(backend):
@@ -147,7 +147,7 @@ def test_use_backend_nests_and_is_undone(backend: str) -> None:
     assert ops.get_backend() == backend
 
 
-def test_use_backend_is_undone_by_exceptions(backend: str) -> None:
+def test_use_backend_restores_the_outer_backend_after_an_exception(backend: str) -> None:
     with pytest.raises(KeyError), ops.use_backend("numpy"):
         raise KeyError
     assert ops.get_backend() == backend
@@ -174,7 +174,7 @@ def test_use_backend_decorates_coroutines(backend: str) -> None:
     assert ops.get_backend() == backend
 
 
-def test_use_backend_refuses_generators() -> None:
+def test_use_backend_does_not_decorate_generator_functions() -> None:
     with pytest.raises(ArgumentTypeError, match="generator function stream"):
 
         @ops.use_backend("numpy")
@@ -194,14 +194,14 @@ def test_use_backend_like_without_tensors_changes_nothing(backend: str) -> None:
         assert ops.get_backend() == backend
 
 
-def test_use_backend_takes_one_of_both() -> None:
+def test_use_backend_needs_exactly_one_of_name_and_like() -> None:
     with pytest.raises(ArgumentError, match="either"):
         use_backend()
     with pytest.raises(ArgumentError, match="either"):
         use_backend("numpy", like=1)
 
 
-def test_backend_of_prefers_the_other_over_numpy(backend: str) -> None:
+def test_backend_of_prefers_any_other_backend_to_numpy(backend: str) -> None:
     x = ops.convert_to_tensor([1.0])
     found = backend_of(np.ones(2), x)
     assert found is not None
@@ -209,20 +209,20 @@ def test_backend_of_prefers_the_other_over_numpy(backend: str) -> None:
     assert backend_of(1.0, None) is None
 
 
-def test_backend_of_refuses_a_mixture() -> None:
+def test_backend_of_refuses_a_mixture_of_two_libraries() -> None:
     torch, mx = pytest.importorskip("torch"), pytest.importorskip("mlx.core")
     with pytest.raises(BackendMismatchError, match="mlx and torch are mixed"):
         backend_of(torch.ones(1), mx.ones(1))
 
 
-def test_available_backends_imports_nothing() -> None:
+def test_available_backends_imports_no_array_library() -> None:
     program = "import sys; from emberharmony import ops; print(ops.available_backends()); print('torch' in sys.modules)"
     output = run(program, EMBERHARMONY_BACKEND="numpy")
     assert output.endswith("False")
     assert "'numpy': {'version':" in output
 
 
-def test_available_backends_shows_devices_of_the_loaded(backend: str) -> None:
+def test_available_backends_shows_the_devices_of_a_loaded_backend(backend: str) -> None:
     assert "cpu" in ops.available_backends()[backend]["devices"]
 
 
@@ -246,7 +246,7 @@ def test_the_bare_package_imports_no_array_library() -> None:
     assert run(program) == "[]"
 
 
-def test_the_choice_survives_a_reload(backend: str) -> None:
+def test_the_choice_survives_a_reload_of_ops(backend: str) -> None:
     import importlib
 
     importlib.reload(ops)
@@ -254,8 +254,8 @@ def test_the_choice_survives_a_reload(backend: str) -> None:
     assert type(ops.sin([1.0])) is current().tensor_type
 
 
-def test_threads_never_see_another_choice(backend: str) -> None:
-    """16 threads switch at random, thousands of times; each op must run on the backend its own thread chose."""
+def test_threads_never_see_the_choice_of_another_thread(backend: str) -> None:
+    """16 threads switch at random, thousands of times; each op must run on the backend that its own thread chose."""
     failures: list[str] = []
     types = {name: ops.backend_of(_tensor(name)).tensor_type for name in INSTALLED}  # type: ignore[union-attr]
     start = threading.Barrier(16)
@@ -280,8 +280,8 @@ def test_threads_never_see_another_choice(backend: str) -> None:
     assert not failures
 
 
-def test_tasks_never_see_another_choice(backend: str) -> None:
-    """200 asyncio tasks interleave at every step."""
+def test_tasks_never_see_the_choice_of_another_task(backend: str) -> None:
+    """200 asyncio tasks interleave at every switch."""
     failures: list[str] = []
     types = {name: ops.backend_of(_tensor(name)).tensor_type for name in INSTALLED}  # type: ignore[union-attr]
 
@@ -306,8 +306,8 @@ def test_tasks_never_see_another_choice(backend: str) -> None:
     assert not failures
 
 
-def test_the_process_switches_under_running_threads(backend: str) -> None:
-    """`set_backend` in one thread while others run ops: each call is whole on one backend or the other."""
+def test_set_backend_may_run_while_other_threads_run_ops(backend: str) -> None:
+    """Each call runs completely on the old or completely on the new backend."""
     failures: list[Exception] = []
     values = np.ones(1, np.float32)
     stop = threading.Event()
@@ -340,7 +340,7 @@ def _expect(name: str, types: dict[str, type], failures: list[str]) -> None:
         failures.append(name)
 
 
-def test_the_automatic_choice_waits_for_the_first_op() -> None:
+def test_the_automatic_choice_is_made_by_the_first_op() -> None:
     program = """
 import sys
 from emberharmony import ops
@@ -353,12 +353,12 @@ print("emberharmony.backend.numpy" in sys.modules)
 
 
 @pytest.mark.parametrize("name", ["MLX", "NumPy", "TORCH"])
-def test_a_name_in_capitals_suggests_the_nearest(name: str) -> None:
+def test_a_name_in_capitals_raises_with_a_suggestion(name: str) -> None:
     with pytest.raises(BackendNotFoundError, match=f"did you mean '{name.lower()}'"):
         ops.set_backend(name)
 
 
-def test_a_settings_file_with_an_unknown_name_says_the_way_out(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_name_in_the_settings_file_says_how_to_change_it(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('backend = "nope"\n')
     program = """
@@ -375,7 +375,7 @@ print(ops.get_backend())
     assert shown.endswith("numpy")
 
 
-def test_settings_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
+def test_unreadable_settings_give_one_warning(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("backend = [\n")
     program = "import warnings; warnings.simplefilter('always')\nfrom emberharmony import ops; ops.sin([1.0])"
@@ -386,7 +386,7 @@ def test_settings_that_cannot_be_read_are_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_an_absent_device_in_the_environment_is_an_error_of_the_first_op(name: str) -> None:
+def test_the_first_op_raises_for_an_unknown_device_in_the_environment(name: str) -> None:
     program = """
 from emberharmony import ops
 try:

@@ -1,4 +1,4 @@
-"""From a name to a backend: built-in ones, plugins, fallbacks, and what is checked at load."""
+"""From a name to a backend: built-in backends, plugins, fallbacks, and the checks at load."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def run(program: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def test_backends_meet_the_protocol(backend: str) -> None:
+def test_every_backend_follows_the_protocol(backend: str) -> None:
     assert isinstance(create_backend(backend), TensorBackend)
     assert not isinstance(object(), TensorBackend)
 
@@ -42,7 +42,7 @@ def test_a_backend_is_loaded_once(backend: str) -> None:
     assert create_backend(backend) is create_backend(backend)
 
 
-def test_a_backend_object_has_the_ops(backend: str) -> None:
+def test_a_backend_object_has_all_ops_as_methods(backend: str) -> None:
     made = create_backend(backend)
     x = made.convert([1.0, 3.0])
     assert float(made.mean(x)) == 2.0
@@ -52,12 +52,12 @@ def test_a_backend_object_has_the_ops(backend: str) -> None:
         made.softmaxx(x)
 
 
-def test_an_unknown_name_lists_the_known() -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_names() -> None:
     with pytest.raises(BackendNotFoundError, match=r"'numpyy'; did you mean 'numpy'\? \(known: numpy, torch, mlx"):
         create_backend("numpyy")
 
 
-def test_a_missing_library_names_the_install_line() -> None:
+def test_the_error_for_a_missing_library_says_how_to_install_it() -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
         "import warnings; warnings.simplefilter('error')\n"
@@ -76,7 +76,7 @@ def test_a_missing_library_names_the_install_line() -> None:
     assert lines[1:] == [BackendFallbackWarning.__name__, "True", "numpy"]
 
 
-def test_the_install_line_names_what_can_be_installed() -> None:
+def test_the_install_line_names_an_existing_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert discovery.install_line("numpy") == "pip install numpy"
     for name in set(discovery.BUILTIN) - {"numpy"}:
@@ -84,7 +84,7 @@ def test_the_install_line_names_what_can_be_installed() -> None:
         assert name in extras
 
 
-def test_a_file_that_a_bundle_lacks_is_not_blamed_on_the_library() -> None:
+def test_a_module_missing_in_a_frozen_program_is_not_blamed_on_the_library() -> None:
     program = (
         "import sys; sys.modules['emberharmony.backend.mlx'] = None\n"
         "from emberharmony import create_backend\n"
@@ -94,7 +94,7 @@ def test_a_file_that_a_bundle_lacks_is_not_blamed_on_the_library() -> None:
     assert run(program).endswith("have it include all of emberharmony")
 
 
-def test_unavailable_is_an_import_error() -> None:
+def test_an_unavailable_backend_raises_an_import_error() -> None:
     assert issubclass(BackendUnavailableError, ImportError)
 
 
@@ -109,7 +109,7 @@ def test_a_backend_without_an_op_is_refused() -> None:
     assert not isinstance(Lacking(), TensorBackend)
 
 
-def test_unsupported_ops_say_why() -> None:
+def test_an_unsupported_op_raises_with_the_reason() -> None:
     class Partial(NumpyBackend):
         name = "partial"
         eig = unsupported("no kernel")
@@ -119,7 +119,7 @@ def test_unsupported_ops_say_why() -> None:
         ops.eig([[1.0]])
 
 
-def test_a_plugin_is_found_by_its_entry_point_and_loaded_only_when_named() -> None:
+def test_a_plugin_is_found_by_its_entry_point_and_imported_when_it_is_set() -> None:
     program = (
         "import sys\nfrom emberharmony import ops\n"
         "print('strict' in ops.available_backends(), 'ember_strict' in sys.modules)\n"
@@ -137,7 +137,7 @@ def test_a_plugin_is_found_by_its_entry_point_and_loaded_only_when_named() -> No
     assert lines[2:] == ["True", "True"]
 
 
-def test_a_plugin_proves_itself_with_the_sample_rows() -> None:
+def test_a_plugin_passes_the_sample_rows() -> None:
     program = (
         "from emberharmony.testing.conformance import run_sample\n"
         "from emberharmony.testing.samples import all_samples\n"
@@ -149,7 +149,7 @@ def test_a_plugin_proves_itself_with_the_sample_rows() -> None:
     assert run(program, PYTHONPATH=str(PLUGIN), EMBERHARMONY_BACKEND="numpy") == "[]"
 
 
-def test_a_plugin_that_makes_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_whose_factory_does_not_return_a_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Point:
         name, value = "odd", "odd:make"
 
@@ -162,7 +162,7 @@ def test_a_plugin_that_makes_no_backend_is_refused(monkeypatch: pytest.MonkeyPat
         discovery.load("odd")
 
 
-def test_negative_strides_and_read_only_arrays_are_taken(backend: str) -> None:
+def test_reversed_read_only_and_byte_swapped_arrays_are_accepted(backend: str) -> None:
     array = np.arange(4.0)[::-1]
     assert ops.to_numpy(ops.add(array, 0)).tolist() == [3.0, 2.0, 1.0, 0.0]
     frozen = np.arange(3.0)

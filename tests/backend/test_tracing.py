@@ -1,4 +1,4 @@
-"""A tensor that is being differentiated does not leave the function unseen, and one that is merely read may."""
+"""A traced tensor cannot leave the differentiated function silently; other tensors may be read in it."""
 
 import copy
 import math
@@ -42,13 +42,13 @@ def read_back(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_to_numpy_is_refused(transform: str, backend: str) -> None:
+def test_to_numpy_refuses_a_traced_tensor(transform: str, backend: str) -> None:
     with pytest.raises(TracedTensorError, match=r"to_numpy\(\) on backend .*host_call.*stop_gradient"):
         TRANSFORMS[transform](lambda v: ops.sum(read_back(ops.sin(v))))
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_bits_are_refused(transform: str, backend: str) -> None:
+def test_view_refuses_a_traced_tensor(transform: str, backend: str) -> None:
     with pytest.raises(UnsupportedOpError, match=r"view\(\)"):
         TRANSFORMS[transform](lambda v: ops.sum(ops.view(ops.view(v, "int32"), "float32")))
 
@@ -72,9 +72,9 @@ READS = {**LEFT, **FOREIGN}
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", READS)
-def test_what_leaves_is_refused(read: str, transform: str, backend: str) -> None:
-    """On MLX in checked mode, for its arrays do not say that they are read."""
-    # PyTorch itself refuses what NumPy is given.
+def test_a_traced_tensor_that_becomes_a_number_or_array_is_refused(read: str, transform: str, backend: str) -> None:
+    """On MLX this needs checked mode, because MLX arrays do not report that they are read."""
+    # PyTorch itself raises a RuntimeError when NumPy reads a traced tensor.
     kinds = (TracedTensorError, RuntimeError) if backend == "torch" and read in FOREIGN else TracedTensorError
     with ops.checked(backend == "mlx"), pytest.raises(kinds):
         TRANSFORMS[transform](READS[read])
@@ -96,19 +96,19 @@ MERELY_READ: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", MERELY_READ)
-def test_what_is_merely_read_is_not_refused(read: str, transform: str, checked: bool, backend: str) -> None:
+def test_a_tensor_that_is_not_traced_may_be_read(read: str, transform: str, checked: bool, backend: str) -> None:
     with ops.checked(checked):
         TRANSFORMS[transform](MERELY_READ[read])
 
 
-def test_steps_may_be_read(backend: str) -> None:
+def test_results_with_zero_derivative_may_be_read(backend: str) -> None:
     for step in (ops.floor, ops.ceil, ops.trunc, ops.round):
         gradient = ops.grad(lambda v, step=step: ops.sum(ops.multiply(v, read_back(step(v)))))([1.2, 2.7])
         assert ops.to_numpy(gradient).tolist() == ops.to_numpy(step([1.2, 2.7])).tolist()
 
 
-def test_another_backend_takes_nothing_that_is_differentiated(backend: str) -> None:
-    """By DLPack, the way from one backend to another."""
+def test_another_backend_refuses_a_traced_tensor(backend: str) -> None:
+    """DLPack is the only way from one backend to another."""
 
     def moved(tensor: Callable[[Any], Any]) -> Any:
         def loss(v: Any) -> Any:
@@ -126,7 +126,7 @@ def test_another_backend_takes_nothing_that_is_differentiated(backend: str) -> N
                 moved(lambda v: v)
 
 
-def test_a_backend_says_what_is_traced(backend: str) -> None:
+def test_is_traced_tells_traced_tensors_from_constants(backend: str) -> None:
     from emberharmony.backend import current
 
     seen = []
@@ -141,7 +141,7 @@ def test_a_backend_says_what_is_traced(backend: str) -> None:
     assert not current().is_traced(ops.ones(2))
 
 
-def test_nothing_is_refused_after_an_error(backend: str) -> None:
+def test_tensors_may_be_read_again_after_an_error_in_a_transform(backend: str) -> None:
     def failing(v: Any) -> Any:
         raise LookupError("inside")
 
@@ -153,15 +153,15 @@ def test_nothing_is_refused_after_an_error(backend: str) -> None:
 
 
 class TestTorch:
-    """What PyTorch's own autograd records is the user's, and is not refused."""
+    """Tensors that PyTorch's own autograd records belong to the user and may be read."""
 
     @pytest.fixture(autouse=True)
     def _torch(self, backend: str) -> None:
         if backend != "torch":
-            pytest.skip("of PyTorch")
+            pytest.skip("tests PyTorch only")
 
     @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
-    def test_a_parameter_of_torch_may_be_read(self) -> None:
+    def test_a_torch_parameter_may_be_read(self) -> None:
         import torch
 
         weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
@@ -174,7 +174,7 @@ class TestTorch:
             assert gradient.tolist() == read.tolist()
             assert ops.grad(lambda v, read=read: ops.multiply(v[0], float(read[0])))([1.0, 1.0])[0] == read[0]
 
-    def test_a_parameter_that_is_differentiated_by_may_not(self) -> None:
+    def test_a_torch_parameter_that_a_transform_differentiates_may_not_be_read(self) -> None:
         import torch
 
         weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
@@ -182,16 +182,16 @@ class TestTorch:
             with pytest.raises(TracedTensorError):
                 ops.grad(lambda v: ops.sum(read_back(v)))(primal)
 
-    def test_transforms_of_torch_are_seen(self) -> None:
+    def test_tensors_traced_by_torch_func_are_refused(self) -> None:
         import torch
 
         with pytest.raises(TracedTensorError):
             torch.func.grad(lambda v: ops.sum(read_back(ops.sin(v))))(torch.ones(2))
-        ops.jvp(ops.sin, (torch.ones(2),), (torch.ones(2),))  # PyTorch's first one warns of what it imports
+        ops.jvp(ops.sin, (torch.ones(2),), (torch.ones(2),))  # PyTorch warns about an import in its first jvp
         with pytest.raises(TracedTensorError):
             torch.func.jvp(lambda v: read_back(ops.sin(v)), (torch.ones(2),), (torch.ones(2),))
 
-    def test_no_grad_makes_constants(self) -> None:
+    def test_tensors_read_under_no_grad_are_constants(self) -> None:
         import torch
 
         def loss(v: Any) -> Any:
@@ -201,7 +201,7 @@ class TestTorch:
 
         assert ops.grad(loss)([1.0, 2.0]).tolist() == [6.0, 6.0]
 
-    def test_kernels_that_read_a_tensor_of_their_own_are_let_through(self) -> None:
+    def test_torch_kernels_may_read_their_own_tensors(self) -> None:
         import torch
 
         def loss(v: Any) -> Any:
@@ -210,7 +210,7 @@ class TestTorch:
 
         assert torch.isfinite(ops.grad(loss)([1.0, 2.0])).all()
 
-    def test_tensors_of_inference_mode_are_differentiated_by(self) -> None:
+    def test_tensors_made_in_inference_mode_can_be_differentiated(self) -> None:
         import torch
 
         with torch.inference_mode():
@@ -219,7 +219,7 @@ class TestTorch:
         assert ops.vjp(ops.square, x)[1](torch.ones(2))[0].tolist() == [2.0, 4.0]
         assert ops.grad(lambda v: ops.sum(ops.grad(lambda w: ops.sum(ops.power(w, 3)))(v)))(x).tolist() == [6.0, 12.0]
 
-    def test_operators_of_higher_order_run_inside(self) -> None:
+    def test_cond_and_custom_autograd_functions_run_inside_a_transform(self) -> None:
         import torch
 
         def loss(v: Any) -> Any:
@@ -229,8 +229,8 @@ class TestTorch:
         doubled = Doubled.apply
         assert ops.vjp(lambda v: doubled(v), [1.0, 2.0])[1]([1.0, 1.0])[0].tolist() == [2.0, 2.0]
 
-    def test_numbers_that_are_lost_are_lost_to_copies_too(self) -> None:
-        """What PyTorch calls a copy without history stays one: it is the user's word."""
+    def test_detached_tensors_are_constants_and_deepcopy_is_refused(self) -> None:
+        """A user who writes `detach` or `data` asks for a constant."""
         assert ops.grad(lambda v: ops.sum(ops.multiply(v, v.detach())))([1.0, 2.0]).tolist() == [1.0, 2.0]
         assert ops.grad(lambda v: ops.sum(ops.multiply(v, v.data)))([1.0, 2.0]).tolist() == [1.0, 2.0]
         with pytest.raises(RuntimeError, match="deepcopy"):
@@ -238,15 +238,15 @@ class TestTorch:
 
 
 class TestMLX:
-    """A gradient inside a gradient takes nothing from the arrays of the outer one."""
+    """A gradient inside a gradient does not change how arrays of the outer one are traced."""
 
     @pytest.fixture(autouse=True)
     def _mlx(self, backend: str) -> None:
         if backend != "mlx":
-            pytest.skip("of MLX")
+            pytest.skip("tests MLX only")
 
     @pytest.mark.parametrize("inner", ["grad", "jvp", "vjp", "jacobian"])
-    def test_what_an_inner_transform_gave_may_be_read(self, inner: str) -> None:
+    def test_results_of_an_inner_transform_may_be_read(self, inner: str) -> None:
         def slope(z: Any) -> Any:
             ones = ops.ones(2)
             return {
@@ -271,9 +271,9 @@ class TestMLX:
         for read in (ops.eval, lambda g: bool(ops.sum(g) > 0), lambda g: ops.to_numpy(ops.stop_gradient(g))):
             assert np.allclose(loss(read), wanted, atol=1e-6)
 
-    def test_a_compiled_function_may_close_over_what_a_tape_follows(self) -> None:
+    def test_a_compiled_function_may_close_over_a_traced_tensor(self) -> None:
         scale = ops.compile(lambda v: ops.multiply(v, w[0]))
-        for order in (2.0, 3.0):  # what the first call found is not remembered
+        for order in (2.0, 3.0):  # the second call must not reuse the trace of the first
             w: list[Any] = []
 
             def inner(y: Any, order: float = order, w: list[Any] = w) -> Any:
@@ -292,7 +292,7 @@ def _doubled() -> Any:
     torch = pytest.importorskip("torch")
 
     class Doubled(torch.autograd.Function):
-        """A function of the user's."""
+        """An autograd function that a user defines."""
 
         generate_vmap_rule = True
 

@@ -1,4 +1,4 @@
-"""The `emberharmony` command."""
+"""The `emberharmony` command and its subcommands `info`, `backend` and `demo`."""
 
 import json
 import subprocess
@@ -28,12 +28,12 @@ def test_info_shows_backends_and_the_choice(backend: str) -> None:
     assert found["backends"]["numpy"]["version"]
 
 
-def test_backend_show(backend: str) -> None:
+def test_backend_show_names_the_backend_and_its_source(backend: str) -> None:
     assert run("backend", "show") == (0, f"{backend} (from set_backend)\n")
     assert json.loads(run("backend", "show", "--json")[1]) == {"backend": backend, "source": "set_backend"}
 
 
-def test_backend_list() -> None:
+def test_backend_list_shows_installed_and_missing_backends() -> None:
     assert "numpy" in run("backend", "list")[1]
     rows = {row["name"]: row["installed"] for row in json.loads(run("backend", "list", "--json")[1])}
     assert rows["numpy"] is True
@@ -56,7 +56,7 @@ def test_backend_set_writes_the_setting(tmp_path: Path, monkeypatch: pytest.Monk
     assert run("backend", "set")[0] == 2
 
 
-def test_a_setting_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backend_set_reports_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EMBERHARMONY_CONFIG", str(tmp_path / "file" / "config.toml"))
     status, output = run("backend", "set", "numpy")
@@ -73,7 +73,7 @@ def test_backend_set_says_why_a_file_cannot_be_changed(tmp_path: Path, monkeypat
     assert "backend is a table in it; write backend" in " ".join(output.split())
 
 
-def test_demo_agrees(tmp_path: Path) -> None:
+def test_the_demo_agrees_between_backends_and_saves_a_picture(tmp_path: Path) -> None:
     before = ops.get_backend()
     picture = tmp_path / "loss.png"
     status, output = run("demo", "--steps", "5", "--plot", str(picture))
@@ -83,7 +83,7 @@ def test_demo_agrees(tmp_path: Path) -> None:
     assert ops.get_backend() == before
 
 
-def test_demo_with_one_backend_and_a_typo() -> None:
+def test_the_demo_runs_one_backend_and_refuses_an_unknown_name() -> None:
     status, output = run("demo", "--steps", "3", "--backend", "numpy", "--seed", "3")
     assert status == 0
     assert "torch │" not in output
@@ -92,7 +92,7 @@ def test_demo_with_one_backend_and_a_typo() -> None:
     assert "did you mean 'numpy'" in output
 
 
-def test_without_click_it_says_how_to_install() -> None:
+def test_without_click_the_command_says_how_to_install_it() -> None:
     program = "import sys; sys.modules['click'] = None; from emberharmony.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""`emberharmony conformance`: what it reports, writes and exits with; its snippets run alone."""
+"""`emberharmony conformance`: its report, files, exit status, and the programs that reproduce failures."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def alone(*command: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command], env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_forgotten_gradient_rule_fails_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gradient_rule_fails_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(RULES, "erf")
     status, output = run("--backend", "numpy", "--op", "erf", "--quick")
     assert status == 1
@@ -55,14 +55,14 @@ def test_a_forgotten_gradient_rule_fails_by_name(monkeypatch: pytest.MonkeyPatch
     assert "erf has no gradient rule: add one to emberharmony/rules/elementary.py" in output
 
 
-def test_a_forgotten_sample_row_fails_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_sample_row_fails_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "mish", OPS["relu"])
     status, output = run("--backend", "numpy", "--op", "mish")
     assert status == 1
     assert "mish has no sample row: add one to emberharmony/testing/samples/activation.py" in output
 
 
-def test_a_report_says_all_of_an_op(tmp_path: Path) -> None:
+def test_a_report_has_status_error_and_checks_of_each_op(tmp_path: Path) -> None:
     data, page = tmp_path / "report.json", tmp_path / "report.html"
     before = ops.get_backend()
     status, output = run("--backend", "numpy", "--op", "sq*", "--json", str(data), "--html", str(page))
@@ -84,7 +84,7 @@ def test_a_report_says_all_of_an_op(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [page, data]
 
 
-def test_quick_leaves_out_what_hypothesis_makes(tmp_path: Path) -> None:
+def test_quick_leaves_out_the_inputs_of_hypothesis(tmp_path: Path) -> None:
     data = tmp_path / "report.json"
     assert run("--backend", "numpy", "--op", "sqrt", "--quick", "--json", str(data))[0] == 0
     report = json.loads(data.read_text())
@@ -101,7 +101,7 @@ def test_quick_leaves_out_what_hypothesis_makes(tmp_path: Path) -> None:
         (("--op", "sin", "--json", "/no/such/folder/x.json"), "its folder is missing"),
     ],
 )
-def test_wrong_use_is_told_with_status_2(arguments: tuple[str, ...], message: str) -> None:
+def test_a_wrong_argument_exits_with_status_2(arguments: tuple[str, ...], message: str) -> None:
     status, output = run(*arguments)
     assert status == 2
     assert message in output
@@ -109,7 +109,7 @@ def test_wrong_use_is_told_with_status_2(arguments: tuple[str, ...], message: st
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]]:
-    """Installs a backend that is wrong in five ways, and checks it."""
+    """Returns the folder, the report and the process of a run that checks a backend with five faults."""
     folder = tmp_path_factory.mktemp("broken")
     (folder / "broken_backend.py").write_text(BROKEN)
     (folder / "broken_backend-1.dist-info").mkdir()
@@ -125,7 +125,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 
 
 @pytest.mark.fresh_process
-def test_a_broken_backend_fails_and_says_where(
+def test_a_broken_backend_fails_and_the_report_names_the_failures(
     broken: tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]],
 ) -> None:
     _, report, done = broken
@@ -148,7 +148,7 @@ def test_a_broken_backend_fails_and_says_where(
         ("trace", "value", "result has shape"),
     ],
 )
-def test_the_snippet_of_a_failure_runs_alone_and_shows_it(
+def test_the_snippet_of_a_failure_reproduces_it_in_a_new_process(
     broken: tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]], op: str, check: str, complaint: str
 ) -> None:
     folder, report, _ = broken
@@ -157,12 +157,12 @@ def test_the_snippet_of_a_failure_runs_alone_and_shows_it(
     done = alone(sys.executable, "-W", "error", "-c", program, path=folder)
     assert done.returncode == 1
     assert complaint in done.stderr
-    mended = alone(sys.executable, "-c", program.replace("'broken'", "'numpy'"), path=folder)
-    assert mended.returncode == 0, mended.stderr
+    repaired = alone(sys.executable, "-c", program.replace("'broken'", "'numpy'"), path=folder)
+    assert repaired.returncode == 0, repaired.stderr
 
 
 @pytest.mark.fresh_process
-def test_what_is_unsupported_is_listed_with_its_reason(
+def test_an_unsupported_op_is_listed_with_its_reason(
     broken: tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]],
 ) -> None:
     _, report, done = broken
@@ -172,7 +172,7 @@ def test_what_is_unsupported_is_listed_with_its_reason(
 
 
 @pytest.mark.fresh_process
-def test_a_stopped_run_writes_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
     data = tmp_path / "report.json"
     data.write_text("old")
     program = (
@@ -195,7 +195,7 @@ def test_a_stopped_run_writes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.fresh_process
 @pytest.mark.parametrize("module", ["scipy", "hypothesis"])
-def test_without_what_it_needs_it_says_how_to_install(tmp_path: Path, module: str) -> None:
+def test_without_scipy_or_hypothesis_the_command_says_how_to_install_them(tmp_path: Path, module: str) -> None:
     program = f"import sys; sys.modules['{module}'] = None\nfrom emberharmony.cli import main\nmain()"
     done = alone(sys.executable, "-c", program, "conformance", "--backend", "numpy", path=tmp_path)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""`emberharmony fuzz`: what it prints, writes and exits with, and that Ctrl-C ends it and its worker."""
+"""`emberharmony fuzz`: its output, files and exit status; Ctrl-C ends the command and its worker."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.fresh_process
-def test_a_run_without_findings(tmp_path: Path) -> None:
+def test_a_run_without_findings_exits_with_status_0(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     status, output = run("--backend", "numpy", "--op", "s[iq]n*", "--calls", "20", "--seed", "4", "--json", str(file))
     assert status == 0, output
@@ -37,7 +37,7 @@ def test_a_run_without_findings(tmp_path: Path) -> None:
     assert sum(report["backends"][0]["counts"].values()) == 20
 
 
-def test_findings_are_printed_with_one_program_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_are_printed_with_one_program_for_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     def found(tally: Tally, *_: object) -> None:
         for number, alone in ((3, True), (4, False)):
             tally.findings.append(
@@ -66,14 +66,14 @@ def test_findings_are_printed_with_one_program_each_kind(monkeypatch: pytest.Mon
         (("--calls", "0"), "0 is not in the range"),
     ],
 )
-def test_wrong_use_is_told_with_status_2(arguments: tuple[str, ...], message: str) -> None:
+def test_a_wrong_argument_exits_with_status_2(arguments: tuple[str, ...], message: str) -> None:
     status, output = run(*arguments)
     assert status == 2
     assert message in output
 
 
 @pytest.mark.fresh_process
-def test_ctrl_c_ends_it_with_130_and_leaves_no_worker(tmp_path: Path) -> None:
+def test_ctrl_c_exits_with_status_130_and_ends_the_worker(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     command = [*COMMAND, "--backend", "numpy", "--calls", "1000000", "--json", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -83,7 +83,7 @@ def test_ctrl_c_ends_it_with_130_and_leaves_no_worker(tmp_path: Path) -> None:
             while not children and time.monotonic() < deadline:
                 time.sleep(0.2)
                 children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            time.sleep(2.0)  # the worker is at its calls
+            time.sleep(2.0)  # by now the worker makes calls
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=60)
         finally:

@@ -1,4 +1,4 @@
-"""`emberharmony op`: what it shows is what runs."""
+"""`emberharmony op` shows the code that runs."""
 
 from types import CodeType
 
@@ -24,7 +24,7 @@ def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
         assert (code.co_varnames, code.co_names, code.co_code) == (runs.co_varnames, runs.co_names, runs.co_code)
 
 
-def test_a_primitive(backend: str) -> None:
+def test_a_primitive_is_shown_with_declaration_source_rule_and_tolerance(backend: str) -> None:
     status, output = shown("add", "--backend", backend)
     assert status == 0
     assert f"ops.add: a primitive, which each backend defines; on {backend} math_ops." in output
@@ -34,26 +34,26 @@ def test_a_primitive(backend: str) -> None:
     assert "within 1 eps; with gradient" in output
 
 
-def test_a_composite_and_one_that_a_backend_overrides() -> None:
+def test_composites_are_told_from_overrides() -> None:
     assert "a composite: numpy runs the body of its declaration" in shown("hard_tanh", "--backend", "numpy")[1]
     pytest.importorskip("torch")
     assert "a composite that torch overrides in activation_ops." in shown("softmax", "--backend", "torch")[1]
 
 
 @pytest.mark.parametrize("name", ["linalg.det", "ops.linalg.det", "det"])
-def test_names_of_namespaces(name: str) -> None:
+def test_names_with_and_without_namespace_are_accepted(name: str) -> None:
     assert shown(name, "--backend", "numpy")[1].startswith("ops.det")
 
 
-def test_an_alias_leads_to_its_op() -> None:
+def test_an_alias_shows_its_op() -> None:
     assert shown("asin", "--backend", "numpy")[1].startswith("ops.arcsin, also asin")
 
 
-def test_an_unknown_op() -> None:
+def test_an_unknown_op_raises_with_a_suggestion() -> None:
     status, output = shown("sofmax")
     assert status == 2
     assert "there is no op 'sofmax'; did you mean 'softmax'?" in output
 
 
-def test_an_op_whose_result_is_constant() -> None:
+def test_an_op_with_a_constant_result_has_a_zero_gradient() -> None:
     assert "the result is constant: its gradient is zero" in shown("argmax", "--backend", "numpy")[1]

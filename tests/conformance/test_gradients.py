@@ -1,5 +1,5 @@
-"""Gradients where the check of each row against differences (see `test_samples`) cannot tell: between backends, in
-float32, and at kinks, where one convention holds (see `docs/semantics.md`)."""
+"""Gradients that finite differences (see `test_samples`) cannot check: agreement between backends, float32, and kinks,
+where the gradient is a convention (see `docs/semantics.md`)."""
 
 import functools
 import math
@@ -25,7 +25,7 @@ DIFFERENTIABLE = sorted(op for op, sample in SAMPLES.items() if sample.different
 
 @functools.cache
 def reference(op: str, label: str) -> list[Array]:
-    """Returns the gradients of a case on NumPy, by the tape."""
+    """Returns the gradients of a case on NumPy, where the tape computes them."""
     return found(op, label, "numpy", "float64")
 
 
@@ -37,7 +37,7 @@ def found(op: str, label: str, backend: str, dtype: str) -> list[Array]:
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE)
-def test_backends_agree_in_single_precision_with_numpy_in_double(op: str, backend: str) -> None:
+def test_gradients_in_float32_agree_with_numpy_in_float64(op: str, backend: str) -> None:
     for call in calls_of(SAMPLES[op]):
         if not all(np.isfinite(x).all() for x in call.args if isinstance(x, np.ndarray) and x.dtype.kind in "fc"):
             continue
@@ -50,7 +50,7 @@ def test_backends_agree_in_single_precision_with_numpy_in_double(op: str, backen
             assert np.allclose(mine, theirs, 0, 1e-3 * scale, equal_nan=True), call.label
 
 
-def slopes(fn: Callable[..., Any], *values: Any) -> list[list[float]]:
+def gradients_at(fn: Callable[..., Any], *values: Any) -> list[list[float]]:
     """Returns the gradients of the sum of a function's results at numbers."""
     with ops.use_backend(ops.get_backend()):
         primals = [ops.convert_to_tensor(np.asarray(value, np.float32)) for value in values]
@@ -135,9 +135,9 @@ KINKS: dict[str, tuple[Callable[..., Any], list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("kink", KINKS)
-def test_slopes_at_kinks(kink: str, backend: str) -> None:
+def test_gradients_at_kinks_follow_the_convention(kink: str, backend: str) -> None:
     fn, values, wanted = KINKS[kink]
-    for mine, theirs in zip(slopes(fn, *values), wanted, strict=True):
+    for mine, theirs in zip(gradients_at(fn, *values), wanted, strict=True):
         assert np.allclose(mine, theirs, 1e-5, 1e-6), mine
 
 
@@ -157,7 +157,7 @@ AT_ZERO: dict[str, tuple[float, float, float]] = {
 
 @pytest.mark.parametrize("op", AT_ZERO)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_pieces_that_meet_at_zero_keep_their_higher_derivatives(op: str, dtype: str, backend: str) -> None:
+def test_higher_derivatives_at_zero_are_exact(op: str, dtype: str, backend: str) -> None:
     derivative, zero = getattr(ops, op), ops.convert_to_tensor(np.zeros((), dtype))
     for order, wanted in enumerate(AT_ZERO[op], 1):
         derivative = ops.grad(derivative)
@@ -165,19 +165,19 @@ def test_pieces_that_meet_at_zero_keep_their_higher_derivatives(op: str, dtype: 
 
 
 @pytest.mark.parametrize("op", ["prod", "cumprod"])
-def test_products_of_zeros_have_all_derivatives(op: str, backend: str) -> None:
+def test_products_with_zeros_have_first_and_second_derivatives(op: str, backend: str) -> None:
     gradcheck(getattr(ops, op), (np.array([2.0, 0.0, 3.0, 0.0]),))
 
 
 @pytest.mark.parametrize("op", ["tanh", "gelu", "sigmoid", "softplus", "logsumexp", "logaddexp"])
 def test_second_derivatives_do_not_overflow(op: str, backend: str) -> None:
     more = (0.0,) if op == "logaddexp" else ()
-    slope = ops.grad(lambda x: ops.sum(getattr(ops, op)(x, *more)))
-    second = ops.grad(lambda x: ops.sum(slope(x)))(np.array([-300.0, -20.0, 20.0, 300.0], np.float32))
+    first = ops.grad(lambda x: ops.sum(getattr(ops, op)(x, *more)))
+    second = ops.grad(lambda x: ops.sum(first(x)))(np.array([-300.0, -20.0, 20.0, 300.0], np.float32))
     assert np.allclose(ops.to_numpy(second), 0, atol=1e-6)
 
 
-def test_forward_mode_of_what_pytorch_has_wrong(backend: str) -> None:
+def test_the_jvp_of_det_is_right_for_singular_matrices(backend: str) -> None:
     ones, tangent = np.ones((2, 2), np.float32), np.array([[1.0, 2.0], [3.0, 5.0]], np.float32)
     assert float(ops.jvp(ops.det, (ones,), (tangent,))[1]) == pytest.approx(1.0, abs=1e-5)
     x = np.array([[2.0, 0.5], [0.3, 1.0]], np.float32)
@@ -185,25 +185,25 @@ def test_forward_mode_of_what_pytorch_has_wrong(backend: str) -> None:
     assert np.allclose(ops.to_numpy(mixed), [[5.0, -3.0], [-2.0, 1.0]], atol=1e-5)
 
 
-def test_masked_attention_has_a_gradient_far_from_zero(backend: str) -> None:
+def test_masked_attention_with_large_logits_has_the_right_gradient(backend: str) -> None:
     q = np.sin(np.arange(24.0)).reshape(1, 3, 2, 4) * 40
     gradcheck(lambda q: ops.dot_product_attention(q, q, q, is_causal=True), (q,), tolerance=1e-5)
 
 
-def test_factors_up_to_phases(backend: str) -> None:
+def test_results_that_do_not_depend_on_the_phases_of_svd_have_gradients(backend: str) -> None:
     x = np.sin(np.arange(12.0) ** 2).reshape(4, 3)
     gradcheck(lambda x: ops.matmul(ops.svd(x, False).U, ops.svd(x, False).Vh), (x,))
     gradcheck(lambda x: ops.svd(x, False).S, (x + 1j * x[::-1] ** 2,))
 
 
 @pytest.mark.parametrize("op", ["tanh", "eigh", "lu_factor", "quantile"])
-def test_the_program_of_a_check_runs(op: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_snippet_of_a_gradient_check_runs(op: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     call = list(calls_of(SAMPLES[op]))[-1]
     exec(compile(snippet(SAMPLES[op], backend, call, "a failure"), "<snippet>", "exec"), {})
     assert "error in units" in capsys.readouterr().out
 
 
-def test_every_exception_names_an_op_and_a_case() -> None:
+def test_every_exception_in_the_gradient_table_names_an_existing_case() -> None:
     for op, row in ROWS.items():
         cases = row.cases or SAMPLES[op].cases
         assert all(i < len(cases) for i in (*row.skipped, *row.once)), op

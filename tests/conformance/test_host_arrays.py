@@ -1,6 +1,6 @@
-"""Host arrays of every kind mean the same to every op on every backend: byte-swapped, of a subclass, masked.
+"""Every op on every backend accepts byte-swapped arrays and subclasses of arrays, and refuses masked arrays.
 
-The arrays are those of the sample rows; what an op gives for the plain array it must give for the others.
+The arrays are those of the sample rows. The result must equal that for the plain array.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def matrix(array: Array) -> Array:
 
 
 def turned(value: Any, form: Callable[[Array], Array]) -> Any:
-    """Returns an argument with its arrays, also in lists and tuples, in another form."""
+    """Returns an argument with `form` applied to its arrays, also to those in lists and tuples."""
     if isinstance(value, (list, tuple)):
         return type(value)(turned(item, form) for item in value)
     return form(value) if isinstance(value, np.ndarray) else value
@@ -42,7 +42,7 @@ def changes(value: Any, form: Callable[[Array], Array]) -> bool:
 
 
 def result(sample: Sample, item: Case, form: Callable[[Array], Array]) -> list[Any]:
-    """Returns the parts of what an op gives, or the class of its error."""
+    """Returns the parts of an op's result, or the class of its error."""
     args = turned(in_dtype(item.args, "float32"), form)
     kwargs = {name: turned(in_dtype(value, "float32"), form) for name, value in item.kwargs.items()}
     try:
@@ -53,15 +53,15 @@ def result(sample: Sample, item: Case, form: Callable[[Array], Array]) -> list[A
 
 
 def agree(got: Array, want: Array) -> bool:
-    """Returns whether two results are equal, floating ones but for the order in which a library adds."""
+    """Returns whether two results are equal; floats may differ by rounding, as libraries add in different orders."""
     if want.dtype.kind not in "fc":
         return np.array_equal(got, want)
     finite = np.abs(want[np.isfinite(want)])
     return np.allclose(got, want, 1e-5, 1e-6 * max(1.0, float(finite.max(initial=0.0))), equal_nan=True)
 
 
-@pytest.mark.parametrize("form", [swapped, matrix], ids=["the other byte order", "matrix"])
-def test_arrays_of_other_kinds_give_what_plain_ones_give(form: Callable[[Array], Array], backend: str) -> None:
+@pytest.mark.parametrize("form", [swapped, matrix], ids=["other byte order", "matrix"])
+def test_byte_swapped_arrays_and_matrices_give_the_same_results(form: Callable[[Array], Array], backend: str) -> None:
     seen = 0
     for sample in ROWS:
         for item in sample.cases:
@@ -80,7 +80,7 @@ def test_arrays_of_other_kinds_give_what_plain_ones_give(form: Callable[[Array],
     assert seen > 200
 
 
-def test_masked_arrays_are_refused_with_the_way_out(backend: str) -> None:
+def test_masked_arrays_are_refused_and_the_error_says_what_to_do(backend: str) -> None:
     for sample in ROWS:
         item = sample.cases[0]
         if changes(item.args, np.ma.masked_array):
@@ -90,7 +90,7 @@ def test_masked_arrays_are_refused_with_the_way_out(backend: str) -> None:
                 OPS[sample.op].function(*args, **kwargs)
 
 
-def test_numpys_booleans_are_options(backend: str) -> None:
+def test_options_accept_the_booleans_of_numpy(backend: str) -> None:
     seen = 0
     for sample in ROWS:
         flags = {p.name: np.bool_(p.default) for p in OPS[sample.op].parameters if isinstance(p.default, bool)}

@@ -1,4 +1,4 @@
-"""What no op can take is refused with a typed error, whatever argument it stands in for."""
+"""Every op refuses a nonsensical value for any of its arguments with a typed error."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from emberharmony.testing.samples import all_samples
 
 
 class Unprintable:
-    """Has no repr, so that a message which shows it must do without."""
+    """An object whose `repr` raises, so an error message cannot show it."""
 
     def __repr__(self) -> str:
         raise ZeroDivisionError("no repr")
 
 
 def nested(depth: int) -> Any:
-    """Returns a number in so many lists."""
+    """Returns a number inside `depth` nested lists."""
     value: Any = 1.0
     for _ in range(depth):
         value = [value]
@@ -31,7 +31,7 @@ CALLS = sorted(op for op, row in all_samples().items() if row.cases and not OPS[
 
 
 @pytest.mark.parametrize("wrong", sorted(WRONG))
-def test_errors_are_typed(wrong: str, backend: str) -> None:
+def test_a_nonsensical_argument_raises_a_typed_error(wrong: str, backend: str) -> None:
     refused, faults = 0, []
     for op in CALLS:
         item = all_samples()[op].cases[0]
@@ -50,7 +50,7 @@ def test_errors_are_typed(wrong: str, backend: str) -> None:
                 refused += 1
                 if f"on backend '{backend}': " not in str(error):
                     faults.append(f"{op}({parameter.name}=...) does not name op and backend: {error}")
-            except Exception as error:  # noqa: BLE001  (any other is the fault that is looked for)
+            except Exception as error:  # noqa: BLE001  (any untyped error is a fault that this test looks for)
                 faults.append(f"{op}({parameter.name}=...) raises {type(error).__name__}: {error}")
     assert not faults
     assert refused > 600

@@ -1,4 +1,4 @@
-"""Every sample row on every backend: values against the float64 oracle, dtypes and shapes."""
+"""Runs every sample row on every backend: values against the float64 oracle, dtypes and shapes."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SAMPLES = all_samples()
 
 
 @pytest.mark.parametrize("op", sorted(SAMPLES))
-def test_sample(op: str, backend: str) -> None:
+def test_a_sample_row_passes(op: str, backend: str) -> None:
     failures = [outcome for outcome in run_sample(SAMPLES[op], backend) if outcome.failure]
     assert not failures, "\n".join(f"{o.dtype} {o.label}: {o.failure}" for o in failures[:8])
 
@@ -20,7 +20,7 @@ def test_every_op_has_a_row() -> None:
     assert not missing, "\n".join(missing.values())
 
 
-def test_an_op_without_a_row_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_for_an_op_without_a_row_says_where_to_add_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "mish", OPS["relu"])
     way_out = "mish has no sample row: add one to emberharmony/testing/samples/activation.py"
     assert without_row() == {"mish": way_out}
@@ -28,4 +28,4 @@ def test_an_op_without_a_row_is_named_with_the_way_out(monkeypatch: pytest.Monke
 
 def test_every_row_has_an_op() -> None:
     strangers = sorted(SAMPLES.keys() - OPS.keys())
-    assert not strangers, f"sample rows of no op: {', '.join(strangers)}"
+    assert not strangers, f"no op belongs to these sample rows: {', '.join(strangers)}"

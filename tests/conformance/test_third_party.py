@@ -1,4 +1,4 @@
-"""A third party's backend proves itself with the project's own command: array-api-strict, from an installed plugin."""
+"""`emberharmony conformance` checks a third-party backend: array-api-strict, from an installed plugin."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.fresh_process
-def test_what_it_has_passes(report: dict[str, Any]) -> None:
+def test_ops_that_the_backend_has_pass(report: dict[str, Any]) -> None:
     offered = [entry for entry in report["ops"] if entry["status"] != "unsupported"]
     assert {entry["op"] for entry in offered} >= {"add", "exp", "where", "sum", "softmax", "hypot", "reshape"}
     assert {entry["status"] for entry in offered} == {"native", "composite"}
@@ -40,9 +40,9 @@ def test_what_it_has_passes(report: dict[str, Any]) -> None:
 
 
 @pytest.mark.fresh_process
-def test_what_it_lacks_is_unsupported_for_a_reason(report: dict[str, Any]) -> None:
+def test_ops_that_the_backend_lacks_are_unsupported_with_a_reason(report: dict[str, Any]) -> None:
     lacking = {entry["op"]: entry["reason"] for entry in report["ops"] if entry["status"] == "unsupported"}
     assert lacking["sort"] == "this test plugin binds a part of the array API standard"
-    # A composite lacks what the primitives below it lack, and says which.
+    # A composite is unsupported when one of its primitives is, and its reason names that primitive.
     assert "argsort() is unsupported by StrictBackend: this test plugin" in lacking["argpartition"]
     assert all("binds a part of the array API standard" in reason for reason in lacking.values())

@@ -1,4 +1,4 @@
-"""Every op under `vmap` gives what it gives slice by slice, whichever way the backend maps it; its gradients too."""
+"""Every op and its gradient give the same results under `vmap` as slice by slice."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ SAMPLES = all_samples()
 
 
 def floats(args: Any) -> list[int]:
-    """Returns the places of the floating arrays among arguments."""
+    """Returns the positions of the floating arrays among arguments."""
     return [i for i, arg in enumerate(args) if isinstance(arg, np.ndarray) and arg.dtype.kind == "f"]
 
 
@@ -25,11 +25,11 @@ MAPPED = sorted(
     if "float32" in row.dtypes and row.reference != "tests" and row.cases and floats(row.cases[0].args)
 )
 TOLERANCE = 1e-4
-"""Of float32 numbers that two kernels compute in different orders."""
+"""Relative and absolute; two kernels may add float32 numbers in different orders."""
 
 
 def hosts(result: Any) -> list[Any]:
-    """Returns the tensors of a result as host arrays, without the signs that factors are free in."""
+    """Returns the absolute values of a result's tensors as host arrays, because the signs of factors are arbitrary."""
     leaves = [leaf for leaf in ops.tree_leaves(result) if ops.is_tensor(leaf)]
     return [np.abs(np.asarray(ops.to_numpy(leaf))) for leaf in leaves]
 
@@ -37,7 +37,7 @@ def hosts(result: Any) -> list[Any]:
 @pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning")
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("op", MAPPED)
-def test_an_op_maps_like_its_slices(op: str, backend: str) -> None:
+def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
     args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
     places = floats(args)
@@ -51,8 +51,8 @@ def test_an_op_maps_like_its_slices(op: str, backend: str) -> None:
     tensors = [ops.array(args[i]) for i in places]
     wanted = hosts(call(*tensors))
     if not wanted:
-        pytest.skip("the result is no tensor")
-    # All tensors are mapped, or one alone: libraries go wrong where the others are not.
+        pytest.skip("the result has no tensor")
+    # Maps all tensors, then only one of them: libraries have faults when some arguments are not mapped.
     ways = [[0] * len(places)]
     if len(places) > 1:
         ways += [[0 if i == j else None for i in range(len(places))] for j in range(len(places))]
@@ -67,7 +67,7 @@ def test_an_op_maps_like_its_slices(op: str, backend: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("op", [op for op in MAPPED if SAMPLES[op].differentiable])
-def test_gradients_go_through_the_map_and_are_mapped(op: str, backend: str) -> None:
+def test_gradients_of_vmap_and_vmap_of_gradients_equal_those_of_slices(op: str, backend: str) -> None:
     function, item = OPS[op].function, SAMPLES[op].cases[0]
     args, kwargs = in_dtype(item.args, "float32"), {k: in_dtype(v, "float32") for k, v in item.kwargs.items()}
     places = floats(args)
@@ -83,7 +83,7 @@ def test_gradients_go_through_the_map_and_are_mapped(op: str, backend: str) -> N
     argnums = tuple(range(len(places)))
     try:
         wanted = hosts(ops.grad(loss, argnums)(*tensors))
-    except UnsupportedOpError:  # such as that by the places of quantiles
+    except UnsupportedOpError:  # for example the gradient by the `q` of quantile
         argnums = (0,)
         wanted = hosts(ops.grad(loss, argnums)(*tensors))
     inside = hosts(ops.vmap(ops.grad(loss, argnums))(*doubled))
@@ -95,7 +95,7 @@ def test_gradients_go_through_the_map_and_are_mapped(op: str, backend: str) -> N
 
 
 def weighted(result: Any) -> Any:
-    """Returns a scalar in which every floating element of a result counts differently."""
+    """Returns the sum of all floating elements of a result, each with a different weight."""
     total = ops.zeros(())
     for leaf in ops.tree_leaves(result):
         dtype = ops.dtype(leaf)

@@ -1,4 +1,4 @@
-"""Checked mode: for whom it is on, and what it checks."""
+"""Checked mode: in which threads and tasks it is on, and which indices it checks."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ OUTSIDE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_tensor_of_indices_is_checked(name: str, backend: str) -> None:
+def test_an_index_out_of_bounds_raises_in_checked_mode(name: str, backend: str) -> None:
     x = ops.array([1.0, 2.0, 3.0])
     inside, outside = ops.array([0, 2, 1]), ops.array([0, 99, 1])
     plain = OUTSIDE[name](x, inside)
@@ -38,12 +38,12 @@ def test_a_tensor_of_indices_is_checked(name: str, backend: str) -> None:
     )
 
 
-def test_masks_are_still_masks(backend: str) -> None:
+def test_a_boolean_mask_still_selects_in_checked_mode(backend: str) -> None:
     with ops.checked():
         assert ops.to_numpy(ops.get_item([1, 2, 3], ops.array([True, False, True]))).tolist() == [1, 3]
 
 
-def test_blocks_nest_and_are_undone_by_errors() -> None:
+def test_blocks_nest_and_an_error_restores_the_outer_mode() -> None:
     assert not checking()
     with checked():
         assert checking()
@@ -56,7 +56,7 @@ def test_blocks_nest_and_are_undone_by_errors() -> None:
     assert not checking()
 
 
-def test_the_decorator_holds_for_each_call() -> None:
+def test_the_decorator_turns_the_mode_on_for_each_call() -> None:
     @checked()
     def deep(n: int) -> list[bool]:
         return [checking(), *(deep(n - 1) if n else [])]
@@ -72,7 +72,7 @@ def test_the_decorator_holds_for_each_call() -> None:
     assert found == [[True] * 6] * 8
 
 
-def test_other_threads_and_tasks_do_not_see_it() -> None:
+def test_other_threads_and_tasks_are_not_in_checked_mode() -> None:
     seen: list[bool] = []
 
     async def other() -> bool:
@@ -94,7 +94,7 @@ def test_other_threads_and_tasks_do_not_see_it() -> None:
 
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
-def test_the_environment_variable(value: str, on: bool) -> None:
+def test_the_environment_variable_turns_the_mode_on(value: str, on: bool) -> None:
     code = "from emberharmony.core.checked_mode import checking; print(checking())"
     env = {**os.environ, "EMBERHARMONY_CHECK": value}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)

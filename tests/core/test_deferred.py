@@ -1,4 +1,4 @@
-"""Modules imported when they are first used."""
+"""`Deferred` imports a module at its first use."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from emberharmony.core.deferred import Deferred
 
 
-def test_it_is_the_module() -> None:
+def test_attributes_are_those_of_the_module() -> None:
     import math
 
     assert Deferred("math").sqrt is math.sqrt
@@ -18,7 +18,7 @@ def test_it_is_the_module() -> None:
         _ = Deferred("no_such_module").name
 
 
-def test_importing_ops_does_not_import_what_is_deferred() -> None:
+def test_a_deferred_module_is_imported_at_its_first_use_only() -> None:
     code = (
         "import sys; from emberharmony import ops; print('emberharmony.transforms.derivatives' in sys.modules);"
         "ops.set_backend('numpy'); ops.grad(ops.sin)(1.0); print('emberharmony.transforms.derivatives' in sys.modules)"
@@ -27,7 +27,7 @@ def test_importing_ops_does_not_import_what_is_deferred() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_threads_that_use_it_first_wait_for_the_import() -> None:
+def test_threads_that_use_a_module_first_wait_for_its_import() -> None:
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""An op is a plain function: its own frame, file and line, picklable, and it follows every switch."""
+"""An op is a plain function with its own frame, file and line; it can be pickled and follows each backend switch."""
 
 import copy
 import inspect
@@ -35,7 +35,7 @@ def test_ops_pickle_and_copy_as_themselves() -> None:
     assert copy.deepcopy(add) is add
 
 
-def test_hints_resolve() -> None:
+def test_the_type_hints_of_every_op_resolve() -> None:
     from typing import get_type_hints
 
     assert set(get_type_hints(add)) == {"x1", "x2", "return"}
@@ -43,7 +43,7 @@ def test_hints_resolve() -> None:
         get_type_hints(spec.function)
 
 
-def test_keywords_and_wrong_calls(backend: str) -> None:
+def test_keywords_work_and_wrong_arguments_raise(backend: str) -> None:
     assert ops.to_numpy(add(x1=[1], x2=[2])).tolist() == [3]
     with pytest.raises(TypeError, match=r"add\(\) missing 1 required positional argument: 'x2'"):
         add([1])  # type: ignore[call-arg]
@@ -66,13 +66,13 @@ def test_the_traceback_names_the_declaration(backend: str) -> None:
     assert not isinstance(caught.value.__cause__, EmberError)
 
 
-def test_an_early_bound_op_follows_every_switch(backend: str) -> None:
+def test_an_op_imported_by_name_follows_every_backend_switch(backend: str) -> None:
     assert type(sin([1.0])) is current().tensor_type
     assert type(add(1, 2)) is current().tensor_type
 
 
 @pytest.mark.parametrize("value", [1.5, True, 2, [1.0, 2.0], (1, 2), range(3), [[1], [2]], np.float64(2), np.ones(2)])
-def test_foreign_inputs_become_tensors(value: object, backend: str) -> None:
+def test_numbers_lists_and_arrays_become_tensors(value: object, backend: str) -> None:
     result = add(value, value)
     assert isinstance(result, current().tensor_type)
     assert tuple(result.shape) == np.shape(value)
@@ -94,7 +94,7 @@ def test_a_tensor_of_another_backend_raises(backend: str) -> None:
         add([1.0], foreign)
 
 
-def test_subclasses_of_the_tensor_type_pass() -> None:
+def test_subclasses_of_the_tensor_type_are_accepted() -> None:
     torch = pytest.importorskip("torch")
     before = ops.get_backend()
     ops.set_backend("torch")
@@ -106,8 +106,8 @@ def test_subclasses_of_the_tensor_type_pass() -> None:
         ops.set_backend(before)
 
 
-def test_torch_compile_traces_whole() -> None:
-    """In a fresh process: once `use_backend` was called, ops read a ContextVar, which cannot be traced."""
+def test_torch_compile_traces_ops_without_a_graph_break() -> None:
+    """Runs in a fresh process: after any `use_backend`, ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
     program = (
         "import torch\nfrom emberharmony import ops\nops.set_backend('torch')\n"
@@ -121,8 +121,8 @@ def test_torch_compile_traces_whole() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
 
 
-def test_fast_is_inlined_and_falls_back(backend: str) -> None:
-    """Where the native function refuses, the full implementation answers."""
+def test_fast_calls_the_full_implementation_when_the_native_one_raises(backend: str) -> None:
+
     calls = []
 
     def refusing(x: object) -> object:
@@ -144,7 +144,7 @@ def test_fast_is_inlined_and_falls_back(backend: str) -> None:
     assert calls == ["native", "full"]
 
 
-def test_natives_of_each_backend_are_kept_apart(backend: str) -> None:
+def test_the_globals_of_each_backend_have_its_prefix(backend: str) -> None:
     sin([1.0])
     prefix = current().prefix
     assert vars(op_globals)[f"{prefix}_backend"] is current()

@@ -1,4 +1,4 @@
-"""Neutral dtypes equal their name and every native dtype of that meaning."""
+"""A neutral dtype equals its name and the native dtypes of the same kind and width."""
 
 import copy
 import pickle
@@ -13,10 +13,10 @@ from emberharmony.core.errors import DTypeError
 
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
-def test_dtype_equals_its_native_one_on_this_backend(dtype: dtypes.DType, backend: str) -> None:
+def test_a_dtype_equals_the_native_one_of_each_backend(dtype: dtypes.DType, backend: str) -> None:
     table = current().dtypes
     if dtype not in table.natives:
-        pytest.skip(f"{backend} has no {dtype.name}")
+        pytest.skip(f"{backend} lacks {dtype.name}")
     native = table[dtype]
     assert dtype == native
     assert (dtype != native) is False
@@ -24,13 +24,13 @@ def test_dtype_equals_its_native_one_on_this_backend(dtype: dtypes.DType, backen
 
 
 @pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d.name != "bfloat16"], ids=str)
-def test_dtype_equals_numpy_dtype_both_ways(dtype: dtypes.DType) -> None:
+def test_a_dtype_equals_the_numpy_dtype_in_both_orders(dtype: dtypes.DType) -> None:
     assert np.dtype(dtype.name) == dtype
     assert dtype == np.dtype(dtype.name)
     assert dtype == np.dtype(dtype.name).type
 
 
-def test_dtype_equals_torch_dtype_both_ways() -> None:
+def test_a_dtype_equals_the_torch_dtype_in_both_orders() -> None:
     torch = pytest.importorskip("torch")
     assert ops.float32 == torch.float32
     assert torch.float32 == ops.float32
@@ -39,14 +39,14 @@ def test_dtype_equals_torch_dtype_both_ways() -> None:
 
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
-def test_dtype_is_a_hashable_picklable_singleton(dtype: dtypes.DType) -> None:
+def test_a_dtype_is_a_hashable_and_picklable_singleton(dtype: dtypes.DType) -> None:
     assert pickle.loads(pickle.dumps(dtype)) is dtype
     assert copy.deepcopy(dtype) is dtype
     assert {dtype: 1}[dtype.name] == 1
     assert str(dtype) == dtype.name == f"{dtype}"
 
 
-def test_dtype_equals_no_other_thing() -> None:
+def test_a_dtype_differs_from_other_objects() -> None:
     assert ops.float32 != "float64"
     assert ops.float32 != 32
     assert ops.float32 != None  # noqa: E711
@@ -64,22 +64,22 @@ def test_dtype_equals_no_other_thing() -> None:
         (np.int8, "int8"),
     ],
 )
-def test_as_dtype(given: object, wanted: str) -> None:
+def test_as_dtype_reads_names_and_python_and_numpy_types(given: object, wanted: str) -> None:
     assert dtypes.as_dtype(given).name == wanted
 
 
 @pytest.mark.parametrize("given", ["flaot32", 3, None, object])
-def test_as_dtype_refuses(given: object) -> None:
+def test_as_dtype_refuses_objects_that_are_not_dtypes(given: object) -> None:
     with pytest.raises(DTypeError, match="is no dtype"):
         dtypes.as_dtype(given)
 
 
-def test_as_dtype_suggests() -> None:
+def test_as_dtype_suggests_the_nearest_name() -> None:
     with pytest.raises(DTypeError, match="did you mean 'float32'"):
         dtypes.as_dtype("flaot32")
 
 
-def test_default_float_changes_what_python_floats_become(backend: str) -> None:
+def test_the_default_float_is_the_dtype_of_python_floats(backend: str) -> None:
     ops.set_default_float("float64")
     try:
         assert ops.dtype(ops.convert_to_tensor([1.5])) == "float64"
@@ -92,12 +92,12 @@ def test_default_float_changes_what_python_floats_become(backend: str) -> None:
     assert ops.dtype(ops.convert_to_tensor([1.5])) == "float32"
 
 
-def test_default_float_must_be_floating() -> None:
+def test_the_default_float_must_be_a_floating_dtype() -> None:
     with pytest.raises(DTypeError, match="no floating dtype"):
         ops.set_default_float("int32")
 
 
-def test_a_dtype_the_backend_lacks_is_named(backend: str) -> None:
+def test_an_error_names_the_dtype_that_the_backend_lacks(backend: str) -> None:
     if "complex128" in current().dtypes.available:
         assert ops.dtype(ops.convert_to_tensor([1.0], dtype="complex128")) == "complex128"
     else:
@@ -105,9 +105,9 @@ def test_a_dtype_the_backend_lacks_is_named(backend: str) -> None:
             ops.convert_to_tensor([1.0], dtype="complex128")
 
 
-def test_dtypes_of_a_third_party_are_known_once_its_backend_is_there() -> None:
+def test_native_dtypes_of_a_third_party_are_known_once_its_table_exists() -> None:
     class Single:
-        """A dtype that does not tell its name."""
+        """A native dtype without a name."""
 
     native = Single()
     assert dtypes.native_name(native) is None
@@ -122,6 +122,6 @@ def test_dtypes_of_a_third_party_are_known_once_its_backend_is_there() -> None:
 @pytest.mark.parametrize(
     "array", [np.ones(2, object), np.array(["a"]), np.array(["2020-01-01"], "M8[D]"), np.ones(2, np.longdouble)]
 )
-def test_arrays_of_dtypes_that_no_backend_has(array: np.ndarray, backend: str) -> None:
+def test_an_array_of_a_dtype_that_no_backend_has_is_refused(array: np.ndarray, backend: str) -> None:
     with pytest.raises(DTypeError):
         ops.sin(array)

@@ -1,4 +1,4 @@
-"""Typed errors are the builtin a caller would catch, and suggestions find the nearest name."""
+"""Typed errors derive from the builtin error that a caller would catch; suggestions find the nearest name."""
 
 import pytest
 
@@ -23,14 +23,14 @@ from emberharmony.core import errors
         (errors.DeviceError, ValueError),
     ],
 )
-def test_error_is_ours_and_the_builtin(typed: type[Exception], builtin: type[Exception]) -> None:
+def test_an_error_is_an_ember_error_and_the_builtin(typed: type[Exception], builtin: type[Exception]) -> None:
     assert issubclass(typed, builtin)
     assert issubclass(typed, errors.EmberError)
 
 
-def test_suggest_names_the_nearest() -> None:
+def test_suggest_names_the_nearest_name() -> None:
     assert errors.suggest("torhc", ["numpy", "torch", "mlx"]) == "; did you mean 'torch'?"
 
 
-def test_suggest_keeps_silent_when_nothing_is_near() -> None:
+def test_suggest_is_empty_when_no_name_is_near() -> None:
     assert errors.suggest("zzz", ["numpy", "torch", "mlx"]) == ""

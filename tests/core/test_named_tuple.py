@@ -1,4 +1,4 @@
-"""Records do as named tuples do."""
+"""`Record` behaves like `typing.NamedTuple`."""
 
 import copy
 import pickle
@@ -11,21 +11,21 @@ from emberharmony.core.named_tuple import Record
 
 
 class Point(Record):
-    """Holds a place."""
+    """A point of the plane."""
 
     x: Any
     y: Any = 2
 
 
 class Native(NamedTuple):
-    """Holds a place."""
+    """A point of the plane."""
 
     x: Any
     y: Any = 2
 
 
 @pytest.mark.parametrize("kind", [Point, Native])
-def test_it_does_as_a_named_tuple(kind: Any) -> None:
+def test_a_record_behaves_like_a_named_tuple(kind: Any) -> None:
     point = kind(1)
     assert (point.x, point.y, tuple(point), len(point)) == (1, 2, (1, 2), 2)
     assert point == kind(x=1, y=2) == kind(1, y=2) == (1, 2)
@@ -53,7 +53,7 @@ def test_it_does_as_a_named_tuple(kind: Any) -> None:
         kind(1, 2, x=1)
 
 
-def test_trees_keep_its_class(backend: str) -> None:
+def test_tree_map_keeps_the_class_of_a_record(backend: str) -> None:
     doubled = ops.tree_map(lambda x: x * 2, Point(1, {"a": 2}))
     assert type(doubled) is Point
     assert doubled == (2, {"a": 4})

@@ -1,4 +1,4 @@
-"""Options that are read as numbers: a tensor that is being differentiated is refused, and never a constant unseen."""
+"""Options that are read as numbers: a traced tensor raises and is never silently taken for a constant."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ from emberharmony.testing.samples import all_samples
 
 SAMPLES = all_samples()
 _OFTEN = 3
-"""How many numbers of one sequence, such as a transform's, are taken in turn."""
+"""How many numbers of one sample row are differentiated, one after the other."""
 
 
-def test_numbers_and_constants_pass(backend: str) -> None:
+def test_numbers_and_constant_tensors_are_read(backend: str) -> None:
     assert number("x", 2) == 2.0
     assert number("x", ops.array(2.0)) == 2.0
     assert constant("x", None) is None
@@ -29,13 +29,13 @@ def test_numbers_and_constants_pass(backend: str) -> None:
 
 
 @pytest.mark.parametrize("value", [lambda v: v, lambda v: [1.0, v], lambda v: [(v, 2.0)]])
-def test_traced_tensors_are_refused(value: Callable[[Any], Any], backend: str) -> None:
+def test_a_traced_tensor_is_refused(value: Callable[[Any], Any], backend: str) -> None:
     with pytest.raises(UnsupportedOpError, match="no gradient by 'width'"):
         ops.grad(lambda v: (constant("width", value(v)), v)[1])(1.0)
 
 
 def floats() -> Iterator[tuple[str, Case, int]]:
-    """Yields every number with a fraction, or that is written as one, in the options of all sample rows."""
+    """Yields op, case and position of the first finite Python floats in the arguments of all sample rows."""
     for op, sample in SAMPLES.items():
         for item in sample.cases:
             leaves, _ = tree_flatten((list(item.args), item.kwargs))
@@ -49,10 +49,10 @@ for _op, _item, _place in floats():
 
 
 @pytest.mark.parametrize("op", CALLS)
-def test_no_option_is_taken_for_a_constant(op: str, backend: str) -> None:
-    """A gradient by a number among the options of a sample row is right, or refused."""
+def test_a_gradient_by_an_option_is_right_or_refused(op: str, backend: str) -> None:
+
     for item, place in CALLS[op]:
-        # In float32 the difference of two draws has too few digits for a slope.
+        # The difference of two random draws in float32 has too few digits for a numerical derivative.
         precise = {"dtype": "float64"} if op.startswith("random_") else {}
         leaves, structure = tree_flatten((list(item.args), {**item.kwargs, **precise}))
 
@@ -65,19 +65,19 @@ def test_no_option_is_taken_for_a_constant(op: str, backend: str) -> None:
             gradient = float(ops.to_numpy(ops.grad(total)(ops.convert_to_tensor(np.float64(at)))))
         except EmberError:
             continue
-        below, above = (slope(total, at, h) for h in (-1e-5, 1e-5))
-        if abs(below - above) <= 1e-3 * max(abs(above), 1.0):  # else a kink or a jump
+        below, above = (difference_quotient(total, at, h) for h in (-1e-5, 1e-5))
+        if abs(below - above) <= 1e-3 * max(abs(above), 1.0):  # otherwise the function has a kink or a jump here
             assert gradient == pytest.approx((below + above) / 2, rel=2e-3, abs=2e-3), (item, place)
 
 
-def slope(function: Callable[[Any], Any], at: float, step: float) -> float:
+def difference_quotient(function: Callable[[Any], Any], at: float, step: float) -> float:
     step *= max(abs(at), 1e-2)
     there, here = (float(ops.to_numpy(function(ops.convert_to_tensor(np.float64(at + h))))) for h in (step, 0.0))
     return (there - here) / step
 
 
 def weighted(result: Any) -> Any:
-    """Returns a scalar in double precision in which every floating element of a result counts differently."""
+    """Returns the sum of all floating elements of a result in float64, each with a different weight."""
     total = ops.zeros((), dtype="float64")
     for leaf in tree_flatten(result)[0]:
         if current().is_tensor(leaf) and ops.dtype(leaf).is_floating:

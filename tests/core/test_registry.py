@@ -1,4 +1,4 @@
-"""Declarations are read right: parameters, roles, primitives and composites."""
+"""The registry reads declarations: parameters, their roles, primitive and composite ops."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.registry import ALIASES, EMPTY, OPS, OpSpec, register
 
 
-def test_parameters_of_a_declaration() -> None:
+def test_a_declaration_gives_the_roles_and_defaults_of_its_parameters() -> None:
     def declared(x: "TensorLike", *rest: "Operand", axis: "Axis" = None, dtype: "DTypeLike | None" = None) -> "Tensor":  # type: ignore[name-defined]  # noqa: F821
         ...
 
@@ -24,7 +24,7 @@ def test_parameters_of_a_declaration() -> None:
     assert not spec.composite
 
 
-def test_a_real_body_is_a_composite() -> None:
+def test_an_op_with_a_body_is_composite_and_a_docstring_is_not_a_body() -> None:
     def with_body(x: int) -> int:
         """Documented."""
         return x
@@ -36,7 +36,7 @@ def test_a_real_body_is_a_composite() -> None:
     assert not OpSpec("documented", documented).composite  # type: ignore[arg-type]
 
 
-def test_a_name_is_declared_once() -> None:
+def test_declaring_a_name_twice_raises() -> None:
     def sin(x: int) -> int:
         return x
 
@@ -49,11 +49,11 @@ def test_every_op_is_documented() -> None:
     assert not undocumented
 
 
-def test_aliases_are_the_op_itself() -> None:
+def test_an_alias_is_the_same_function_as_the_op() -> None:
     for name, target in ALIASES.items():
         if hasattr(ops, name):
             assert getattr(ops, name) is OPS[target].function
 
 
-def test_op_spec_prints_what_it_is() -> None:
+def test_the_repr_of_an_op_names_its_kind_and_category() -> None:
     assert repr(OPS["sin"]) == "OpSpec('sin', primitive, category='elementary')"

@@ -1,4 +1,4 @@
-"""Overrides are seen by one thread or task only; ops are looked up once any was used."""
+"""`use_backend` affects only its own thread or task; after its first use, ops look the backend up at each call."""
 
 import asyncio
 import contextlib
@@ -16,13 +16,13 @@ from emberharmony.core import selection
 from emberharmony.ops import sin
 
 
-def test_source_says_where_the_choice_came_from(backend: str) -> None:
+def test_source_names_what_made_the_choice(backend: str) -> None:
     assert selection.source() == "set_backend"
     with ops.use_backend("numpy"):
         assert selection.source() == "use_backend"
 
 
-def test_an_override_is_not_seen_by_other_threads(backend: str) -> None:
+def test_other_threads_do_not_see_an_override(backend: str) -> None:
     seen: list[str] = []
     with ops.use_backend("numpy"):
         thread = threading.Thread(target=lambda: seen.append(ops.get_backend()))
@@ -31,7 +31,7 @@ def test_an_override_is_not_seen_by_other_threads(backend: str) -> None:
     assert seen == [backend]
 
 
-def test_a_task_inherits_the_override_it_was_started_under(backend: str) -> None:
+def test_a_task_inherits_the_override_that_was_active_at_its_start(backend: str) -> None:
     async def name() -> str:
         await asyncio.sleep(0)
         return ops.get_backend()
@@ -51,14 +51,14 @@ def test_a_copied_context_keeps_its_override(backend: str) -> None:
     assert ops.get_backend() == backend
 
 
-def test_ops_are_looked_up_after_the_first_override(backend: str) -> None:
+def test_ops_look_the_backend_up_after_the_first_override(backend: str) -> None:
     with ops.use_backend(backend):
         sin([1.0])
     assert "active" in sin.__code__.co_names
     assert ops.to_numpy(sin([0.0])).tolist() == [0.0]
 
 
-def test_ops_are_direct_before_any_override() -> None:
+def test_ops_call_the_native_function_directly_before_any_override() -> None:
     program = (
         "from emberharmony import ops\nfrom emberharmony.ops import sin\n"
         "ops.set_backend('numpy')\nsin([1.0])\nassert 'numpy_sin' in sin.__code__.co_names\n"
@@ -68,7 +68,7 @@ def test_ops_are_direct_before_any_override() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_an_unset_choice_is_made_by_the_first_op(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_for_the_backend_makes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     program = (
         "from emberharmony.core import selection\nfrom emberharmony import ops\n"
         "assert ops.get_backend() == 'numpy', ops.get_backend()\nassert selection.source() == 'EMBERHARMONY_BACKEND'\n"
@@ -85,7 +85,7 @@ def _suspended(name: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_suspended_generators_may_be_closed_in_any_order(order: tuple[int, ...]) -> None:
-    """The caller sees the youngest block that is still open, and at the end what it saw before."""
+    """The newest block that is still open decides; after the last one the former backend is active again."""
     pytest.importorskip("torch")
     pytest.importorskip("mlx.core")
     before, names = ops.get_backend(), ["torch", "numpy", "mlx"]
@@ -98,7 +98,7 @@ def test_suspended_generators_may_be_closed_in_any_order(order: tuple[int, ...])
     assert selection._OVERRIDE.get() is None
 
 
-def test_a_block_that_another_context_ends_leaves_that_context_alone(backend: str) -> None:
+def test_a_block_that_ends_in_another_context_does_not_change_that_context(backend: str) -> None:
     def steps() -> Iterator[None]:
         with ops.use_backend("numpy"):
             yield
@@ -121,7 +121,7 @@ def test_one_object_may_be_entered_again_inside_itself(backend: str) -> None:
     assert ops.get_backend() == backend
 
 
-def test_an_exit_stack_takes_blocks(backend: str) -> None:
+def test_an_exit_stack_can_enter_a_block(backend: str) -> None:
     with contextlib.ExitStack() as stack:
         assert stack.enter_context(ops.use_backend("numpy")).name == "numpy"
         assert ops.get_backend() == "numpy"

@@ -1,4 +1,4 @@
-"""Trees of every kind survive flattening, mapping and rebuilding."""
+"""Trees of all node types survive flattening, mapping and rebuilding."""
 
 import dataclasses
 from collections import OrderedDict
@@ -56,16 +56,16 @@ def test_dicts_are_walked_in_sorted_order() -> None:
     assert ops.tree_leaves({1: "x", "a": "y"}) == ["x", "y"]
 
 
-def test_dict_classes_are_kept() -> None:
+def test_map_keeps_the_class_of_a_dict() -> None:
     tree = OrderedDict(b=1, a=2)
     assert type(ops.tree_map(abs, tree)) is OrderedDict
 
 
-def test_map_over_several_trees() -> None:
+def test_map_combines_the_leaves_of_several_trees() -> None:
     assert ops.tree_map(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]}) == {"x": [11, 22]}
 
 
-def test_map_refuses_other_structures() -> None:
+def test_map_refuses_trees_of_different_structures() -> None:
     with pytest.raises(ArgumentError, match=r"dict\(x: \*\) and dict\(y: \*\)"):
         ops.tree_map(lambda a, b: a, {"x": 1}, {"y": 1})
 
@@ -79,7 +79,7 @@ def test_is_leaf_stops_the_walk() -> None:
     assert ops.tree_leaves([(1, 2), (3, 4)], is_leaf=lambda node: isinstance(node, tuple)) == [(1, 2), (3, 4)]
 
 
-def test_trees_nested_too_deeply_are_refused() -> None:
+def test_a_tree_nested_too_deeply_is_refused() -> None:
     tree: list[object] = []
     for _ in range(2000):
         tree = [tree]

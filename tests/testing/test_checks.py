@@ -1,4 +1,4 @@
-"""The calls that follow from a row."""
+"""The calls that the checks generate from a sample row."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ from emberharmony.testing.samples import all_samples
 SAMPLES = all_samples()
 
 
-def test_an_elementwise_row_is_checked_in_every_way(backend: str) -> None:
+def test_an_elementwise_row_gives_calls_of_every_check(backend: str) -> None:
     made = Counter(call.check for check in CHECKS for call in check(SAMPLES["add"]))
     assert set(made) == {
         *("value", "empty", "0-d", "non-contiguous", "NaN and infinity", "promotion", "error", "gradient"),
@@ -27,13 +27,13 @@ def test_an_elementwise_row_is_checked_in_every_way(backend: str) -> None:
     assert {"int32 and float32", "float32 and int32", "bool and int32", "float32 and a number"} <= labels
 
 
-def test_special_values_are_all_combined(backend: str) -> None:
+def test_all_pairs_of_special_values_are_called(backend: str) -> None:
     call = next(call for check in CHECKS for call in check(SAMPLES["arctan2"]) if call.check == "NaN and infinity")
     pairs = {(str(a), str(b)) for a, b in zip(*(value.tolist() for value in call.args), strict=True)}
     assert {("nan", "inf"), ("inf", "-inf"), ("0.0", "-0.0"), ("-0.0", "0.0"), ("nan", "nan")} <= pairs
 
 
-def test_errors_are_due_by_kind(backend: str) -> None:
+def test_each_kind_of_bad_input_has_its_expected_error(backend: str) -> None:
     due = {call.label: call.raises for check in CHECKS for call in check(SAMPLES["maximum"]) if call.check == "error"}
     assert due == {
         "a foreign tensor": BackendMismatchError,
@@ -44,7 +44,7 @@ def test_errors_are_due_by_kind(backend: str) -> None:
     }
 
 
-def test_refusals_are_of_ops_that_exist() -> None:
+def test_the_table_of_refusals_names_existing_ops() -> None:
     assert set(REFUSALS) <= set(OPS)
 
 
@@ -67,11 +67,11 @@ def test_refusals_are_of_ops_that_exist() -> None:
         (("promoted", "int64"), "float16", ("float16", "int64")),
     ],
 )
-def test_the_dtype_of_a_result(result: str, dtype: str, wanted: str) -> None:
+def test_the_expected_dtype_follows_from_the_row(result: str, dtype: str, wanted: str) -> None:
     assert result_dtype(Sample("sin", np.sin, (), result=result), dtype) == wanted
 
 
-def test_casting_keeps_integers_in_range_and_gives_complex_numbers_two_parts() -> None:
+def test_casting_clips_integers_and_gives_complex_numbers_an_imaginary_part() -> None:
     x = np.array([-3.7, 300.2, np.inf])
     assert in_dtype(x, "uint8").tolist() == [0, 255, 255]
     assert in_dtype(x, "int8").tolist() == [-4, 127, 127]
@@ -81,7 +81,7 @@ def test_casting_keeps_integers_in_range_and_gives_complex_numbers_two_parts() -
     assert in_dtype([np.array([1 + 2j]), "same", 3], "float32")[0].tolist() == [1.0]
 
 
-def test_an_oracle_that_fails_is_a_failure_and_not_the_end(backend: str) -> None:
+def test_an_oracle_that_raises_is_reported_as_a_failure(backend: str) -> None:
     def oracle(x: object) -> object:
         raise ZeroDivisionError("no oracle")
 

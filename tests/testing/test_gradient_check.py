@@ -1,4 +1,4 @@
-"""The check of gradients itself: what is right passes, and each kind of mistake is found."""
+"""`gradcheck` accepts right gradients and finds each kind of mistake."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ X = np.array([[0.3, -1.2, 2.0], [0.7, 0.1, -0.4]])
 Z = np.array([0.3 + 1.0j, -0.5 + 0.2j])
 
 
-def test_what_is_right_passes(backend: str) -> None:
+def test_right_gradients_pass(backend: str) -> None:
     gradcheck(lambda x, y: ops.sum(ops.tanh(ops.matmul(x, y))), (X, X.T))
     gradcheck(lambda tree: {"y": ops.exp(tree["x"]), "n": 3}, ({"x": X, "unused": "a string"},))
     gradcheck(lambda x: ops.exp(x * x), (Z,))
     gradcheck(lambda x: ops.concatenate([x, ops.zeros_like(x) / 0.0]), (X,))
 
 
-def test_a_derivative_that_is_wrong_is_found(backend: str) -> None:
+def test_a_wrong_derivative_is_found(backend: str) -> None:
     with pytest.raises(GradientMismatchError, match=rf"the gradient on backend '{backend}': derivatives give"):
         gradcheck(lambda x: ops.round(x, 9), (X,))
 
 
-def test_the_worst_element_is_named(backend: str) -> None:
+def test_the_error_names_the_worst_element(backend: str) -> None:
     def rounded_at_one_place(x: Any) -> Any:
         return ops.where(ops.equal(ops.arange(3), 1), ops.round(x, 9), x)
 
@@ -32,7 +32,7 @@ def test_the_worst_element_is_named(backend: str) -> None:
         gradcheck(rounded_at_one_place, (X,), seed=1)
 
 
-def test_a_second_derivative_that_is_wrong_is_found(backend: str) -> None:
+def test_a_wrong_second_or_forward_derivative_is_found(backend: str) -> None:
     def problem() -> Problem:
         return Problem(lambda x: ops.sum(x * x * x), (X,))
 
@@ -51,12 +51,12 @@ def test_a_second_derivative_that_is_wrong_is_found(backend: str) -> None:
     assert right(wrong) == [True, True, True, False]
 
 
-def test_nan_is_no_agreement(backend: str) -> None:
+def test_a_gradient_of_nan_is_a_mismatch(backend: str) -> None:
     with pytest.raises(GradientMismatchError):
         gradcheck(lambda x: ops.where(x > 0.5, x, ops.log(x - x)), (X,))
 
 
-def test_gradients_are_comparable(backend: str) -> None:
+def test_gradients_use_the_same_weights_in_each_dtype(backend: str) -> None:
     wide, narrow = (gradients(lambda x: ops.sum(x * x), (X,), dtype=dtype)[0] for dtype in ("float64", "float32"))
     assert np.allclose(wide / X, (wide / X)[0, 0])
     assert np.abs(wide - narrow).max() <= 1e-6

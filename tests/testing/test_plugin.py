@@ -1,4 +1,4 @@
-"""The pytest plugin, as a user's tests see it; the examples of `docs/testing.md` are among these."""
+"""The pytest plugin in a user's test suite, with the examples of `docs/testing.md`."""
 
 import re
 from importlib import import_module
@@ -12,7 +12,7 @@ pytest_plugins = "pytester"
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 for _name in INSTALLED:
-    # pytester forgets what is first imported in a run, and torch, imported twice, ends the process.
+    # pytester removes modules that a run imports first from `sys.modules`; importing torch twice ends the process.
     create_backend(_name)
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -26,7 +26,7 @@ def test_it(ember_backend):
 
 @pytest.fixture(autouse=True, scope="module")
 def _keeps_what_torch_loads_late() -> None:
-    """Imports what pytester would take out of `sys.modules` again, and PyTorch cannot import twice in a process."""
+    """Imports a module that PyTorch loads late and cannot import twice, so that pytester does not remove it."""
     if "torch" in INSTALLED:
         import_module("torch._inductor.test_operators")
 
@@ -45,7 +45,7 @@ def test_a_test_runs_on_each_installed_backend(pytester: pytest.Pytester, backen
     assert ops.get_backend() == backend
 
 
-def test_the_former_backend_comes_back_after_a_failure(pytester: pytest.Pytester) -> None:
+def test_the_former_backend_is_restored_after_a_failure(pytester: pytest.Pytester) -> None:
     program = """
     from emberharmony import ops
     ops.set_backend("numpy")
@@ -59,20 +59,20 @@ def test_the_former_backend_comes_back_after_a_failure(pytester: pytest.Pytester
     run(pytester, program).assert_outcomes(failed=len(INSTALLED), passed=1)
 
 
-def test_the_option_chooses(pytester: pytest.Pytester) -> None:
+def test_the_option_chooses_the_backends(pytester: pytest.Pytester) -> None:
     names = dict.fromkeys(("numpy", INSTALLED[-1]))
     result = run(pytester, PLAIN, "--ember-backend", ", ".join(names), "-v")
     result.assert_outcomes(passed=len(names))
     result.stdout.fnmatch_lines([f"*test_it[[]{name}[]]*" for name in names])
 
 
-def test_a_name_that_is_unknown_is_an_error_of_use(pytester: pytest.Pytester) -> None:
+def test_an_unknown_name_in_the_option_is_a_usage_error(pytester: pytest.Pytester) -> None:
     result = run(pytester, PLAIN, "--ember-backend", "nunpy")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*--ember-backend: no backend is named 'nunpy'; did you mean 'numpy'*"])
 
 
-def test_marks_skip_and_expect_failure_of_one_backend(pytester: pytest.Pytester) -> None:
+def test_marks_skip_or_xfail_one_backend(pytester: pytest.Pytester) -> None:
     program = """
     import pytest
 
@@ -102,7 +102,7 @@ def test_a_mark_without_a_reason_is_an_error(pytester: pytest.Pytester, mark: st
 
 
 @pytest.mark.parametrize("mark", ["ember_skip", "ember_xfail"])
-def test_a_mark_of_a_backend_that_is_unknown_is_an_error(pytester: pytest.Pytester, mark: str) -> None:
+def test_a_mark_with_an_unknown_backend_is_an_error(pytester: pytest.Pytester, mark: str) -> None:
     program = f"""
     import pytest
 
@@ -115,7 +115,7 @@ def test_a_mark_of_a_backend_that_is_unknown_is_an_error(pytester: pytest.Pytest
     result.stdout.fnmatch_lines([f"*{mark}: no backend is named 'mxl'; did you mean 'mlx'?*known: numpy, torch, mlx*"])
 
 
-def test_tests_without_the_fixture_are_left_alone(pytester: pytest.Pytester) -> None:
+def test_tests_without_the_fixture_run_once(pytester: pytest.Pytester) -> None:
     program = """
     import sys
 
@@ -126,13 +126,13 @@ def test_tests_without_the_fixture_are_left_alone(pytester: pytest.Pytester) -> 
 
 
 @pytest.mark.fresh_process
-def test_a_run_that_does_not_ask_imports_no_ops(pytester: pytest.Pytester) -> None:
+def test_a_run_without_the_fixture_does_not_import_ops(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import sys\n\ndef test_plain():\n    assert 'emberharmony.ops' not in sys.modules\n")
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_the_examples_of_the_page(pytester: pytest.Pytester, number: int) -> None:
+def test_the_examples_of_the_page_pass(pytester: pytest.Pytester, number: int) -> None:
     if '"torch"' in EXAMPLES[number] and "torch" not in INSTALLED:
         pytest.skip("torch is not installed")
     result = run(pytester, EXAMPLES[number])

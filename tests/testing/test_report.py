@@ -1,4 +1,4 @@
-"""What a report says of the outcomes."""
+"""The summary that a conformance report gives of its outcomes."""
 
 import json
 
@@ -11,12 +11,12 @@ from emberharmony.testing.samples import all_samples
 SAMPLES = all_samples()
 
 
-def test_how_a_backend_has_an_op() -> None:
+def test_status_tells_native_from_composite_ops() -> None:
     assert status(load("numpy"), OPS["sin"]) == ("native", "")
     assert status(load("numpy"), OPS["softsign"]) == ("composite", "")
 
 
-def test_an_entry_an_op_and_backend() -> None:
+def test_a_report_has_one_entry_for_each_op_and_backend() -> None:
     outcomes = [
         Outcome("sin", "numpy", "value", "float32", "case 0", error=0.25),
         Outcome("sin", "numpy", "value", "float64", "case 0", error=0.5),

@@ -1,4 +1,4 @@
-"""Calls and inputs written down as source."""
+"""Calls and inputs written as Python source."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ SCOPE = {
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", "complex64"])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3), (WRITTEN_OUT + 1,)])
-def test_an_array_is_read_back_to_the_last_bit(dtype: str, shape: tuple[int, ...]) -> None:
+def test_the_source_of_an_array_evaluates_to_the_same_bits(dtype: str, shape: tuple[int, ...]) -> None:
     kind = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
     array = np.asarray(np.random.default_rng(0).uniform(0, 100, shape)).astype(kind)
     read = eval(source(array), SCOPE)
@@ -33,7 +33,7 @@ def test_an_array_is_read_back_to_the_last_bit(dtype: str, shape: tuple[int, ...
     assert read.tobytes() == array.tobytes()
 
 
-def test_infinities_nan_and_zeros_too() -> None:
+def test_the_source_keeps_infinities_nan_and_signs_of_zero() -> None:
     special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0])
     assert eval(source(special), SCOPE).tobytes() == special.tobytes()
     turned = np.array([complex(np.inf, np.nan), complex(-0.0, np.inf)])
@@ -44,7 +44,7 @@ def test_infinities_nan_and_zeros_too() -> None:
     "value",
     [None, 3, -2.5, 1j, "same", True, (1,), (), [1, (2, 3)], slice(None, 2, -1), (Ellipsis, None, slice(3))],
 )
-def test_options_are_read_back(value: Any) -> None:
+def test_the_source_of_an_option_evaluates_to_it(value: Any) -> None:
     assert eval(source(value), SCOPE) == value
 
 
@@ -54,13 +54,13 @@ def test_a_function_has_no_source() -> None:
 
 
 @pytest.mark.parametrize("op", sorted(OPS))
-def test_an_op_is_written_as_users_write_it(op: str) -> None:
+def test_an_op_is_written_as_a_user_writes_it(op: str) -> None:
     assert eval(spelled(op), {"ops": ops, "OPS": OPS}) is OPS[op].function
     assert spelled(op).startswith("ops.")
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])
-def test_a_view_has_the_values_but_not_the_layout(backend: str, shape: tuple[int, ...]) -> None:
+def test_a_strided_array_becomes_a_non_contiguous_tensor_with_its_values(backend: str, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape, dtype=int), dtype="float32").reshape(shape)
     view = eval(source(Strided(array)), SCOPE)
     assert ops.to_numpy(view).tolist() == array.tolist()

@@ -1,4 +1,4 @@
-"""The variations of a row: what they make, and that each finds the fault it is for."""
+"""The variations of a sample row: the calls that they generate, and the fault that each of them finds."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,19 +26,19 @@ TABLES = (
 
 
 def failures(row: Sample, calls: Callable[[Sample], object]) -> list[str]:
-    """Returns what fails of a row with a fault in its oracle, which stands for one in the op."""
+    """Returns the failures of a row. A fault in its oracle has the same effect as a fault in the op."""
     found = [outcome(row, ops.get_backend(), call) for call in calls(row)]
     assert found
     return [each.failure for each in found if each.failure]
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_tables_name_ops_that_exist_with_a_reason(table: dict[str, str]) -> None:
+def test_tables_of_exceptions_name_existing_ops_and_give_reasons(table: dict[str, str]) -> None:
     assert set(table) <= set(OPS)
     assert all(table.values())
 
 
-def test_integers_of_every_width_are_those_of_the_kinds_in_the_row(backend: str) -> None:
+def test_integer_widths_are_of_the_kinds_in_the_row(backend: str) -> None:
     row = dataclasses.replace(SAMPLES["add"], integers=("int32",))
     assert {call.dtype for call in variations.widths(row)} == {"int8", "int16", "int64"}
     row = dataclasses.replace(SAMPLES["add"], integers=("bool", "uint8"))
@@ -48,7 +48,7 @@ def test_integers_of_every_width_are_those_of_the_kinds_in_the_row(backend: str)
     assert len(failures(wrong, variations.widths)) == len(row.cases)
 
 
-def test_every_axis_is_emptied_where_the_oracle_has_an_answer(backend: str) -> None:
+def test_every_axis_is_emptied_if_the_oracle_accepts_it(backend: str) -> None:
     calls = list(variations.empty_axes(SAMPLES["segment_sum"]))
     shapes = {call.args[0].shape for call in calls}
     assert {(5, 0), (0, 3)} <= shapes
@@ -56,10 +56,10 @@ def test_every_axis_is_emptied_where_the_oracle_has_an_answer(backend: str) -> N
     refused = Sample("slice", lambda x, start, shape: np.zeros(shape), (case(np.ones((3, 4)), (1, 1), (2, 3)),))
     assert failures(refused, variations.empty_axes) == []
     row = Sample("sum", lambda x, axis=None: np.sum(x, axis) + (x.size == 0), (case(np.ones((2, 3)), 0),))
-    assert len(failures(row, variations.empty_axes)) == 1  # cut to (2, 0) the sum has no element
+    assert len(failures(row, variations.empty_axes)) == 1  # for shape (2, 0) the sum is empty and cannot differ
 
 
-def test_dtype_is_read_before_the_computation(backend: str) -> None:
+def test_a_dtype_option_applies_before_the_computation(backend: str) -> None:
     calls = [call for call in variations.read_as(SAMPLES["sum"]) if call.label == "case 0 as float64"]
     wide = next(call for call in calls if call.args[0].flat[0] == np.float32(1e8))
     assert wide.options == {"dtype": "float64"}
@@ -69,7 +69,7 @@ def test_dtype_is_read_before_the_computation(backend: str) -> None:
     assert not list(variations.read_as(SAMPLES["zeros"]))  # its dtype names the result
 
 
-def test_offsets_must_cost_no_digits(backend: str) -> None:
+def test_large_offsets_must_not_cost_precision(backend: str) -> None:
     row = SAMPLES["logsumexp"]
     assert all(np.max(call.args[0]) > 9e3 for call in variations.offsets(row) if "inf" not in str(call.args[0]))
     assert failures(row, variations.offsets) == []
@@ -77,24 +77,24 @@ def test_offsets_must_cost_no_digits(backend: str) -> None:
     assert failures(naive, variations.offsets)
 
 
-def test_extremes_are_combined_where_they_have_a_value(backend: str) -> None:
+def test_extremes_are_combined_where_the_op_is_defined(backend: str) -> None:
     (call,) = [call for call in variations.extremes(SAMPLES["add"]) if call.dtype == "int64"]
     pairs = set(zip(*(arg.tolist() for arg in call.args), strict=True))
     assert {(2**63 - 1, -(2**63)), (2**53 + 1, 1)} <= pairs
     (call,) = [call for call in variations.extremes(SAMPLES["exp"]) if call.dtype == "int8"]
-    assert call.args[0].max() < 89 < np.iinfo("int8").max  # beyond it float32 overflows
+    assert call.args[0].max() < 89 < np.iinfo("int8").max  # exp(89) overflows float32
     (call,) = [call for call in variations.extremes(SAMPLES["sqrt"]) if call.dtype == "int32"]
-    assert 2**31 - 1 not in call.args[0].tolist()  # float32 does not hold it
+    assert 2**31 - 1 not in call.args[0].tolist()  # float32 cannot represent it
 
 
-def test_python_integers_beyond_64_bits_suit_floats_alone(backend: str) -> None:
+def test_integers_beyond_64_bits_are_accepted_by_floats_only(backend: str) -> None:
     calls = {call.dtype: call for call in variations.huge_numbers(SAMPLES["maximum"])}
     assert calls["int32"].raises is RangeError
     assert calls["float32"].args[1] == 2**70
     assert failures(SAMPLES["maximum"], variations.huge_numbers) == []
 
 
-def test_complex_infinities_leave_out_what_has_no_limit(backend: str) -> None:
+def test_complex_infinities_without_a_limit_are_left_out(backend: str) -> None:
     (call,) = [call for call in variations.infinities(SAMPLES["exp"]) if call.dtype == "complex64"]
     numbers = call.args[0].tolist()
     assert complex(float("-inf"), 1) in numbers
@@ -104,7 +104,7 @@ def test_complex_infinities_leave_out_what_has_no_limit(backend: str) -> None:
     assert failures(shifted, variations.infinities)
 
 
-def test_a_call_may_refuse_what_it_is_allowed_to_and_nothing_else(backend: str) -> None:
+def test_a_call_may_raise_only_the_errors_in_may_refuse(backend: str) -> None:
     row = Sample("reshape", lambda x, shape: x, ())
     call = Call("empty", "float32", "", (np.zeros((0, 3), "float32"), (0, -1)), may_refuse=(ShapeError,))
     assert call.judge(row) == 0.0

@@ -1,4 +1,4 @@
-"""The judgement of one result."""
+"""`verify` compares one result with the expected one."""
 
 import re
 
@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.testing.verify import DisagreementError, verify
 
 
-def test_a_result_within_the_tolerance_gives_how_much_of_it_was_used(backend: str) -> None:
+def test_a_result_within_the_tolerance_gives_the_used_fraction_of_it(backend: str) -> None:
     x = ops.convert_to_tensor(np.array([1.0, 2.0], "float32"))
     assert verify(x, np.array([1.0, 2.0]), "float32", 4.0) == 0.0
     off = np.array([1.0, 2.0 * (1 + 2.0**-22)])
@@ -28,13 +28,13 @@ def test_a_result_within_the_tolerance_gives_how_much_of_it_was_used(backend: st
         (np.array([1.0, np.inf]), "float32", "error inf eps"),
     ],
 )
-def test_the_first_thing_that_is_wrong_is_told(backend: str, expected: object, dtype: str, message: str) -> None:
+def test_the_error_names_the_first_difference(backend: str, expected: object, dtype: str, message: str) -> None:
     x = ops.convert_to_tensor(np.array([1.0, 1.0], "float32"))
     with pytest.raises(DisagreementError, match=re.escape(message)):
         verify(x, expected, dtype, 4.0)
 
 
-def test_without_a_tolerance_the_last_bit_counts(backend: str) -> None:
+def test_without_a_tolerance_results_must_be_equal(backend: str) -> None:
     x = ops.convert_to_tensor(np.array([1.0], "float64"))
     assert verify(x, np.array([1.0]), "float64") == 0.0
     with pytest.raises(DisagreementError, match="error 1 eps exceeds the tolerance of 0 eps") as caught:
@@ -42,12 +42,12 @@ def test_without_a_tolerance_the_last_bit_counts(backend: str) -> None:
     assert caught.value.error == np.inf
 
 
-def test_subnormal_results_are_measured_by_their_own_spacing(backend: str) -> None:
+def test_the_error_of_a_subnormal_result_is_relative_to_its_spacing(backend: str) -> None:
     x = ops.convert_to_tensor(np.array([6e-8], "float16"))
     assert verify(x, np.array([8e-8]), "float16", 1.0, floor=0.0) < 1.0
 
 
-def test_each_of_several_results_has_its_own_dtype(backend: str) -> None:
+def test_each_of_several_results_has_its_own_expected_dtype(backend: str) -> None:
     results = ops.top_k([3.0, 1.0, 2.0], 2)
     assert verify(tuple(results), (np.array([3.0, 2.0]), np.array([0, 2])), ("float32", "int64")) == 0.0
     with pytest.raises(DisagreementError, match="result has dtype int64, expected int32"):

@@ -1,7 +1,8 @@
-"""What an op makes beside its tensors lies on their device, whatever the default one is.
+"""Tensors that an op creates are on the device of its arguments, not on the default device.
 
-There may be no second device here, so PyTorch's device without values, "meta", stands for one. What ops read on the
-host, and what PyTorch has no shapes for, it refuses; a mixture of devices it refuses in other words.
+The test machine may have one device only, so PyTorch's "meta" device, whose tensors have no values, serves as a
+second one. It raises when an op reads values on the host, or when PyTorch cannot infer the shape; these errors are
+accepted. A mixture of devices raises with different words, which `MIXED` matches.
 """
 
 import importlib
@@ -23,7 +24,7 @@ torch = pytest.importorskip("torch")
 KINDS = {"f": torch.float32, "i": torch.int64, "u": torch.uint8, "b": torch.bool, "c": torch.complex64}
 SAMPLES = {name: sample for name, sample in all_samples().items() if sample.cases}
 MIXED = re.compile("expected device|same device|different devices")
-ON_THE_HOST = {"random_permutation": "what is permuted is drawn, and is no tensor"}
+ON_THE_HOST = {"random_permutation": "it has no tensor argument: it permutes a range"}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def _moved(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", sorted(SAMPLES.keys() - ON_THE_HOST.keys()))
 @pytest.mark.usefixtures("second_device")
-def test_an_op_stays_on_the_device_of_its_tensors(name: str) -> None:
+def test_an_op_creates_tensors_on_the_device_of_its_arguments(name: str) -> None:
     for case in SAMPLES[name].cases:
         args, kwargs = _moved(case.args), {key: _moved(value) for key, value in case.kwargs.items()}
         if not any(isinstance(value, torch.Tensor) for value in args):
@@ -62,17 +63,17 @@ def test_an_op_stays_on_the_device_of_its_tensors(name: str) -> None:
         assert {part.device.type for part in parts if isinstance(part, torch.Tensor)} <= {"meta"}
 
 
-def test_a_tensor_larger_than_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tensor_larger_than_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     check_memory((2**40, 0), 8)
     check_memory((2**20, 2**8), 1)
     with pytest.raises(OutOfMemoryError, match=r"takes 4 GiB, and this process can have at most 3"):
         check_memory((2**15, 2**15), 4, lambda: 3 * 2**30)
     check_memory((2**15, 2**15), 4, lambda: 4 * 2**30)
     with pytest.raises(OutOfMemoryError, match="narrower dtype"):
-        check_memory((2**31 - 1, 2**31 - 1, 4), 4)  # MLX and C count this modulo 2**64
+        check_memory((2**31 - 1, 2**31 - 1, 4), 4)  # this size overflows 64 bits, in MLX as in C
 
 
-def test_the_smallest_of_all_limits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_limit_is_the_least_of_all_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"/proc/meminfo": "MemTotal: 99 kB\nSwapTotal:       2048 kB\n"}
     monkeypatch.setattr(device, "_read", lambda path: files.get(path, ""))
     monkeypatch.setattr(device, "host_memory", lambda: {"total": 2**30})

@@ -1,4 +1,4 @@
-"""Weights and geometry of image ops."""
+"""Resampling weights, geometry and argument checks of image ops."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_an_axis_that_keeps_its_length_keeps_its_pixels(method: str) -> None:
     np.testing.assert_allclose((x[taps.places] * taps.weights).sum(0), x, atol=1e-12)
 
 
-def test_four_points_are_taken_to_four_others() -> None:
+def test_a_homography_maps_four_points_to_four_others() -> None:
     start, end = [[0, 0], [4, 1], [0, 3], [5, 5]], [[1, 0], [4, 0], [0, 4], [6, 6]]
     a, b, c, d, e, f, g, h = image.homography(start, end)
     for (u, v), (x, y) in zip(start, end, strict=True):
@@ -35,7 +35,7 @@ def test_four_points_are_taken_to_four_others() -> None:
         image.homography(start[:3], end[:3])
 
 
-def test_layouts_and_colours() -> None:
+def test_spatial_and_colour_axes_follow_the_data_format() -> None:
     assert image.spatial_axes((2, 8, 9, 3), None) == (-3, -2)
     assert image.spatial_axes((3, 8, 9), "channels_first") == (-2, -1)
     assert image.colours((3, 8, 9), "channels_first") == -3
@@ -45,7 +45,7 @@ def test_layouts_and_colours() -> None:
         image.colours((8, 9, 4), None)
 
 
-def test_dtypes_of_pixels() -> None:
+def test_pixels_are_computed_in_floats_and_clipped_to_their_dtype() -> None:
     assert image.computed_in(float16).name == "float32"
     assert image.computed_in(float64).name == "float64"
     assert image.computed_in(uint8).name == "float32"
@@ -54,7 +54,7 @@ def test_dtypes_of_pixels() -> None:
     assert (image.held(300.4, uint8), image.held(-300.0, int8), image.held(0.4, float16)) == (255, -128, 0.4)
 
 
-def test_margins_need_two_of_three() -> None:
+def test_margins_need_two_of_the_three_numbers() -> None:
     assert image.margins(1, None, 10, 6, 1, "top, bottom, height") == (1, 3)
     assert image.margins(1, 2, None, 6, -1, "top, bottom, height") == (1, 2)
     for arguments in ((1, 2, 9), (None, None, 9), (9, None, 10), (4, 4, None)):
@@ -62,7 +62,7 @@ def test_margins_need_two_of_three() -> None:
             image.margins(*arguments, 6, -1 if arguments == (4, 4, None) else 1, "top, bottom, height")
 
 
-def test_numbers_for_each_axis() -> None:
+def test_sigma_is_one_positive_number_or_one_for_each_axis() -> None:
     assert image.per_axis(2, 3, "sigma") == [2.0, 2.0, 2.0]
     for wrong in ((1, 2), 0.0, np.nan):
         with pytest.raises(ArgumentError, match="sigma"):
@@ -70,7 +70,7 @@ def test_numbers_for_each_axis() -> None:
 
 
 @pytest.mark.parametrize("sigma", [1e-3, 0.5, 4.0])
-def test_a_gaussian_window(sigma: float) -> None:
+def test_a_gaussian_window_is_symmetric_and_sums_to_one(sigma: float) -> None:
     size = image.smoothing_size(sigma)
     weights = image.bell(size, sigma)
     assert size % 2 == 1
@@ -79,7 +79,7 @@ def test_a_gaussian_window(sigma: float) -> None:
     assert sum(image.bell(4, 1e-3)) == pytest.approx(1.0)
 
 
-def test_nearest_pixels_and_proportions() -> None:
+def test_nearest_pixels_are_repeated_and_lengths_keep_their_proportion() -> None:
     assert image.nearest(2, 4).tolist() == [0, 0, 1, 1]
     assert image.in_proportion((6, 8), (1, 2)) == (4, 12)
     with pytest.raises(ArgumentError, match="linear"):

@@ -1,4 +1,4 @@
-"""Decompositions on the host: their factors multiply to the matrix, and their phases are fixed."""
+"""Decompositions on the host: the product of the factors is the matrix."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def made(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], dtype: type) -> None:
+def test_the_product_of_qr_and_svd_factors_is_the_matrix(shape: tuple[int, ...], dtype: type) -> None:
     x = made(shape, dtype)
     q, r = lapack.qr(x)
     np.testing.assert_allclose(q @ r, x, atol=1e-12)
@@ -27,7 +27,7 @@ def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], dtype: type) -> 
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
-def test_eigenvectors(dtype: type) -> None:
+def test_a_matrix_scales_its_eigenvectors_by_the_eigenvalues(dtype: type) -> None:
     x = made((2, 3, 3), dtype)
     values, vectors = lapack.eig(x)
     np.testing.assert_allclose(x @ vectors, vectors * values[..., None, :], atol=1e-12)
@@ -38,7 +38,7 @@ def test_eigenvectors(dtype: type) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_packed_triangular_factors_and_the_order_of_rows(shape: tuple[int, ...]) -> None:
+def test_the_product_of_lu_factors_is_the_matrix_with_permuted_rows(shape: tuple[int, ...]) -> None:
     x = made(shape, float)
     packed, pivots = map(np.asarray, lapack.lu_factor(x))
     k = min(shape[-2:])
@@ -48,7 +48,7 @@ def test_packed_triangular_factors_and_the_order_of_rows(shape: tuple[int, ...])
     np.testing.assert_allclose(lower @ upper, np.take_along_axis(x, order[..., None], -2), atol=1e-12)
 
 
-def test_a_triangle_is_read_and_the_rest_ignored() -> None:
+def test_solve_triangular_ignores_the_other_triangle() -> None:
     a, b = made((3, 3), float), made((3, 2), float)
     np.testing.assert_allclose(lapack.solve_triangular(a, b, lower=True), np.linalg.solve(np.tril(a), b), atol=1e-9)
     np.testing.assert_allclose(lapack.solve_triangular(a, b), np.linalg.solve(np.triu(a), b), atol=1e-9)
@@ -60,6 +60,6 @@ def test_the_adjugate_of_a_singular_matrix_is_finite() -> None:
 
 
 @pytest.mark.parametrize("function", [lapack.det, lapack.inv, lapack.eig, lapack.eigvals, lapack.cholesky])
-def test_matrices_are_square(function: object) -> None:
+def test_a_matrix_that_is_not_square_is_refused(function: object) -> None:
     with pytest.raises(ShapeError):
         function(np.ones((2, 3)))  # type: ignore[operator]

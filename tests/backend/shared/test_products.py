@@ -1,4 +1,4 @@
-"""Einstein's notation."""
+"""Checks of the subscripts of einsum."""
 
 import pytest
 
@@ -15,7 +15,9 @@ from emberharmony.errors import ArgumentError, ShapeError
         ("ii", [(3, 3)], 3),
     ],
 )
-def test_the_number_of_products_that_are_summed(subscripts: str, shapes: list[tuple[int, ...]], terms: int) -> None:
+def test_the_number_of_summed_products_follows_from_the_subscripts(
+    subscripts: str, shapes: list[tuple[int, ...]], terms: int
+) -> None:
     assert check_subscripts(subscripts, *shapes) == terms
 
 
@@ -30,6 +32,6 @@ def test_the_number_of_products_that_are_summed(subscripts: str, shapes: list[tu
         ("ij,jk", [(2, 3), (4, 5)], ShapeError),
     ],
 )
-def test_wrong_expressions(subscripts: str, shapes: list[tuple[int, ...]], error: type[Exception]) -> None:
+def test_wrong_subscripts_are_refused(subscripts: str, shapes: list[tuple[int, ...]], error: type[Exception]) -> None:
     with pytest.raises(error):
         check_subscripts(subscripts, *shapes)

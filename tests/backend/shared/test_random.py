@@ -1,4 +1,4 @@
-"""The portable generator and the default streams."""
+"""The portable random generator and the default streams."""
 
 import math
 import pickle
@@ -11,32 +11,32 @@ from emberharmony.core.dtypes import float16, float32, float64
 from emberharmony.errors import ArgumentError, DTypeError
 
 
-def test_a_seed_names_a_stream() -> None:
+def test_equal_seeds_give_equal_draws() -> None:
     assert random.Generator(3).normal(4).tolist() == random.Generator(3).normal(4).tolist()
     assert random.Generator(3).normal(4).tolist() != random.Generator(4).normal(4).tolist()
 
 
-def test_a_pickle_goes_on_where_the_generator_was() -> None:
+def test_an_unpickled_generator_continues_where_it_was() -> None:
     generator = random.Generator(0)
     generator.uniform(3)
     copy = pickle.loads(pickle.dumps(generator))
     assert copy.uniform(3).tolist() == generator.uniform(3).tolist()
 
 
-def test_children_are_independent_and_repeatable() -> None:
+def test_children_of_a_generator_are_independent_and_reproducible() -> None:
     first, second = random.Generator(0).split(), random.Generator(0).split()
     assert [child.uniform(2).tolist() for child in first] == [child.uniform(2).tolist() for child in second]
     assert first[0].uniform(2).tolist() != first[1].uniform(2).tolist()
 
 
-def test_truncated_numbers_stay_within_two_standard_deviations() -> None:
+def test_truncated_normal_draws_stay_within_two_standard_deviations() -> None:
     values = random.Generator(0).truncated_normal(10_000)
     assert np.abs(values).max() <= 2
     assert values.std() == pytest.approx(0.88, abs=0.02)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "a"])
-def test_a_seed_is_an_integer_from_0_on(seed: object) -> None:
+def test_a_seed_that_is_not_a_natural_number_is_refused(seed: object) -> None:
     with pytest.raises(ArgumentError):
         random.checked_seed(seed)
 
@@ -47,7 +47,7 @@ def test_a_clone_draws_the_same() -> None:
     assert copy.random(3).tolist() == source.random(3).tolist()
 
 
-def test_a_default_stream_starts_again_with_each_seed() -> None:
+def test_a_default_stream_restarts_with_each_seed() -> None:
     stream = random.DefaultStream(lambda seed: [seed])
     random.start_streams(7)
     first = stream.get()
@@ -57,7 +57,7 @@ def test_a_default_stream_starts_again_with_each_seed() -> None:
     assert stream.get() is not first
 
 
-def test_dtypes_to_draw() -> None:
+def test_draws_have_floating_dtypes_only() -> None:
     assert random.floating(None).name == "float32"
     assert random.floating("float16") is float16
     with pytest.raises(DTypeError):
@@ -65,7 +65,7 @@ def test_dtypes_to_draw() -> None:
 
 
 @pytest.mark.parametrize("high", [1.0, -1.0, 0.1, 0.0, 1e30, -1e-30])
-def test_the_number_below_is_less_by_little(high: float) -> None:
+def test_below_gives_a_slightly_smaller_number(high: float) -> None:
     for dtype, native in ((float32, np.float32), (float64, np.float64)):
         high = float(native(high))
         found = native(random.below(high, dtype))

@@ -1,4 +1,4 @@
-"""Patterns of `rearrange`."""
+"""Checks of the patterns of `rearrange`."""
 
 import numpy as np
 import pytest
@@ -33,12 +33,12 @@ def test_axes_are_split_moved_and_joined() -> None:
         ("1 b c -> b c", ShapeError),
     ],
 )
-def test_wrong_patterns(pattern: str, error: type[Exception]) -> None:
+def test_a_wrong_pattern_is_refused(pattern: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         rearrangement(pattern, (2, 3, 4), {})
 
 
-def test_layouts() -> None:
+def test_an_unknown_data_format_is_refused() -> None:
     assert is_last("channels_last")
     assert not is_last("channels_first")
     with pytest.raises(ArgumentError):

@@ -1,4 +1,4 @@
-"""Segment ids, and what a segment without elements holds."""
+"""Checks of segment ids, and the values of segments without elements."""
 
 import math
 
@@ -10,33 +10,33 @@ from emberharmony.core.dtypes import bool_, complex64, float32, int8, uint8
 from emberharmony.errors import ArgumentTypeError, DTypeError, IndexOutOfBoundsError, ShapeError
 
 
-def test_by_default_there_is_one_segment_more_than_the_greatest_id() -> None:
+def test_the_default_number_of_segments_is_the_greatest_id_plus_one() -> None:
     assert segments.segments(np.array([0, 3, 1]), None) == 4
     assert segments.segments(np.array([], np.int64), None) == 0
     assert segments.segments(np.array([0]), 7) == 7
 
 
 @pytest.mark.parametrize("ids", [[0, 4], [-1, 0]])
-def test_an_id_outside_is_refused(ids: list[int]) -> None:
+def test_an_id_out_of_range_is_refused(ids: list[int]) -> None:
     with pytest.raises(IndexOutOfBoundsError):
         segments.segments(np.array(ids), 4)
 
 
-def test_a_number_of_segments() -> None:
+def test_a_negative_or_fractional_number_of_segments_is_refused() -> None:
     with pytest.raises(ShapeError):
         segments.segment_count(-1)
     with pytest.raises(ArgumentTypeError):
         segments.segment_count(1.5)
 
 
-def test_there_is_an_id_for_each_slice() -> None:
+def test_there_must_be_one_id_for_each_slice() -> None:
     segments.check_segments((3,), (3, 2))
     for ids, data in (((2,), (3, 2)), ((3, 1), (3, 2)), ((1,), ())):
         with pytest.raises(ShapeError):
             segments.check_segments(ids, data)
 
 
-def test_neutral_elements() -> None:
+def test_the_neutral_element_depends_on_dtype_and_reduction() -> None:
     assert segments.neutral_element(int8, "add") == 0
     assert segments.neutral_element(int8, "mul") == 1
     assert segments.neutral_element(float32, "max") == -math.inf

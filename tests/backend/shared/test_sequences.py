@@ -1,4 +1,4 @@
-"""Beam search, against all alignments."""
+"""Beam search, compared with the sum over all alignments."""
 
 import itertools
 
@@ -21,7 +21,7 @@ def test_a_wide_beam_finds_the_sum_over_all_alignments() -> None:
     np.testing.assert_allclose(scores[0], [score for _, score in best], rtol=1e-12)
 
 
-def test_fewer_sequences_than_asked_for() -> None:
+def test_missing_sequences_are_filled_with_minus_one() -> None:
     paths, scores = beam_search(np.zeros((1, 2, 1)), np.array([2]), 2, 2, 0)
     assert paths.tolist() == [[[-1, -1]], [[-1, -1]]]
     assert scores.tolist() == [[0.0, -np.inf]]

@@ -1,4 +1,4 @@
-"""Checks and dtypes of linear algebra."""
+"""Argument checks and result dtypes of linear algebra."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from emberharmony.core.results import QRResult
 from emberharmony.errors import ArgumentError, AxisError, ShapeError
 
 
-def test_half_precision_is_computed_in_single_and_narrowed_again() -> None:
+def test_float16_is_computed_in_float32_and_cast_back() -> None:
     seen = []
 
     @solver.inexact(promotion)
@@ -24,14 +24,14 @@ def test_half_precision_is_computed_in_single_and_narrowed_again() -> None:
     assert pair(np.ones(2, np.float64)).Q.dtype == np.float64
 
 
-def test_square_matrices() -> None:
+def test_a_matrix_that_is_not_square_is_refused() -> None:
     assert solver.square(np.zeros((2, 3, 3))).shape == (2, 3, 3)
     for wrong in (np.zeros(3), np.zeros((2, 3))):
         with pytest.raises(ShapeError):
             solver.square(wrong)
 
 
-def test_right_hand_sides_fit() -> None:
+def test_a_right_hand_side_that_does_not_fit_is_refused() -> None:
     solver.check_sides(np.zeros((3, 3)), np.zeros(3))
     solver.check_sides(np.zeros((2, 3, 3)), np.zeros((2, 3, 4)))
     for b in (np.zeros(2), np.zeros((2, 4)), np.zeros(())):
@@ -39,7 +39,7 @@ def test_right_hand_sides_fit() -> None:
             solver.check_sides(np.zeros((3, 3)), b)
 
 
-def test_paired_axes_have_one_length() -> None:
+def test_paired_axes_must_have_equal_lengths() -> None:
     solver.check_paired(np.zeros((2, 3)), np.zeros((3,)), -1)
     with pytest.raises(ShapeError):
         solver.check_paired(np.zeros(3), np.zeros(1), 0)
@@ -47,7 +47,7 @@ def test_paired_axes_have_one_length() -> None:
         solver.check_paired(np.zeros(3), np.zeros(3), 1)
 
 
-def test_modes_of_qr() -> None:
+def test_an_unknown_mode_of_qr_is_refused() -> None:
     solver.check_qr_mode("reduced")
     with pytest.raises(ArgumentError):
         solver.check_qr_mode("full")

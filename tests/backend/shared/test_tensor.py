@@ -1,4 +1,4 @@
-"""Checks of DLPack imports, copies and views."""
+"""Argument checks of DLPack imports, copies and views."""
 
 import numpy as np
 import pytest
@@ -7,21 +7,21 @@ from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
-def test_what_speaks_dlpack() -> None:
+def test_an_object_without_dlpack_is_refused() -> None:
     x = np.ones(2)
     assert exporter(x) is x
     with pytest.raises(ArgumentTypeError, match="list does not"):
         exporter([1.0])
 
 
-def test_a_copy_that_is_needed_and_refused() -> None:
+def test_copy_false_raises_when_a_copy_is_needed() -> None:
     refuse_copy(None)
     refuse_copy(True)
     with pytest.raises(ArgumentError):
         refuse_copy(False)
 
 
-def test_views_of_another_width() -> None:
+def test_a_view_of_another_width_needs_a_last_axis_that_fits() -> None:
     check_view((2, 3), 8, 4)
     check_view((), 4, 4)
     for shape in ((2, 3), ()):

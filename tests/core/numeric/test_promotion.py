@@ -1,4 +1,4 @@
-"""The promotion table is JAX's lattice with 64-bit types, and every backend's ops obey it."""
+"""The promotion table equals JAX's lattice with 64-bit types, and the ops of every backend follow it."""
 
 import csv
 from itertools import combinations_with_replacement
@@ -17,24 +17,24 @@ with (Path(__file__).parent / "jax_promotion.csv").open() as file:
     JAX = {(as_dtype(row["a"]), as_dtype(row["b"])): as_dtype(row["jax"]) for row in csv.DictReader(file)}
 
 
-def test_table_is_jax_lattice() -> None:
+def test_the_table_equals_the_lattice_of_jax() -> None:
     assert len(JAX) == 225
     assert TABLE == JAX
 
 
-def test_table_commutes() -> None:
+def test_the_order_of_two_dtypes_does_not_matter() -> None:
     assert all(TABLE[a, b] is TABLE[b, a] for a, b in TABLE)
 
 
-def test_promote_takes_any_number() -> None:
+def test_promote_accepts_any_number_of_dtypes() -> None:
     assert promote(as_dtype("int8"), as_dtype("uint8"), as_dtype("float16")) == "float16"
 
 
 @pytest.mark.parametrize("pair", list(combinations_with_replacement(ALL, 2)), ids=lambda p: f"{p[0]}-{p[1]}")
-def test_add_obeys_the_table(pair: tuple[DType, DType], backend: str) -> None:
+def test_add_returns_the_dtype_of_the_table(pair: tuple[DType, DType], backend: str) -> None:
     available = current().dtypes.available
     if not set(pair) <= set(available):
-        pytest.skip(f"{backend} lacks one of them")
+        pytest.skip(f"{backend} lacks one of the two dtypes")
     x1, x2 = (ops.convert_to_tensor([1, 0], dtype=d) for d in pair)
     if TABLE[pair] not in available:
         with pytest.raises(DTypeError, match="promote to"):
@@ -47,7 +47,7 @@ def test_add_obeys_the_table(pair: tuple[DType, DType], backend: str) -> None:
 
 @pytest.mark.parametrize("number", [True, 2, 2.5, 1j], ids=str)
 @pytest.mark.parametrize("dtype", ALL, ids=str)
-def test_python_numbers_are_weak(dtype: DType, number: complex, backend: str) -> None:
+def test_a_python_number_does_not_widen_a_tensor_of_its_kind(dtype: DType, number: complex, backend: str) -> None:
     available = current().dtypes.available
     if dtype not in available:
         pytest.skip(f"{backend} lacks {dtype.name}")
@@ -62,7 +62,7 @@ def test_python_numbers_are_weak(dtype: DType, number: complex, backend: str) ->
     assert np.asarray(ops.to_numpy(ops.cast(ops.add(x, number), wanted))).shape == (2,)
 
 
-def test_zero_d_tensors_are_strong(backend: str) -> None:
+def test_a_0d_tensor_promotes_like_any_other_tensor(backend: str) -> None:
     wide = ops.convert_to_tensor(1.0, dtype="float64")
     narrow = ops.convert_to_tensor([1.0, 2.0], dtype="float32")
     assert ops.dtype(ops.add(wide, narrow)) == float64
@@ -71,21 +71,21 @@ def test_zero_d_tensors_are_strong(backend: str) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "number"), [("int8", 300), ("uint8", -1), ("int64", 2**70), ("int32", -(2**31) - 1)])
-def test_integers_out_of_range_raise(dtype: str, number: int, backend: str) -> None:
+def test_an_integer_outside_the_range_of_the_dtype_raises(dtype: str, number: int, backend: str) -> None:
     x = ops.convert_to_tensor([1, 2], dtype=dtype)
     with pytest.raises(RangeError, match=rf"add\(\) on backend '{backend}': the integer {number} does not fit {dtype}"):
         ops.add(x, number)
 
 
 @pytest.mark.parametrize(("dtype", "number"), [("int8", 127), ("int8", -128), ("uint8", 255), ("int64", -(2**63))])
-def test_integers_at_the_edge_fit(dtype: str, number: int, backend: str) -> None:
+def test_the_least_and_the_greatest_integer_of_a_dtype_fit(dtype: str, number: int, backend: str) -> None:
     x = ops.convert_to_tensor([0], dtype=dtype)
     assert ops.to_numpy(ops.add(x, number)).tolist() == [number]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64"])
 @pytest.mark.parametrize("number", [2**63, 2**64, -(2**70)])
-def test_floating_tensors_take_integers_of_any_size(dtype: str, number: int, backend: str) -> None:
+def test_a_floating_tensor_accepts_integers_beyond_64_bits(dtype: str, number: int, backend: str) -> None:
     x = ops.cast([1.0, 0.0], dtype)
     known = ops.cast(ops.convert_to_tensor(float(number), dtype="float64"), dtype)
     for result in (ops.multiply(x, number), ops.where([True, False], number, x), ops.add(number, ops.multiply(x, 0))):
@@ -96,17 +96,17 @@ def test_floating_tensors_take_integers_of_any_size(dtype: str, number: int, bac
         assert ops.to_numpy(ops.clip(x, -abs(number), abs(number))).tolist() == [1.0, 0.0]
 
 
-def test_integers_that_no_float_holds_raise(backend: str) -> None:
+def test_an_integer_beyond_the_range_of_floats_raises(backend: str) -> None:
     for dtype in ("float32", "float64", "bfloat16"):
         with pytest.raises(RangeError, match=rf"add\(\) on backend '{backend}'"):
             ops.add(ops.cast([1.0], dtype), 10**400)
 
 
-def test_check_fits_takes_only_integers() -> None:
+def test_check_fits_ignores_floats_and_floating_dtypes() -> None:
     check_fits(3.5, as_dtype("int8"))
     check_fits(10**30, as_dtype("float32"))
 
 
-def test_as_inexact() -> None:
+def test_as_inexact_turns_integers_into_float32_and_keeps_complex() -> None:
     assert as_inexact(as_dtype("int8")) == "float32"
     assert as_inexact(complex64) is complex64

@@ -1,4 +1,4 @@
-"""Whose an exception is."""
+"""Tests which exceptions come from the caller's code and which from the library."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from emberharmony.core.state.blame import is_callers
 
 
 def raised(call: Callable[[], object]) -> BaseException:
-    """Returns what a call raises, its traceback cut down to what lies below this module's own frames."""
+    """Returns the exception that a call raises, without this module's own frames in its traceback."""
     with pytest.raises(Exception) as caught:
         call()
     error = caught.value
@@ -23,18 +23,18 @@ def raised(call: Callable[[], object]) -> BaseException:
     return error.with_traceback(traceback)
 
 
-def test_what_the_library_and_its_package_raise_is_theirs(backend: str) -> None:
+def test_an_exception_of_the_library_or_its_array_package_is_not_the_callers(backend: str) -> None:
     assert not is_callers(raised(lambda: ops.sum([1.0], axis=5)), current())
     assert not is_callers(raised(lambda: np.linalg.inv(np.ones(3))), current()) or backend != "numpy"
 
 
-def test_what_went_through_other_code_is_the_callers(backend: str) -> None:
+def test_an_exception_that_passed_through_other_code_is_the_callers(backend: str) -> None:
     error = raised(lambda: ops.map(lambda x: 1 / 0, [1.0]))
     assert is_callers(error, current())
     assert is_callers(raised(lambda: ops.map(lambda x: np.linalg.inv(np.ones(3)), [1.0])), current())
 
 
-def test_the_standard_library_is_nobodys(backend: str) -> None:
+def test_frames_of_the_standard_library_do_not_count(backend: str) -> None:
     @contextlib.contextmanager
     def opened() -> Iterator[None]:
         yield

@@ -1,4 +1,4 @@
-"""A commit makes its steps in order; those under a condition only while it holds."""
+"""A commit runs its steps in order, and conditional steps only while their condition holds."""
 
 import os
 import threading
@@ -15,14 +15,14 @@ class State:
         self.x = self.y = 0
 
 
-def test_steps_are_made_in_order_up_to_the_first_that_raises() -> None:
+def test_steps_run_in_order_until_one_raises() -> None:
     state = State()
     with pytest.raises(FileNotFoundError):
         commit([assigned(state, "x", 1)], [(os.unlink, "/nowhere/at/all"), assigned(state, "y", 1)])
     assert (state.x, state.y) == (1, 0)
 
 
-def test_a_condition_is_read_before_each_step() -> None:
+def test_a_condition_is_checked_before_each_step() -> None:
     state, mine = State(), object()
     commit(when(state, "owner", mine, [assigned(state, "x", 1)]))
     assert state.x == 0
@@ -31,9 +31,9 @@ def test_a_condition_is_read_before_each_step() -> None:
     assert (state.x, state.y) == (1, 0)
 
 
-def test_no_other_thread_sees_half_of_a_commit() -> None:
+def test_no_other_thread_sees_a_half_finished_commit() -> None:
     state, torn = State(), []
-    both = attrgetter("x", "y")  # one call of a C function, like the commit
+    both = attrgetter("x", "y")  # one call of a C function, so that the read cannot be interrupted either
     done = threading.Event()
 
     def write(value: int) -> None:

@@ -1,4 +1,4 @@
-"""A file is replaced whole, together with what else belongs to the change, or not at all."""
+"""A file is replaced as a whole and together with the further steps of the change, or not at all."""
 
 import os
 import stat
@@ -14,16 +14,14 @@ class State:
     value = "old"
 
 
-def test_what_belongs_to_the_change_is_made_with_it(tmp_path: Path) -> None:
+def test_further_steps_run_when_the_file_is_replaced(tmp_path: Path) -> None:
     state, file = State(), tmp_path / "file"
     replace_text(str(file), "new\r\n", [assigned(state, "value", "new")])
     assert file.read_bytes() == b"new\r\n"
     assert state.value == "new"
 
 
-def test_nothing_else_happens_where_the_file_cannot_be_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_further_step_runs_when_the_file_cannot_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, file = State(), tmp_path / "file"
     file.write_text("old")
 
@@ -37,7 +35,7 @@ def test_nothing_else_happens_where_the_file_cannot_be_replaced(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_the_old_file_may_be_kept(tmp_path: Path) -> None:
+def test_a_backup_keeps_the_old_file_and_its_mode(tmp_path: Path) -> None:
     file, kept = tmp_path / "file", tmp_path / "kept"
     file.write_text("old")
     file.chmod(0o640)
@@ -47,7 +45,7 @@ def test_the_old_file_may_be_kept(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "kept"]
 
 
-def test_only_files_are_replaced(tmp_path: Path) -> None:
+def test_a_pipe_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="neither a file nor a link to one"):
         replace_text(str(tmp_path / "pipe"), "new")

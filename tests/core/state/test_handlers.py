@@ -1,4 +1,4 @@
-"""Exceptions of signal handlers, warning filters and numpy.seterr arrive as they were raised."""
+"""Exceptions of signal handlers, warning filters and numpy.seterr reach the caller unchanged."""
 
 import signal
 import warnings
@@ -30,11 +30,11 @@ CALLS: dict[str, Callable[[], object]] = {
 
 
 class StopError(Exception):
-    """Is a class of the user's."""
+    """An exception class that a user defines."""
 
 
 @pytest.mark.parametrize("kind", [StopError, TimeoutError, ValueError, TypeError, RuntimeError, KeyError, IndexError])
-def test_an_exception_raised_anywhere_in_an_op_arrives(kind: type[Exception], backend: str) -> None:
+def test_an_exception_raised_anywhere_in_an_op_reaches_the_caller(kind: type[Exception], backend: str) -> None:
     for name, call in CALLS.items():
         call()
         instants = moments(call)
@@ -44,7 +44,7 @@ def test_an_exception_raised_anywhere_in_an_op_arrives(kind: type[Exception], ba
 
 
 @pytest.mark.parametrize("kind", [StopError, TimeoutError, RuntimeError, ValueError])
-def test_what_a_signal_handler_raises_arrives(kind: type[Exception], backend: str) -> None:
+def test_an_exception_of_a_signal_handler_reaches_the_caller(kind: type[Exception], backend: str) -> None:
     x = [1.0] * 50
     with raising(kind) as raised:
         for i in range(60):
@@ -70,8 +70,8 @@ HANDLERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("shape", HANDLERS)
-def test_a_handler_is_known_by_its_frame(shape: str) -> None:
-    """Also one that has taken itself back before it raises."""
+def test_a_signal_handler_is_recognised_by_its_frame(shape: str) -> None:
+    """The handler uninstalls itself before it raises, so its frame is the only trace of it."""
     before = signal.getsignal(signal.SIGUSR1)
 
     def run() -> None:
@@ -87,7 +87,7 @@ def test_a_handler_is_known_by_its_frame(shape: str) -> None:
     assert passing(typed) is caught.value
 
 
-def test_other_errors_are_the_library_s_to_translate(backend: str) -> None:
+def test_an_error_that_no_handler_raised_is_translated(backend: str) -> None:
     for error_kind in (ValueError, TypeError):
         with pytest.raises(error_kind) as caught:
             raise error_kind("plain")
@@ -98,8 +98,8 @@ def test_other_errors_are_the_library_s_to_translate(backend: str) -> None:
         ops.add(np.ones(2), np.ones(3))
 
 
-def test_what_was_being_handled_before_does_not_count(backend: str) -> None:
-    """An op that fails where an earlier timeout is handled fails with its own error."""
+def test_an_exception_that_was_handled_before_the_call_does_not_count(backend: str) -> None:
+    """An op that fails inside `except TimeoutError` raises its own error."""
     try:
         raise TimeoutError("earlier")
     except TimeoutError:
@@ -108,7 +108,7 @@ def test_what_was_being_handled_before_does_not_count(backend: str) -> None:
     assert isinstance(caught.value, EmberError)
 
 
-def test_numpy_seterr_and_warning_filters_are_heard() -> None:
+def test_numpy_seterr_and_warning_filters_take_effect() -> None:
     with ops.use_backend("numpy"):
         for call in (lambda: ops.divide([1.0], [0.0]), lambda: ops.log([0.0]), lambda: ops.softmax([np.inf, 1.0])):
             with np.errstate(all="raise"), pytest.raises(FloatingPointError):
@@ -119,7 +119,9 @@ def test_numpy_seterr_and_warning_filters_are_heard() -> None:
                     call()
 
 
-def test_a_warning_of_a_library_made_an_error_arrives(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_warning_that_is_turned_into_an_error_reaches_the_caller(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Deprecated(UserWarning):
         pass
 

@@ -1,4 +1,4 @@
-"""Settings survive corruption, are written in one step and never on import."""
+"""Settings survive corrupt files, are written in one step and never on import."""
 
 import os
 import stat
@@ -31,50 +31,50 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_path_is_in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_file_is_in_the_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EMBERHARMONY_CONFIG", raising=False)
     assert Path(settings.path()).parts[-2:] == ("emberharmony", "config.toml")
 
 
-def test_missing_file_is_no_setting(file: Path) -> None:
+def test_a_missing_file_means_no_settings(file: Path) -> None:
     assert settings.read("backend") is None
     assert not file.exists()
 
 
-def test_write_then_read(file: Path) -> None:
+def test_a_written_setting_can_be_read(file: Path) -> None:
     assert settings.write("backend", "torch") == str(file)
     assert settings.read("backend") == "torch"
     assert os.listdir(file.parent) == ["config.toml"]
 
 
-def test_write_keeps_foreign_lines(file: Path) -> None:
+def test_write_keeps_all_other_lines(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('# mine\nbackend = "numpy"\n\n[other]\nbackend = "kept"\n')
     settings.write("backend", "mlx")
     assert file.read_text() == '# mine\nbackend = "mlx"\n\n[other]\nbackend = "kept"\n'
 
 
-def test_write_none_removes(file: Path) -> None:
+def test_writing_none_removes_the_setting(file: Path) -> None:
     settings.write("backend", "torch")
     settings.write("backend", None)
     assert settings.read("backend") is None
 
 
 @pytest.mark.parametrize("content", [b"backend = ", b"\xff\xfe", b"backend = 3\n"])
-def test_corrupt_file_is_a_warning(file: Path, content: bytes) -> None:
+def test_a_corrupt_file_gives_a_warning(file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
     with pytest.warns(SettingsWarning, match=r"config\.toml"):
         assert settings.read("backend") is None
 
 
-def test_unreadable_file_is_a_warning(file: Path) -> None:
+def test_an_unreadable_file_gives_a_warning(file: Path) -> None:
     file.mkdir(parents=True)
     with pytest.warns(SettingsWarning, match="cannot be read"):
         assert settings.read("backend") is None
 
 
-def test_write_keeps_a_corrupt_file_beside(file: Path) -> None:
+def test_write_keeps_a_backup_of_a_corrupt_file(file: Path) -> None:
     file.parent.mkdir()
     file.write_text("what is this")
     settings.write("backend", "torch")
@@ -82,7 +82,7 @@ def test_write_keeps_a_corrupt_file_beside(file: Path) -> None:
     assert file.with_name("config.toml.bak").read_text() == "what is this"
 
 
-def test_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.write("backend", "torch")
 
     def refuse(*args: object) -> None:
@@ -102,7 +102,7 @@ def test_unknown_keys_are_refused(file: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_file_can_make_the_program_hang_or_fail(file: Path, kind: str) -> None:
-    """In a process of its own, which is killed if it hangs."""
+    """Runs in a process of its own, which the timeout kills if it hangs."""
     file.parent.mkdir()
     KINDS[kind](file)
     program = (
@@ -120,7 +120,7 @@ def test_no_file_can_make_the_program_hang_or_fail(file: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_cannot_be_changed_is_an_error_with_the_way_out(file: Path, kind: str) -> None:
+def test_an_odd_file_is_not_changed_and_the_error_says_what_to_do(file: Path, kind: str) -> None:
     file.parent.mkdir()
     KINDS[kind](file)
     before = os.lstat(file)
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_changed_is_an_error_with_the_way_out(file: Path, 
     assert os.listdir(file.parent) == ["config.toml"]
 
 
-def test_the_null_device_is_an_empty_file_and_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_null_device_reads_as_empty_and_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBERHARMONY_CONFIG", os.devnull)
     assert settings.read("backend") is None
     with pytest.raises(OSError, match="cannot be replaced"):
@@ -153,7 +153,7 @@ def test_write_keeps_the_mode_and_follows_a_link(file: Path) -> None:
     assert os.listdir(real.parent) == ["settings.toml"]
 
 
-def test_write_makes_the_file_that_a_link_names(file: Path) -> None:
+def test_write_creates_the_target_of_a_link(file: Path) -> None:
     file.parent.mkdir()
     file.symlink_to(file.parent / "elsewhere" / "settings.toml")
     settings.write("backend", "torch")
@@ -178,7 +178,7 @@ def test_a_new_file_has_the_mode_that_open_gives(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
-def test_threads_write_at_the_same_time(file: Path) -> None:
+def test_threads_may_write_at_the_same_time(file: Path) -> None:
     failures: list[Exception] = []
 
     def work(name: str) -> None:
@@ -216,7 +216,7 @@ def test_threads_write_at_the_same_time(file: Path) -> None:
         ("", 'backend = "mlx"\n'),
     ],
 )
-def test_any_valid_file_is_changed_in_this_key_only(text: str, wanted: str) -> None:
+def test_an_edit_changes_only_the_given_key(text: str, wanted: str) -> None:
     assert edited(text, "backend", "mlx") == wanted
     removed = tomllib.loads(edited(wanted, "backend", None), parse_float=str)
     assert removed == {key: value for key, value in tomllib.loads(text, parse_float=str).items() if key != "backend"}
@@ -255,14 +255,14 @@ LINES = st.one_of(
     st.sampled_from(["\n", "\r\n"]),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
 )
-def test_made_up_files_are_changed_in_this_key_only(
+def test_an_edit_of_a_generated_file_changes_only_the_given_key(
     above: list[str], line: str, below: list[str], table: str, newline: str, value: str
 ) -> None:
     text = "".join(f"{each}\n" for each in (*above, line, *below)) + table
     text = text.replace("\n", newline)
     try:
         before = tomllib.loads(text, parse_float=str)
-    except tomllib.TOMLDecodeError:  # a key that stands twice
+    except tomllib.TOMLDecodeError:  # the generated file has the same key twice
         return
     rest = {key: found for key, found in before.items() if key != "backend"}
     changed = edited(text, "backend", value)

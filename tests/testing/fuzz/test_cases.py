@@ -1,4 +1,4 @@
-"""The calls of the fuzzer: fixed by seed and number, of every op, of source that can be made."""
+"""The calls of the fuzzer: seed and number determine them, they cover every op, and their source can be evaluated."""
 
 import collections
 import re
@@ -15,24 +15,24 @@ from emberharmony.testing.samples import all_samples
 NAMES = sorted(OPS)
 
 
-def test_a_call_follows_from_seed_and_number() -> None:
+def test_seed_and_number_determine_a_call() -> None:
     assert [case_of(3, number, NAMES) for number in range(60)] == [case_of(3, number, NAMES) for number in range(60)]
     assert case_of(3, 7, NAMES) != case_of(4, 7, NAMES)
     assert case_of(3, 7, NAMES).op == case_of(4, 7, NAMES).op == NAMES[7]
 
 
-def test_every_op_has_its_turn() -> None:
+def test_the_calls_cover_every_op() -> None:
     assert {case_of(0, number, NAMES).op for number in range(len(NAMES))} == set(NAMES)
 
 
-def test_almost_all_arguments_can_be_made(backend: str) -> None:
+def test_almost_all_arguments_can_be_evaluated(backend: str) -> None:
     names, failed = namespace(), collections.Counter[str]()
     for number in range(1500):
         case = case_of(1, number, NAMES)
         code = compile(arguments(case), "<fuzz>", "eval")
         try:
             args, kwargs, then = eval(code, names)
-        except Exception as error:  # noqa: BLE001  (an argument that cannot be made is counted)
+        except Exception as error:  # noqa: BLE001  (arguments that cannot be evaluated are counted)
             failed[type(error).__name__] += 1
             continue
         assert len(args) == len(case.arguments)
@@ -41,7 +41,7 @@ def test_almost_all_arguments_can_be_made(backend: str) -> None:
     assert sum(failed.values()) < 60, failed
 
 
-def test_the_arguments_are_odd_in_every_way() -> None:
+def test_the_arguments_cover_every_kind_of_odd_value_and_every_dtype() -> None:
     text = "\n".join(arguments(case_of(2, number, NAMES)) for number in range(8000))
     for way in (
         *("nan", "inf", "2**31", "2**63", "10**400", "frozen(", "strided(", "Hostile()", "np.bool_(", "object()"),
@@ -52,7 +52,7 @@ def test_the_arguments_are_odd_in_every_way() -> None:
     assert used == set(DTYPES)
 
 
-def test_loops_of_the_program_are_short() -> None:
+def test_loop_counts_in_calls_are_small() -> None:
     for number in range(3000):
         case = case_of(0, number, ["fori_loop", "while_loop", "scan"])
         given = dict(zip([p.name for p in OPS[case.op].parameters], case.arguments, strict=False)) | case.keywords
@@ -61,20 +61,20 @@ def test_loops_of_the_program_are_short() -> None:
                 assert not re.search(r"\*\*|\d{3}|lambda", given[parameter]), given[parameter]
 
 
-def test_ops_without_cases_have_a_plain_call_and_those_with_them_need_none() -> None:
+def test_exactly_the_ops_without_cases_have_a_base_call() -> None:
     rows = all_samples()
     without = {op for op in OPS if not rows[op].cases and any(p.default is EMPTY for p in OPS[op].parameters)}
     assert without <= set(BASES)
     assert not any(rows[op].cases for op in BASES)
 
 
-def test_the_pool_has_what_rows_name() -> None:
+def test_the_pool_contains_the_options_of_sample_rows() -> None:
     assert "'channels_first'" in pool()["data_format"]
     assert "'linear'" in pool()["method"]
 
 
 @pytest.mark.parametrize("number", range(40))
-def test_a_program_makes_the_same_call(number: int, backend: str) -> None:
+def test_the_program_of_a_call_names_it_and_compiles(number: int, backend: str) -> None:
     case = case_of(5, number, ["add", "concatenate", "sum", "cond", "take"])
     text = program(case, 5, backend, "what it did")
     assert text.startswith(f"# {case.op} on {backend}, call {number} of seed 5:\n# what it did\n")

@@ -1,4 +1,4 @@
-"""What a fuzzed call may raise, and how a changed argument shows."""
+"""Which exceptions of a fuzzed call are findings, and how a changed argument is detected."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ from emberharmony.testing.fuzz.scope import Hostile
 def raised(call: Callable[[], object]) -> BaseException:
     try:
         call()
-    except BaseException as error:  # noqa: BLE001  (to be judged)
+    except BaseException as error:  # noqa: BLE001  (the test judges it)
         return error
     raise AssertionError("nothing was raised")
 
 
 def of_program(source: str) -> Callable[..., object]:
-    """Returns a function whose code stands in the program of a call."""
+    """Returns a function whose code belongs to the program of a fuzzed call."""
     return eval(compile(source, PROGRAM, "eval"), {"ops": ops})
 
 
-def test_typed_errors_and_documented_builtins_are_no_findings(backend: str) -> None:
+def test_typed_errors_and_documented_builtin_errors_are_not_findings(backend: str) -> None:
     assert verdict(ShapeError("x")) == "typed"
     assert verdict(BackendExecutionError("x")) == "native"
     assert verdict(MemoryError()) == "admitted"
@@ -33,15 +33,15 @@ def test_typed_errors_and_documented_builtins_are_no_findings(backend: str) -> N
     assert verdict(raised(lambda: ops.sum([1], axes=0))) == "admitted"  # type: ignore[call-arg]
 
 
-def test_what_the_program_raises_is_its_own(backend: str) -> None:
+def test_an_exception_of_the_program_itself_is_not_a_finding(backend: str) -> None:
     assert verdict(raised(lambda: ops.map(of_program("lambda x: x.nothing"), [1.0]))) == "admitted"
-    # The op called the function with arguments that it does not take, and says so itself.
+    # The function lacks a parameter that the op passes; the op raises the error itself, so it is typed.
     assert verdict(raised(lambda: ops.map(of_program("lambda x, y: x"), [1.0]))) == "typed"
     assert verdict(raised(lambda: bool(Hostile()))) == "admitted"
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), TypeError("no array"), RecursionError(), SystemExit(1), KeyError()])
-def test_all_else_is_a_finding(error: BaseException) -> None:
+def test_any_other_exception_is_a_finding(error: BaseException) -> None:
     assert verdict(error) == "untyped"
 
 
@@ -55,7 +55,7 @@ def test_all_else_is_a_finding(error: BaseException) -> None:
         lambda given: given.__setitem__("number", 2.0),
     ],
 )
-def test_a_change_of_an_argument_shows(change: Callable[[dict[str, object]], object], backend: str) -> None:
+def test_a_changed_argument_changes_the_digest(change: Callable[[dict[str, object]], object], backend: str) -> None:
     given = {"array": np.arange(3.0), "rows": ([1], [2]), "number": 1.0, "tensor": ops.ones((2,))}
     given["rows"] = [[1], [2]]
     before = digest((given,))
@@ -64,7 +64,7 @@ def test_a_change_of_an_argument_shows(change: Callable[[dict[str, object]], obj
     assert digest((given,)) != before
 
 
-def test_tensors_are_told_by_their_contents(backend: str) -> None:
+def test_the_digest_of_a_tensor_depends_on_values_shape_and_signs_of_zero(backend: str) -> None:
     assert digest((ops.array([1.0, float("nan")]),)) == digest((ops.array([1.0, float("nan")]),))
     assert digest((ops.array([0.0]),)) != digest((ops.array([-0.0]),))
     assert digest((ops.ones((2,)),)) != digest((ops.ones((1, 2)),))

@@ -1,4 +1,4 @@
-"""The fuzzer as a whole: it survives what a backend does to the process, and finds nothing in ops known to be sound."""
+"""The fuzzer as a whole: it survives a backend that ends the process, and reports nothing for correct ops."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ SOUND = (
     ),
     *("matmul", "maximum", "one_hot", "power", "reshape", "sin", "softmax", "sort", "stack", "sum", "take", "where"),
 )
-"""Ops that a run in the ordinary tests calls, on every backend; `make deep` calls all."""
+"""Ops that this test calls on every backend; `make deep` calls all."""
 
 FAULTY = """
 import os, signal, time
@@ -47,7 +47,7 @@ class Faulty(NumpyBackend):
 
 
 @pytest.mark.fresh_process
-def test_sound_ops_do_nothing_that_no_call_may(backend: str) -> None:
+def test_correct_ops_give_no_findings(backend: str) -> None:
     tally = Tally(backend)
     run(tally, 300, 0, SOUND)
     assert not tally.findings, "\n\n".join(f"{f.detail}\n{f.snippet}" for f in tally.findings)
@@ -58,7 +58,7 @@ def test_sound_ops_do_nothing_that_no_call_may(backend: str) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the folder of an installed backend that does everything that is forbidden."""
+    """Returns the folder of an installed backend that has every kind of fault."""
     folder = tmp_path_factory.mktemp("faulty")
     (folder / "faulty_backend.py").write_text(FAULTY)
     (folder / "faulty-1.dist-info").mkdir()
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tally(folder: Path) -> Tally:
-    """Returns what the calls of that backend did."""
+    """Returns the tally of the calls of that backend."""
     names, tally, advanced = ("cos", "exp", "negative", "sin", "sqrt", "square", "tan"), Tally("faulty"), []
     with pytest.MonkeyPatch.context() as patch:
         path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
@@ -97,7 +97,7 @@ def test_every_kind_of_fault_is_found(tally: Tally) -> None:
 
 
 @pytest.mark.fresh_process
-def test_a_deadly_call_is_made_again_alone(tally: Tally) -> None:
+def test_a_call_that_ends_the_worker_is_repeated_alone(tally: Tally) -> None:
     assert {finding.op: finding.alone for finding in tally.findings if finding.alone is not None} == {
         "cos": True,
         "exp": True,
@@ -111,7 +111,7 @@ def found(tally: Tally, op: str) -> Finding:
 
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(("op", "status"), [("sin", -11), ("exp", 7), ("tan", 3), ("square", 1)])
-def test_a_finding_has_a_program_that_shows_it(
+def test_the_program_of_a_finding_reproduces_it(
     op: str, status: int, tally: Tally, folder: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "program.py"
@@ -130,6 +130,6 @@ def test_a_finding_has_a_program_that_shows_it(
 
 
 @pytest.mark.fresh_process
-def test_a_worker_that_cannot_start_is_an_error_and_no_finding() -> None:
+def test_a_worker_that_cannot_start_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"backend 'absent' ended with status 1: (?s:.*)BackendNotFoundError"):
         run(Tally("absent"), 3, 0, ("add",))
