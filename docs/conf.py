@@ -1,4 +1,4 @@
-"""Configuration of the documentation; the pages of the ops are written from the registry before the build."""
+"""Configuration of the documentation. It writes the pages of the ops from the registry before the build."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ project = "EmberHarmony"
 author = "The EmberHarmony authors"
 release = version = __version__
 extensions = ["myst_parser"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 html_theme = "furo"

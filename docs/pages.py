@@ -1,9 +1,10 @@
-"""Writes one page a category from the op declarations."""
+"""Writes the pages of the ops, one for each category, from the declarations and a conformance report."""
 
 import inspect
+import re
 import sys
-import textwrap
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from emberharmony.testing.report import Report, summarize
 from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.samples import all_samples
 
+_BLOCK = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|Shape|Dtype|Source):(?: (.+))?")
+_ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \((?P<kind>[^)]+)\))?: (?P<text>.+)")
+
 
 def _signature(spec: OpSpec) -> str:
     signature = inspect.signature(spec.declared)
@@ -25,7 +29,7 @@ def _signature(spec: OpSpec) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Writes `<category>.md` for every category and the matrix of all ops, removing what was there."""
+    """Writes `<category>.md` for every category and `matrix.md` for all ops, after deleting the old pages."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):
         old.unlink()
@@ -35,18 +39,18 @@ def write_pages(folder: Path) -> None:
     for category, specs in categories.items():
         module = sys.modules[specs[0].declared.__module__]
         title, _, rest = (module.__doc__ or category).strip().partition("\n")
-        parts = [f"# {category}: {title.rstrip('.')}\n\n{rest.strip()}\n"]
+        parts = [f"# {category}: {title.rstrip('.')}\n\n{as_markdown(rest)}\n"]
         for spec in sorted(specs, key=lambda spec: spec.name):
-            body = textwrap.dedent("    " + (spec.declared.__doc__ or "").strip())
+            body = as_markdown(spec.declared.__doc__ or "")
             names = f"Also: {', '.join(f'`{alias}`' for alias in spec.aliases)}.\n\n" if spec.aliases else ""
             shown = spelled(spec.name).removeprefix("ops.")
-            parts.append(f"\n## {shown}\n\n```python\n{shown}{_signature(spec)}\n```\n\n{names}{_as_markdown(body)}\n")
+            parts.append(f"\n## {shown}\n\n```python\n{shown}{_signature(spec)}\n```\n\n{names}{body}\n")
         (folder / f"{category}.md").write_text("".join(parts), encoding="utf-8")
     (folder / "matrix.md").write_text(matrix(_quick_report()), encoding="utf-8")
 
 
 def _quick_report() -> Report:
-    """Returns what `emberharmony conformance --quick --json` writes."""
+    """Returns the report that `emberharmony conformance --quick --json` writes."""
     backends = [name for name in BUILTIN if is_installed(name)]
     rows = [row for _, row in sorted(all_samples().items())]
     before = ops.get_backend()
@@ -60,11 +64,12 @@ def _quick_report() -> Report:
 _MATRIX = """\
 # Ops and backends
 
-How each backend has each op. *native*: the backend's own; *composite*: written over other ops; *override*: a composite
-done natively. Errors are measured against a float64 oracle: the *tolerance* is in eps of the result's dtype, and *met*
-says how much of it the largest error took, over all inputs, dtypes and backends of `emberharmony conformance --quick`,
-whose report this page is written from. Ops *by tests* have results that no oracle foretells: random numbers, devices,
-functions. Versions: {versions}.
+The table shows how each backend implements each op. *native*: the backend has its own implementation; *composite*:
+the op is written over other ops; *override*: the op is a composite, but the backend has its own implementation.
+Errors are measured against a float64 oracle. The *tolerance* is in eps of the dtype of the result. *met* is the
+largest error as a share of the tolerance, over all inputs, dtypes and backends of `emberharmony conformance --quick`,
+whose report is the source of this page. *by tests*: no oracle can compute the result of the op (random numbers,
+devices, functions), so only tests check it. Versions: {versions}.
 
 """
 
@@ -84,7 +89,7 @@ def matrix(report: Report) -> str:
 
 
 def _met(entries: list[dict[str, Any]]) -> tuple[str, str]:
-    """Returns the tolerance and whether every backend met it."""
+    """Returns the cells for the tolerance and for the share of it that the largest error takes."""
     failing = [entry["backend"] for entry in entries if entry["failures"]]
     if failing:
         return f"{entries[0]['tolerance']:g}", f"**not on {', '.join(failing)}**"
@@ -94,14 +99,62 @@ def _met(entries: list[dict[str, Any]]) -> tuple[str, str]:
     return f"{entries[0]['tolerance']:g}", f"{worst:.0%}" if worst else "exact"
 
 
-def _as_markdown(docstring: str) -> str:
-    """Returns a docstring with its examples fenced."""
-    lines: list[str] = []
+def as_markdown(docstring: str) -> str:
+    """Returns a docstring in Google style as Markdown.
+
+    `Args:` and `Raises:` become definition lists, the other blocks become paragraphs with a bold head, and examples
+    are fenced.
+    """
+    lines = inspect.cleandoc(docstring).splitlines()
+    parts: list[str] = []
+    while lines:
+        block = _BLOCK.fullmatch(lines[0])
+        if parts and parts[-1]:
+            parts.append("")
+        if block is None:
+            parts += _fenced(_taken(lines, lambda line: not _BLOCK.fullmatch(line)))
+        elif block[2]:  # the text begins on the line of the head, and ends with the paragraph
+            paragraph = _taken(lines, lambda line: bool(line) and not _BLOCK.fullmatch(line))
+            parts += [f"**{block[1]}:** {block[2]}", *paragraph[1:]]
+        else:
+            body = _taken(lines, lambda line: not line or line.startswith(" "))[1:]
+            parts += [f"**{block[1]}**", "", *_definitions(inspect.cleandoc("\n".join(["", *body])).splitlines())]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip()
+
+
+def _taken(lines: list[str], belongs: Callable[[str], bool]) -> list[str]:
+    """Returns the first line, and those after it while they belong to it, and removes these from `lines`."""
+    end = next((i for i, line in enumerate(lines[1:], 1) if not belongs(line)), len(lines))
+    taken, lines[:] = lines[:end], lines[end:]
+    return taken
+
+
+def _definitions(lines: list[str]) -> list[str]:
+    """Returns the entries `name: text` of a block as a definition list; other text stays as it is."""
+    if not lines or not _ENTRY.fullmatch(lines[0]):
+        return _fenced(lines)
+    found: list[str] = []
+    for line in lines:
+        entry = _ENTRY.fullmatch(line)
+        if entry is None:
+            found.append(f"  {line.strip()}".rstrip())
+        else:
+            names = ", ".join(f"`{name}`" for name in entry["names"].split(", "))
+            kind = f" ({entry['kind']})" if entry["kind"] else ""
+            found += ["", f"{names}{kind}", f": {entry['text']}"]
+    return found[1:]
+
+
+def _fenced(lines: Sequence[str]) -> list[str]:
+    """Returns lines of text in which examples, from `>>>` to the next empty line, are fenced."""
+    found: list[str] = []
     fenced = False
-    for line in docstring.splitlines():
-        example = line.startswith("    ") and (fenced or line.strip().startswith(">>>"))
-        if example != fenced:
-            lines.append("```pycon" if example else "```")
-            fenced = example
-        lines.append(line.strip() if example else line)
-    return "\n".join([*lines, "```"] if fenced else lines)
+    for line in (*lines, ""):
+        if line.startswith(">>>") and not fenced:
+            found.append("```pycon")
+            fenced = True
+        elif not line and fenced:
+            found.append("```")
+            fenced = False
+        found.append(line)
+    return found[:-1]

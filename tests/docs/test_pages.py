@@ -1,6 +1,7 @@
-"""The pages that the documentation writes from the declarations and from a conformance report."""
+"""The pages that `docs/pages.py` writes from the declarations and from a conformance report."""
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,7 +29,7 @@ def entry(op: str, backend: str, status: str = "native", worst: float = 0.25, **
     return common | {"worst": worst, "dtypes": ["float32"], "failures": []} | more
 
 
-def test_the_matrix_says_status_reason_and_whether_the_tolerance_is_met(pages: ModuleType) -> None:
+def test_the_matrix_shows_status_reason_and_share_of_the_tolerance(pages: ModuleType) -> None:
     entries = [
         *(entry("sin", "numpy"), entry("sin", "strict", worst=0.5)),
         *(entry("erf", "numpy"), entry("erf", "strict", "unsupported", 0.0, reason="no kernel", dtypes=[])),
@@ -46,6 +47,117 @@ def test_the_matrix_says_status_reason_and_whether_the_tolerance_is_met(pages: M
         "| `sort` | native | composite | 4 | exact |",
         "| `grad` | native | composite |  | by tests |",
     ]
+
+
+DOCSTRING = """Returns the product of a matrix and a vector.
+
+    The vector is not copied.
+
+    Args:
+        matrix: (rows, columns); without rows
+            the result is empty.
+        x, *others (TensorLike): vectors.
+
+    Shape: (rows,), and for a stack of matrices
+    (..., rows).
+    Dtype: that of the matrix.
+
+    Returns:
+        The product.
+
+    Raises:
+        ShapeError: if the vector: is too long.
+
+        DTypeError: if there is no common dtype.
+
+    Example:
+        >>> for i in range(2):
+        ...     print(i)
+        0
+        1
+
+        The second example is short.
+
+        >>> 1
+        1
+
+    Source: a book.
+    """
+
+MARKDOWN = """\
+Returns the product of a matrix and a vector.
+
+The vector is not copied.
+
+**Args**
+
+`matrix`
+: (rows, columns); without rows
+  the result is empty.
+
+`x`, `*others` (TensorLike)
+: vectors.
+
+**Shape:** (rows,), and for a stack of matrices
+(..., rows).
+
+**Dtype:** that of the matrix.
+
+**Returns**
+
+The product.
+
+**Raises**
+
+`ShapeError`
+: if the vector: is too long.
+
+`DTypeError`
+: if there is no common dtype.
+
+**Example**
+
+```pycon
+>>> for i in range(2):
+...     print(i)
+0
+1
+```
+
+The second example is short.
+
+```pycon
+>>> 1
+1
+```
+
+**Source:** a book."""
+
+
+def test_the_blocks_of_a_docstring_become_definition_lists_and_paragraphs(pages: ModuleType) -> None:
+    assert pages.as_markdown(DOCSTRING) == MARKDOWN
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        ("", ""),
+        ("Returns 1.", "Returns 1."),
+        ("Source: a book.", "**Source:** a book."),
+        ("Note: this is text.", "Note: this is text."),
+        ("Returns 1.\n\nReturns:\n    A number.", "Returns 1.\n\n**Returns**\n\nA number."),
+        (">>> 1\n1", "```pycon\n>>> 1\n1\n```"),
+    ],
+)
+def test_short_docstrings(pages: ModuleType, docstring: str, markdown: str) -> None:
+    assert pages.as_markdown(docstring) == markdown
+
+
+def test_no_block_of_a_declaration_is_left_as_text(pages: ModuleType) -> None:
+    for name, spec in OPS.items():
+        text = pages.as_markdown(spec.declared.__doc__ or "")
+        assert not re.search(r"^(Args|Returns|Raises|Example|Shape|Dtype|Source):", text, re.MULTILINE), name
+        assert text.count("```") == 2 * text.count("```pycon"), name
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ BAD = "import numpy as np\n\nx = np.sin(1.0)\n"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with one bad file and one good one, and the current folder in it."""
+    """Returns a project with one bad and one good file, and makes it the current folder."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "bad.py").write_text(BAD)
@@ -81,7 +81,7 @@ def test_an_unknown_key_exits_with_2(project: Path) -> None:
         (["--frontend-backend-only", "--verbose"], []),
     ],
 )
-def test_rules_are_chosen(project: Path, words: list[str], codes: list[str]) -> None:
+def test_options_choose_the_rules(project: Path, words: list[str], codes: list[str]) -> None:
     result = run("library", "--format", "jsonl", *words)
     assert [json.loads(line)["code"] for line in result.stdout.splitlines()] == codes
     assert result.exit_code == (1 if codes else 0)
@@ -105,7 +105,7 @@ def test_columns_count_characters(project: Path) -> None:
     assert document["findings"][0]["column"] == 12
 
 
-def test_sarif(project: Path) -> None:
+def test_sarif_has_rules_results_and_regions(project: Path) -> None:
     document = json.loads(run("--format", "sarif", "library").stdout)
     (run_,) = document["runs"]
     assert document["version"] == "2.1.0"
@@ -115,14 +115,14 @@ def test_sarif(project: Path) -> None:
     assert region == {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 19}
 
 
-def test_github(project: Path) -> None:
+def test_github_prints_an_error_annotation(project: Path) -> None:
     first = run("--format", "github", "library").stdout.splitlines()[0]
     assert first.startswith(
         "::error file=library/bad.py,line=1,endLine=1,col=1,endColumn=19,title=EMB101 backend-import::"
     )
 
 
-def test_stdin(project: Path) -> None:
+def test_stdin_is_checked_under_the_given_file_name(project: Path) -> None:
     result = run("-", "--stdin-filename", "library/new.py", stdin=BAD)
     assert result.exit_code == 1
     assert result.stdout.startswith("library/new.py:1:1: EMB101")
@@ -167,13 +167,13 @@ def test_other_encodings_are_read(project: Path) -> None:
     assert "library/bad.py:3:1: EMB101" in run("library").stdout
 
 
-def test_exit_zero_and_statistics(project: Path) -> None:
+def test_exit_zero_exits_with_0_and_statistics_counts_rules(project: Path) -> None:
     result = run("--exit-zero", "--statistics", "library")
     assert result.exit_code == 0
     assert "1 EMB102 backend-use" in result.stdout
 
 
-def test_show_settings(project: Path) -> None:
+def test_show_settings_prints_the_merged_settings(project: Path) -> None:
     shown = json.loads(run("--show-settings", "--min-tier", "C", "library").stdout)
     assert shown["min-tier"] == "C"
     assert shown["root"] == str(project)
@@ -183,7 +183,7 @@ def test_verbose_prints_advice(project: Path) -> None:
     assert "unsafe fix: ops.sin, with the same arguments" in run("-v", "library").stdout
 
 
-def test_per_file_ignores_and_exclude(project: Path) -> None:
+def test_per_file_ignores_and_exclude_silence_findings(project: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.emberlint.per-file-ignores]\n'library/bad.py' = ['EMB101']\n")
     assert "EMB101" not in run("library").stdout
     (project / "pyproject.toml").write_text("[tool.emberlint]\nexclude = ['**/bad.py']\n")
@@ -191,7 +191,7 @@ def test_per_file_ignores_and_exclude(project: Path) -> None:
     assert run("library/bad.py").exit_code == 1  # named by the user
 
 
-def test_baseline(project: Path) -> None:
+def test_a_baseline_accepts_findings_and_shrinks(project: Path) -> None:
     assert run("--baseline", "accepted.json", "--baseline-update", "library").exit_code == 0
     assert run("--baseline", "accepted.json", "library").exit_code == 0
     (project / "library" / "bad.py").write_text(BAD + "y = np.cos(x)\n")
@@ -207,7 +207,7 @@ def test_baseline(project: Path) -> None:
 
 
 @pytest.mark.fresh_process
-def test_diff_base(project: Path) -> None:
+def test_diff_base_reports_changed_lines_only(project: Path) -> None:
     def git(*words: str) -> None:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", *identity, *words], check=True, capture_output=True)
@@ -223,7 +223,7 @@ def test_diff_base(project: Path) -> None:
     assert run("--diff-base", "no-such-commit", "library").exit_code == 2
 
 
-def test_explain_and_rules(project: Path) -> None:
+def test_explain_and_rules_print_the_documentation_of_rules(project: Path) -> None:
     assert run("explain", "backend-use").stdout == run("explain", "EMB102").stdout
     text = run("explain", "EMB102").stdout
     assert "## EMB102 backend-use" in text
@@ -232,7 +232,7 @@ def test_explain_and_rules(project: Path) -> None:
     assert "EMB102" in run("rules").stdout
 
 
-def test_inventory(project: Path) -> None:
+def test_inventory_counts_native_uses_and_renames(project: Path) -> None:
     result = run("inventory", "library")
     assert "ops.sin" in result.stdout
     assert "1 native uses of 1 names in 2 files: 1 renames" in result.stdout

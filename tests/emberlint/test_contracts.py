@@ -12,7 +12,7 @@ ROOT = Path("/nowhere")
 
 
 def broken(contract: Contract, **modules: str) -> list[Breach]:
-    """Returns the breaches among modules of a package `lib`, given as name and source; `__` stands for a dot."""
+    """Returns the breaches among modules of a package `lib`, given as name and source; `__` in a name means a dot."""
     texts = {f"lib/{name.replace('__', '/')}.py": source for name, source in modules.items()}
     return [*breaches(Project(Settings(root=ROOT, contracts=(contract,)), texts=texts))]
 
@@ -55,16 +55,16 @@ FLOORS = Contract("floors", "layers", layers=("lib.top", "lib.left | lib.right",
         ({"low": "import lib.a", "a": "import lib.b", "b": "import lib.a"}, []),
     ],
 )
-def test_layers(modules: dict[str, str], expected: list[str]) -> None:
+def test_a_layer_imports_only_from_lower_layers(modules: dict[str, str], expected: list[str]) -> None:
     assert sorted(chains(FLOORS, **modules)) == sorted(expected)
 
 
-def test_the_import_that_starts_a_chain_is_named() -> None:
+def test_a_breach_names_the_first_import_of_its_chain() -> None:
     (one,) = broken(FLOORS, low="x = 1\nimport os, lib.top as t", top="")
     assert (one.path, one.at.line, one.at.target, one.contract) == ("lib/low.py", 2, "lib.top", "floors")
 
 
-def test_independence() -> None:
+def test_independent_modules_do_not_import_each_other() -> None:
     apart = Contract("apart", "independence", modules=("lib.lint", "lib.ops : lib.core"))
     assert chains(apart, lint="import lib.core", core="") == ["lib.lint -> lib.core"]
     assert chains(apart, core="import lib.lint", lint="") == ["lib.core -> lib.lint"]
@@ -74,12 +74,12 @@ def test_independence() -> None:
     ]
 
 
-def test_protected_modules() -> None:
+def test_only_allowed_modules_import_a_protected_module() -> None:
     inner = Contract("inner", "protected", modules=("lib.core.raw",), allowed=("lib.backend",))
     assert chains(inner, backend__a="import lib.core.raw", core__raw="") == []
     assert chains(inner, ops="import lib.core.raw", core__raw="") == ["lib.ops -> lib.core.raw"]
     assert chains(inner, ops="import lib.core", core="", core__raw="") == []
 
 
-def test_without_contracts_nothing_is_read() -> None:
+def test_without_contracts_there_are_no_breaches() -> None:
     assert [*breaches(Project(Settings(root=ROOT), texts={"lib/low.py": "import lib.top"}))] == []

@@ -34,7 +34,7 @@ def main() -> Main:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a bad file, and bad files in folders that a user may want to exclude."""
+    """Returns a project with one bad file, and bad files in folders that a user may want to exclude."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
     for path in ("library/bad.py", "library/old/bad.py", "library/more/old/bad.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def test_suppressions_and_roles_are_those_of_emberlint(main: Main, project: Path
     assert main(["library/test_bad.py"]) == 0
 
 
-def test_a_file_that_does_not_parse_is_found(main: Main, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_does_not_parse_is_a_finding(main: Main, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "library/bad.py").write_text("def f(:\n")
     assert main(["library/bad.py", "--precision-only"]) == 1
     output = capsys.readouterr()
@@ -140,7 +140,7 @@ def test_a_file_that_does_not_parse_is_found(main: Main, project: Path, capsys: 
 
 
 @pytest.mark.fresh_process
-def test_it_runs_as_a_script(project: Path) -> None:
+def test_the_file_runs_as_a_script(project: Path) -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "library/bad.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert len(found(done.stdout)) == 4

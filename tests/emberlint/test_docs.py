@@ -1,4 +1,4 @@
-"""The documentation page of emberlint is up to date and complete, and its examples are right."""
+"""The documentation page of emberlint: it is up to date and complete, and its examples are correct."""
 
 import ast
 import re
@@ -68,7 +68,7 @@ def test_the_configuration_shown_is_valid() -> None:
     assert settings.role("library/engines/torch/math.py").backend == "torch"
 
 
-def test_the_example_of_the_tiers_is_right() -> None:
+def test_the_example_of_the_tiers_has_the_stated_tiers() -> None:
     source = next(one for one in fenced("python") if "def tiers" in one)
     file = source_file("library/module.py", source, Settings(root=ROOT))
     wanted = {number: line[-1:] for number, line in _tiers(source)}
@@ -87,7 +87,7 @@ def _tiers(source: str) -> list[tuple[int, str]]:
     return [(number, match[0]) for number, line in lines if (match := re.search(r"tier [ABC]", line))]
 
 
-def test_the_hooks_named_exist() -> None:
+def test_the_page_lists_the_hooks_of_the_manifest() -> None:
     ids = re.compile(r"- id: ([\w-]+)")
     hooks = ids.findall((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert ids.findall("".join(fenced("yaml"))) == hooks

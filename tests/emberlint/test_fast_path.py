@@ -12,7 +12,7 @@ from emberlint.run import run_cache
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project that was checked before, with a clean folder and a folder with findings."""
+    """Returns a project that was checked before, with clean folders and a folder with findings."""
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'library'\n")
     for folder, text in (("good", "x = 1\n"), ("bad", "import numpy\n"), ("rules", "x = 2\n")):
         (tmp_path / folder).mkdir()

@@ -52,7 +52,7 @@ def codes(block: Block) -> set[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("block", cases(bad=True))
-def test_bad_examples_are_found_on_the_lines_that_say_so(block: Block) -> None:
+def test_bad_examples_have_findings_on_the_marked_lines(block: Block) -> None:
     assert codes(block) == block.expected
 
 
@@ -62,7 +62,7 @@ def test_good_examples_pass(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", cases(bad=False))
-def test_good_examples_run_and_print_what_they_say(
+def test_good_examples_run_and_print_the_stated_output(
     block: Block, backend: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = SETTINGS.role(block.path).backend
@@ -80,14 +80,14 @@ def test_good_examples_run_and_print_what_they_say(
     assert printed[: len(said)] == said
 
 
-def test_every_rule_for_code_on_top_of_ops_has_its_bad_example() -> None:
+def test_every_rule_for_code_on_top_of_ops_has_a_bad_example() -> None:
     shown = {code for block in blocks() for _, code in block.expected}
     misplaced = {"EMB301", "EMB305"}  # these concern contracts and folders, not lines of code
     assert {code for code in all_rules() if code[:4] in ("EMB1", "EMB2", "EMB3")} - misplaced == shown
 
 
 @pytest.mark.fresh_process
-def test_the_commands_shown_run(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_exit_with_0(tmp_path: Path) -> None:
     for path, text in {
         "library/ops/math.py": "@op\ndef sin(x): ...\n",
         "library/backend/torch/math_ops.py": "import torch\n\nclass TorchMathOps:\n    sin = staticmethod(torch.sin)\n",
@@ -111,8 +111,8 @@ def native(name: str) -> Any:
     return pytest.importorskip(MODULES[name])
 
 
-# The statements of the page about operators on native tensors; dtypes by name, so that `torch.float64` equals
-# `float64`.
+# The next tests check the statements of the page about operators on native tensors. They compare dtypes by name,
+# because `torch.float64` does not equal "float64".
 
 
 @pytest.mark.parametrize("name, ending", [("numpy", "float64"), ("torch", "float32"), ("mlx", "float32")])
@@ -149,14 +149,14 @@ def test_the_library_whose_tensor_an_operator_returns() -> None:
 
 
 @pytest.mark.parametrize("name, seen", [("numpy", True), ("torch", True), ("mlx", False)])
-def test_whether_a_view_sees_a_write(name: str, seen: bool) -> None:
+def test_whether_a_write_changes_a_view(name: str, seen: bool) -> None:
     x = native(name).zeros(3)
     part = x[:2]
     x[0] = 1.0
     assert bool(part[0] == 1.0) == seen
 
 
-def test_the_figures_come_from_the_two_functions_shown() -> None:
+def test_the_benchmark_runs_the_two_functions_of_the_page() -> None:
     script = PAGE.parents[1] / "benchmarks" / "guidelines.py"
     spec = importlib.util.spec_from_file_location("guidelines", script)
     assert spec is not None

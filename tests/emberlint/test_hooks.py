@@ -1,4 +1,4 @@
-"""The pre-commit hooks: runs their entries on a repository, with file names as pre-commit passes them."""
+"""The pre-commit hooks: the tests run their entries on a repository, with the file names that pre-commit passes."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ layers = ["library.nn", "library.ops", "library.core"]
 
 
 def hooks() -> dict[str, dict[str, str]]:
-    """Returns the plain keys of each hook; the manifest is flat, one key per line."""
+    """Returns the keys and values of each hook; in the manifest each key has a line of its own."""
     found = {}
     for text in MANIFEST.read_text(encoding="utf-8").split("- id: ")[1:]:
         keys = dict(re.findall(r"^  ([a-z_]+): ([^#\n]*[^#\s])", text, re.MULTILINE))
@@ -60,7 +60,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def commit(repository: Path, name: str, **files: str) -> subprocess.CompletedProcess[str]:
-    """Stages files and runs a hook as pre-commit does: in the repository's root, on the staged Python files."""
+    """Stages files and runs a hook as pre-commit does: in the root of the repository, on the staged Python files."""
     for stem, text in files.items():
         (repository / "library" / f"{stem}.py").write_text(text)
     git(repository, "add", ".")
@@ -73,7 +73,7 @@ def commit(repository: Path, name: str, **files: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
 
 
-def test_the_manifest() -> None:
+def test_the_manifest_defines_three_hooks() -> None:
     assert [*hooks()] == ["emberlint", "emberlint-fix", "emberlint-contracts"]
     for hook in hooks().values():
         assert hook["language"] == "python"
@@ -84,7 +84,7 @@ def test_the_manifest() -> None:
     assert scripts["emberlint"] == "emberlint.__main__:main"
 
 
-def test_pre_commit_takes_the_manifest() -> None:
+def test_pre_commit_accepts_the_manifest() -> None:
     clientlib = pytest.importorskip("pre_commit.clientlib")
     assert [one["id"] for one in clientlib.load_manifest(str(MANIFEST))] == [*hooks()]
 
@@ -116,7 +116,7 @@ def test_emberlint_fix_repairs_the_files_of_the_commit(repository: Path) -> None
     assert (repository / "library/nn.py").read_text() == OPERATOR.replace(
         "ops.sin(1.0) + 1", "ops.add(ops.sin(1.0), 1)"
     )
-    # a changed file makes pre-commit stop the commit
+    # The hook changed the file, so pre-commit would stop the commit.
     assert git(repository, "diff", "--name-only") == "library/nn.py\n"
     assert commit(repository, "emberlint-fix").returncode == 0
     assert git(repository, "diff", "--name-only") == ""

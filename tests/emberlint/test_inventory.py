@@ -1,4 +1,4 @@
-"""The inventory: the work of adopting the namespace."""
+"""The inventory: the native names that a project must replace to use `ops`."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def taken(*sources: str) -> Inventory:
     return take(SourceFile(f"library/m{number}.py", source, SETTINGS) for number, source in enumerate(sources))
 
 
-def test_rows() -> None:
+def test_a_row_has_uses_op_renames_and_first_place() -> None:
     rows = {row.native: row for row in taken(SOURCE).rows()}
     sin = rows["numpy.sin"]
     assert (sin.uses, sin.op, sin.renames, sin.first) == (2, "sin", 2, "library/m0.py:5")
@@ -33,7 +33,7 @@ def test_rows() -> None:
     assert rows["numpy.linalg.inv"].first == "library/m0.py:8"
 
 
-def test_the_most_used_come_first() -> None:
+def test_rows_begin_with_the_most_used_name() -> None:
     assert taken(SOURCE).rows()[0].native == "numpy.sin"
 
 

@@ -1,7 +1,7 @@
 """Precision and recall of the tensor rules on labelled files: realistic code with traps.
 
 A line with expected findings ends in `# expect: EMB201 EMB203`. The files in `development` were written together with
-the inference, those in `holdout` after it and without looking at it.
+the inference, those in `holdout` after it, without looking at its code.
 """
 
 import re
@@ -69,7 +69,7 @@ def score(wanted: set[Place], seen: set[Place]) -> Score:
 
 
 @pytest.mark.parametrize("folder", sorted(one.name for one in FOLDER.iterdir()))
-def test_precision_and_recall(folder: str) -> None:
+def test_precision_and_recall_reach_their_bounds(folder: str) -> None:
     wanted, seen = compare(folder)
     whole = score(wanted, seen)
     told = f"wrong: {sorted(seen - wanted)}, missed: {sorted(wanted - seen)}"
@@ -88,7 +88,7 @@ def test_each_rule_has_enough_labelled_lines(folder: str) -> None:
     assert all(counts[code] >= 8 for code in CODES), counts
 
 
-def test_the_hold_out_is_large_enough() -> None:
+def test_the_holdout_has_enough_files_and_findings() -> None:
     wanted, _ = compare("holdout")
     assert len({file for file, _, _ in wanted}) >= 25
     assert len(wanted) >= 400

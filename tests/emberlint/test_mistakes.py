@@ -1,4 +1,4 @@
-"""The command after wrong calls, bad files or interrupts: its messages, its exit status, the files it leaves."""
+"""The command after wrong calls, bad files or interrupts: its messages, exit statuses, and remaining files."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_help_lists_the_commands_and_options() -> None:
     assert "--explain-inference FILE:LINE" in run("library", "--help").stdout
 
 
-def test_version() -> None:
+def test_version_prints_the_name_and_exits_with_0() -> None:
     result = run("--version")
     assert result.exit_code == 0
     assert result.stdout.startswith("emberlint")
@@ -114,7 +114,7 @@ def test_a_folder_named_like_a_mistyped_command_is_a_folder(project: Path) -> No
     assert run("checks").exit_code == 0
 
 
-def test_a_line_without_expressions_is_explained_too(project: Path) -> None:
+def test_explaining_a_line_without_expressions_exits_with_0(project: Path) -> None:
     result = run("--explain-inference", "library/bad.py:2")
     assert (result.exit_code, result.stdout) == (0, "no expression other than a constant begins on line 2\n")
 
@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_the_rest_is_checked(project
 @pytest.mark.fresh_process
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the names of files are Unicode")
 @pytest.mark.parametrize("form", ["text", "json", "jsonl", "sarif", "github"])
-def test_a_name_that_is_not_unicode_is_reported(project: Path, form: str) -> None:
+def test_findings_in_a_file_whose_name_is_not_unicode_are_reported(project: Path, form: str) -> None:
     (project / "library" / "bad.py").rename(os.fsdecode(bytes(project / "library") + b"/\xff.py"))
     command = [sys.executable, "-m", "emberlint", "--format", form, "library"]
     done = subprocess.run(command, capture_output=True, check=False)
@@ -146,7 +146,7 @@ def test_a_name_that_is_not_unicode_is_reported(project: Path, form: str) -> Non
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"# coding: nonsense\n", b"# coding: ascii\n\xe9\n"])
-def test_standard_input_that_cannot_be_decoded(project: Path, content: bytes) -> None:
+def test_standard_input_that_cannot_be_decoded_is_a_finding_or_an_error(project: Path, content: bytes) -> None:
     result = run("-", "--stdin-filename", "library/new.py", stdin=content)
     assert result.exit_code == 1
     assert result.stdout.startswith("library/new.py:1:1: EMB000 ")
@@ -172,7 +172,7 @@ def test_a_repair_without_libcst_names_the_package_to_install(project: Path, mon
     assert run("library").exit_code == 1  # a check works without libcst
 
 
-def test_a_repair_that_cannot_be_written_leaves_only_the_unchanged_file(
+def test_an_interrupted_repair_leaves_the_file_unchanged_and_no_other_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / "library" / "bad.py"
@@ -192,7 +192,7 @@ def kept(project: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (project / FOLDER).iterdir()}
 
 
-def test_an_interrupt_ends_with_130_and_leaves_the_cache_as_it_was(
+def test_an_interrupt_exits_with_130_and_leaves_the_cache_unchanged(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("library").exit_code == 1
@@ -213,7 +213,7 @@ def test_an_interrupt_ends_with_130_and_leaves_the_cache_as_it_was(
     assert "numpy.cos" in run("library").stdout
 
 
-def test_an_interrupt_while_the_cache_is_written_leaves_nothing_half_written(
+def test_an_interrupt_while_the_cache_is_written_keeps_the_old_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / FOLDER / "kept.json"

@@ -1,4 +1,4 @@
-"""Every rule on its own examples: findings it must report, code it must accept, repairs it must make."""
+"""Every rule on its own examples: the findings to report, the code to accept, and the repairs to make."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ def found(rule: AnyRule, example: Example) -> list[Finding]:
 
 
 @pytest.mark.parametrize("rule, example", cases("INVALID"))
-def test_invalid_examples_are_found(rule: AnyRule, example: Example) -> None:
+def test_invalid_examples_have_findings(rule: AnyRule, example: Example) -> None:
     findings = found(rule, example)
     assert len(findings) == example.count, findings
     lines = example.source.count("\n") + 1
@@ -57,7 +57,7 @@ def test_a_rule_has_a_code_a_name_a_message_and_a_reason(rule: AnyRule) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
     assert all((rule.message, rule.why, type(rule).__doc__))
     assert type(rule).__module__.rpartition(".")[2] == rule.name.replace("-", "_")
-    # The baseline is not a source file, so tests/emberlint/run/test_baseline.py shows EMB905 instead.
+    # EMB905 is about the baseline, which is not a source file; tests/emberlint/run/test_baseline.py tests it.
     assert rule.code == "EMB905" or (rule.VALID and rule.INVALID)
 
 

@@ -1,4 +1,4 @@
-"""The standard library holds no tensors, so every finding there at default settings is wrong.
+"""The standard library has no tensors, so every finding there at default settings is a mistake.
 
 `make lint-stdlib` checks all of it, including its tests.
 """
@@ -35,7 +35,7 @@ def test_selected_modules_of_the_standard_library_are_clean() -> None:
 
 
 @pytest.mark.slow
-def test_all_files_are_clean() -> None:
+def test_the_whole_standard_library_is_clean() -> None:
     findings = found([ROOT], Settings(root=ROOT), jobs=2)
     # Some of the tests contain text that does not parse on purpose.
     assert [one for one in findings if not ("test" in one.path and one.code == "EMB000")] == []

@@ -1,4 +1,4 @@
-"""Paths, roles and modules, as the settings see them."""
+"""Settings: how a path matches a pattern, and the role and the module of a path."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from emberlint.config.settings import Role, Settings, matches
         ("a/backend/torch.py", "**/backend/torch/**", False),
     ],
 )
-def test_matches(path: str, pattern: str, expected: bool) -> None:
+def test_a_path_matches_a_pattern(path: str, pattern: str, expected: bool) -> None:
     assert matches(path, pattern) is expected
 
 
@@ -37,7 +37,7 @@ def test_matches(path: str, pattern: str, expected: bool) -> None:
         ("library/backend/numpy.py", Role("backend", "numpy")),
         ("library/backend/base.py", Role("backend")),
         ("library/ops/numpy/math_ops.py", Role("backend", "numpy")),
-        # part of the library, unless the project assigns another role
+        # `testing` is part of the library, unless the project assigns another role to it
         ("library/testing/compare.py", Role("frontend")),
         ("tests/backend/torch/test_x.py", Role("test")),
         ("library/tests/backend/mlx/cases.py", Role("test")),
@@ -46,16 +46,16 @@ def test_matches(path: str, pattern: str, expected: bool) -> None:
         ("benchmarks/speed.py", Role("script")),
     ],
 )
-def test_role(path: str, role: Role) -> None:
+def test_the_role_of_a_path(path: str, role: Role) -> None:
     assert Settings().role(path) == role
 
 
-def test_given_roles_come_before_the_defaults() -> None:
+def test_configured_roles_come_before_the_defaults() -> None:
     settings = Settings(roles=(("tests/**", "frontend"), *Settings().roles))
     assert settings.role("tests/helpers.py") == Role("frontend")
 
 
-def test_foreign_libraries_follow_the_role() -> None:
+def test_the_role_determines_the_foreign_libraries() -> None:
     settings = Settings(backends=("numpy", "torch"), host=("numpy",))
     assert settings.foreign(Role("frontend")) == {"numpy", "torch"}
     assert settings.foreign(Role("backend", "torch")) == set()
@@ -68,5 +68,5 @@ def test_foreign_libraries_follow_the_role() -> None:
     "path, module",
     [("a/b.py", "a.b"), ("a/__init__.py", "a"), ("src/a/b.py", "a.b"), ("a/b.pyi", "a.b"), ("src.py", "src")],
 )
-def test_module(path: str, module: str) -> None:
+def test_the_module_of_a_path(path: str, module: str) -> None:
     assert Settings(root=Path("/nowhere")).module(path) == module

@@ -1,4 +1,4 @@
-"""Repairs of the rules' examples: each parses, has no finding left, keeps its comments, gives the same numbers."""
+"""Repairs of the examples of the rules: they parse, have no finding left, keep comments, and give the same numbers."""
 
 import ast
 import inspect
@@ -59,7 +59,7 @@ def comments(text: str) -> list[str]:
 
 
 def commented(source: str) -> str:
-    """Returns the source with a comment at the end of each line, and one on a line of its own above it."""
+    """Returns the source with one comment at the end of each line, and another one on the line above it."""
     lines = source.splitlines()
     ends = {token.start[0] for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string == "\n"}
     for number, line in enumerate(lines, 1):
@@ -70,13 +70,13 @@ def commented(source: str) -> str:
 
 
 @pytest.mark.parametrize("rule, example", EXAMPLES)
-def test_every_example_that_is_repaired_shows_its_repaired_form(rule: AnyRule, example: Example) -> None:
+def test_an_example_has_a_repaired_form_exactly_if_the_repair_changes_it(rule: AnyRule, example: Example) -> None:
     after = repaired(example, unsafe=True)
     assert (after != example.source) == (example.fixed is not None)
 
 
 @pytest.mark.parametrize("rule, example", REPAIRED)
-def test_the_repair_is_the_repaired_form(rule: AnyRule, example: Example) -> None:
+def test_the_repair_gives_the_repaired_form(rule: AnyRule, example: Example) -> None:
     assert repaired(example) == example.fixed
     if example.unsafe:
         assert repaired(example, unsafe=False) != example.fixed
@@ -84,7 +84,7 @@ def test_the_repair_is_the_repaired_form(rule: AnyRule, example: Example) -> Non
 
 @pytest.mark.parametrize("unsafe", [False, True])
 @pytest.mark.parametrize("rule, example", EXAMPLES)
-def test_a_repair_parses_and_a_second_changes_nothing(rule: AnyRule, example: Example, unsafe: bool) -> None:
+def test_a_repair_parses_and_a_second_repair_changes_nothing(rule: AnyRule, example: Example, unsafe: bool) -> None:
     after = repaired(example, unsafe=unsafe)
     ast.parse(after)
     assert repaired(example, after, unsafe=unsafe) == after
@@ -126,7 +126,7 @@ def called(function: FunctionType, *first: Any) -> Any:
 
 
 def values(source: str) -> Iterator[Any]:
-    """Returns the names that a program binds, the results of its functions, and the methods of its classes."""
+    """Yields the values that a program binds to names, and the results of its functions and of its methods."""
     space: dict[str, Any] = {"__name__": "example"}
     exec(compile(source, "<example>", "exec"), space)
     for name, value in [*space.items()]:
@@ -157,5 +157,5 @@ def test_the_repaired_form_gives_the_same_numbers(example: Example, backend: str
 
 def test_most_examples_are_executed() -> None:
     neither = {one.id for one in REPAIRED} - {str(one.id).rpartition("-")[0] for one in EXECUTABLE}
-    assert len(neither) <= 2  # one example calls jax, one is a layer of keras
+    assert len(neither) <= 2  # one example calls jax, another one is a layer of keras
     assert {one.values[0].code for one in REPAIRED} >= {"EMB102", "EMB106", "EMB107", "EMB201", "EMB202"}

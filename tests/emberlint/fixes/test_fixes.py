@@ -1,3 +1,5 @@
+"""Repairs of whole programs: the same numbers, the imports, and the repairs that are refused."""
+
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +129,7 @@ def test_operands_are_evaluated_in_the_same_order() -> None:
         ("import keras\nx = keras.ops.ones(3)\n", "y = keras.ops.add(x, 1)\n"),
     ],
 )
-def test_the_spelling_in_scope_is_used(head: str, expected: str) -> None:
+def test_a_repair_uses_the_name_of_ops_that_is_in_scope(head: str, expected: str) -> None:
     after = repaired(f"{head}y = x + 1\n")
     assert after == head + expected
 
@@ -142,7 +144,7 @@ def test_a_missing_import_is_added_below_the_others() -> None:
     assert after.index("__future__") < after.index("import ops") < after.index("y =")
 
 
-def test_the_import_added_for_keras_imports_keras() -> None:
+def test_a_repair_of_keras_code_imports_ops_from_keras() -> None:
     after = repaired("from keras.ops import ones\n\ny = ones(3) + 1\n")
     assert "from keras import ops\n" in after
     assert "emberharmony" not in after
@@ -247,7 +249,7 @@ def test_an_import_with_a_comment_stays() -> None:
         "np.sum(*x)",
     ],
 )
-def test_a_call_with_other_arguments_is_not_repaired(call: str) -> None:
+def test_a_call_with_arguments_that_the_op_lacks_is_not_repaired(call: str) -> None:
     source = f"import numpy as np\nimport torch\n\n\ndef f(x, y):\n    return {call}\n"
     assert repaired(source, unsafe=True) == source
 

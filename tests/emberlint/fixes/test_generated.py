@@ -61,7 +61,7 @@ def run(source: str) -> list[Any]:
 
 
 @given(EXPRESSIONS, EXPRESSIONS, COMPARISONS)
-def test_any_expression_is_repaired(first: str, second: str, comparison: str) -> None:
+def test_every_generated_expression_is_repaired(first: str, second: str, comparison: str) -> None:
     source = f"{SETUP}{FUNCTION}result = ({first},\n    ({second}) {comparison} x,)\n"
     after = repair_text(PATH, source, SETTINGS, CODES, unsafe=False).after
     ast.parse(after)

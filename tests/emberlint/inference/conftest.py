@@ -1,4 +1,4 @@
-"""Shared fixture of the inference tests: the inferred kind of the last expression of a source, as a word."""
+"""The shared fixture of the inference tests: it names the inferred kind of the last expression of a source."""
 
 import ast
 from collections.abc import Callable
@@ -26,7 +26,7 @@ WORDS = {NONE: "none", NUMBER: "number", STRING: "string"}
 
 @pytest.fixture
 def held() -> Callable[..., str]:
-    """Returns a function from a source to `A`, `B`, `C` for a tensor of that tier, or another word for other kinds."""
+    """Returns the function from a source to `A`, `B` or `C`, the tier of a tensor, or to a word for another kind."""
     return _held
 
 

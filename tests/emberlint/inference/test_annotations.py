@@ -1,4 +1,4 @@
-"""The values that annotations promise."""
+"""Annotations: the kinds of values that they imply."""
 
 from collections.abc import Callable
 
@@ -74,7 +74,7 @@ class More(Keyed, total=False):
         ("'not ( code'", "unknown"),
     ],
 )
-def test_parameter(held: Held, annotation: str, expected: str) -> None:
+def test_the_kind_of_an_annotated_parameter(held: Held, annotation: str, expected: str) -> None:
     assert held(f"{START}def f(y: {annotation}):\n    y") == expected
 
 
@@ -96,21 +96,23 @@ def test_parameter(held: Held, annotation: str, expected: str) -> None:
         ("Tensor | list[float]", "y", "container"),
     ],
 )
-def test_parts(held: Held, annotation: str, expression: str, expected: str) -> None:
+def test_the_kind_of_an_expression_with_an_annotated_parameter(
+    held: Held, annotation: str, expression: str, expected: str
+) -> None:
     assert held(f"{START}def f(y: {annotation}):\n    {expression}") == expected
 
 
-def test_starred_parameters(held: Held) -> None:
+def test_the_annotation_of_a_starred_parameter_holds_for_each_value(held: Held) -> None:
     assert held(START + "def f(*y: Tensor):\n    y[0]") == "A"
     assert held(START + "def f(**y: Tensor):\n    y['a']") == "A"
 
 
-def test_a_tensor_type_known_only_by_its_name_is_a_convention(held: Held) -> None:
+def test_a_tensor_type_known_by_its_name_only_has_tier_c(held: Held) -> None:
     assert held("from house.types import Tensor\ndef f(y: Tensor):\n    y") == "C"
     assert held("from house.types import Tensor\ndef f(y: Tensor):\n    y", tensor_types=("house.types.Tensor",)) == "A"
 
 
-def test_a_class_that_is_a_tensor_type_is_one(held: Held) -> None:
+def test_a_subclass_of_a_tensor_type_is_a_tensor_type(held: Held) -> None:
     source = "import torch\nclass W(torch.Tensor):\n    pass\n"
     assert held(source + "def f(y: W):\n    y") == "A"
     assert held(source + "W()") == "B"

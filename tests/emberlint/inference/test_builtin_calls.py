@@ -38,7 +38,7 @@ START = "from emberharmony import ops\nx = ops.ones(3)\n"
         ("list(reversed([x]))[0]", "B"),
     ],
 )
-def test_builtin(held: Held, expression: str, expected: str) -> None:
+def test_the_kind_of_a_builtin_call(held: Held, expression: str, expected: str) -> None:
     assert held(START + expression) == expected
 
 

@@ -40,7 +40,7 @@ START = "import keras\nimport torch\nfrom pydantic import BaseModel\nfrom keras 
         ("text = 'a'\ntext.upper()", "string"),
     ],
 )
-def test_call(held: Held, source: str, expected: str) -> None:
+def test_the_kind_of_a_call(held: Held, source: str, expected: str) -> None:
     assert held(START + source) == expected
 
 
@@ -62,11 +62,11 @@ def test_call(held: Held, source: str, expected: str) -> None:
         ("    def f(self):\n        return 1", "A().f()", "number"),
     ],
 )
-def test_members(held: Held, body: str, expression: str, expected: str) -> None:
+def test_the_kind_of_a_member_of_a_class(held: Held, body: str, expression: str, expected: str) -> None:
     assert held(f"{START}class A:\n{body}\n{expression}") == expected
 
 
-def test_attributes_come_from_bases_and_are_overridden(held: Held) -> None:
+def test_attributes_are_inherited_and_can_be_overridden(held: Held) -> None:
     base = START + "class A:\n    def __init__(self):\n        self.w = self.make()\n"
     base += "    def make(self):\n        return 1\n    def get(self):\n        return self.w\n"
     assert held(base + "class B(A):\n    pass\nB().get()") == "number"
@@ -96,7 +96,9 @@ def test_attributes_come_from_bases_and_are_overridden(held: Held) -> None:
         ),
     ],
 )
-def test_module_classes(held: Held, base: str, body: str, expected: str) -> None:
+def test_the_kind_of_parameters_and_attributes_of_module_classes(
+    held: Held, base: str, body: str, expected: str
+) -> None:
     assert held(f"{START}class A({base}):\n{body}") == expected
 
 

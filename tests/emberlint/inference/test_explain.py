@@ -20,7 +20,7 @@ def explained(line: int) -> list[str]:
     return [*FileInference(SourceFile("library/module.py", SOURCE, Settings())).explain(line)]
 
 
-def test_steps_and_lines() -> None:
+def test_an_explanation_gives_the_steps_with_their_lines() -> None:
     text = "\n".join(explained(9))
     assert "y * n: a tensor, tier B" in text
     assert "bound to `y` (line 8)" in text

@@ -47,11 +47,11 @@ START = "from emberharmony import ops\nx = ops.ones(3)\n"
         ("(lambda y: y)(x)", "B"),
     ],
 )
-def test_expression(held: Held, expression: str, expected: str) -> None:
+def test_the_kind_of_an_expression(held: Held, expression: str, expected: str) -> None:
     assert held(START + expression) == expected
 
 
-def test_names_of_outer_functions_are_carried(held: Held) -> None:
+def test_inner_functions_use_the_names_of_outer_functions(held: Held) -> None:
     assert held(START + "def f():\n    def g():\n        return x\n    return g()\nf()") == "B"
     assert held("from emberharmony import ops\ndef f(x):\n    return 1\nx") == "unknown"
 

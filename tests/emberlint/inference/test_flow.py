@@ -49,11 +49,11 @@ START = "from emberharmony import ops\nx = ops.ones(3)\n"
         ("y = x if flag else None\nassert y is not None\ny", "B"),
     ],
 )
-def test_statement(held: Held, source: str, expected: str) -> None:
+def test_the_kind_of_a_name_after_statements(held: Held, source: str, expected: str) -> None:
     assert held(START + source) == expected
 
 
-def test_the_value_of_a_context_manager(held: Held) -> None:
+def test_the_kind_of_the_value_of_a_context_manager(held: Held) -> None:
     manager = "class M:\n    def __enter__(self):\n        return x\n    def __exit__(self, *a):\n        pass\n"
     assert held(START + manager + "with M() as y:\n    y") == "B"
     assert held(START + "@contextmanager\ndef m():\n    yield x\nwith m() as y:\n    y") == "B"

@@ -61,7 +61,7 @@ x = ops.ones(3)
         ("namedtuple('P', ['a', 'b'])(x, 1).b", "number"),
     ],
 )
-def test_imported(held: Held, expression: str, expected: str) -> None:
+def test_the_kind_of_a_library_call(held: Held, expression: str, expected: str) -> None:
     assert held(START + expression) == expected
 
 
@@ -73,14 +73,14 @@ def test_imported(held: Held, expression: str, expected: str) -> None:
         ("ops.exp(y * -2.0)\n    y", "C"),
         ("ops.exp(y - z)\n    y", "unknown"),  # one of the two is a tensor, but it is unknown which
         ("np.exp(y)\n    y", "unknown"),  # native functions accept numbers too
-        ("ops.exp(n)\n    n", "unknown"),  # by convention a number
+        ("ops.exp(n)\n    n", "unknown"),  # the name n is a number by convention
         ("math.sqrt(y)\n    ops.exp(y)\n    y", "unknown"),
         ("ops.exp(y)\n    range(y)\n    y", "unknown"),
         ("ops.exp(y)\n    y.split(',')\n    y.strip()", "unknown"),
         ("ops.reshape(y, (3,))\n    y", "unknown"),
     ],
 )
-def test_convention(held: Held, body: str, expected: str) -> None:
+def test_an_argument_of_an_op_is_a_tensor_by_convention(held: Held, body: str, expected: str) -> None:
     assert held(f"{START}def f(y, z, n):\n    {body}") == expected
 
 
@@ -91,12 +91,12 @@ def test_only_the_combination_of_two_unknown_names_may_be_a_tensor(held: Held) -
     assert held(f"{START}def f(y, z):\n    return ops.exp((w := y - z))\n    w") in ("unknown", "C")
 
 
-def test_configured_functions(held: Held) -> None:
+def test_the_settings_give_the_kind_of_a_function(held: Held) -> None:
     source = "import house\nhouse.load('a')"
     assert held(source, functions={"house.load": "tensor"}) == "A"
     assert held(source, functions={"house.load": "number"}) == "number"
 
 
-def test_a_namespace_of_the_project(held: Held) -> None:
+def test_the_settings_add_a_namespace_of_ops(held: Held) -> None:
     assert held("from house import ops\nops.sin(1)", namespaces=("house.ops",)) == "A"
     assert held("from house import ops\nops.sin(1)") == "unknown"

@@ -1,4 +1,4 @@
-"""The facts that tests prove about the names in them."""
+"""Narrowing: the kinds of names inside and after a branch whose condition tests them."""
 
 from collections.abc import Callable
 
@@ -28,22 +28,24 @@ START = "import numpy as np\nfrom emberharmony import ops\nfrom emberharmony.cor
         ("Tensor | None", "y is None and flag", "none", "A"),
     ],
 )
-def test_narrowing(held: Held, annotation: str, test: str, inside: str, after: str) -> None:
+def test_a_condition_narrows_kinds_inside_and_after_its_branch(
+    held: Held, annotation: str, test: str, inside: str, after: str
+) -> None:
     head = f"{START}def f(y: {annotation}):\n    if {test}:\n        "
     assert held(f"{head}y") == inside
     assert held(f"{head}return\n    y") == after
 
 
-def test_a_test_ends_with_its_branch(held: Held) -> None:
+def test_narrowing_ends_with_the_branch(held: Held) -> None:
     assert held(START + "def f(y: Tensor):\n    if isinstance(y, float):\n        pass\n    y") == "A"
 
 
-def test_after_a_while_loop_its_test_is_false(held: Held) -> None:
+def test_after_a_while_loop_its_condition_is_false(held: Held) -> None:
     source = START + "def f(y: Tensor | None):\n    while y is None:\n        y = make()\n    y"
     assert held(source) in ("A", "B")
     assert held(START + "def f(y: Tensor | list[int]):\n    while isinstance(y, list):\n        y.pop()\n    y") == "A"
 
 
-def test_later_parts_of_a_test_use_the_earlier_ones(held: Held) -> None:
+def test_later_parts_of_a_condition_use_the_earlier_ones(held: Held) -> None:
     assert held(START + "def f(y: Tensor | None):\n    z = y is not None and y\n    z") == "B"
     assert held(START + "def f(y):\n    z = y * 2 if ops.is_tensor(y) else 0\n    z") == "B"

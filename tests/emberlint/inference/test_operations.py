@@ -56,7 +56,7 @@ x, money = ops.ones(3), Money()
         ("None or x", "B"),
     ],
 )
-def test_operator(held: Held, expression: str, expected: str) -> None:
+def test_the_kind_of_an_operation(held: Held, expression: str, expected: str) -> None:
     assert held(START + expression) == expected
 
 
@@ -64,11 +64,11 @@ def test_long_sums_need_no_recursion(held: Held) -> None:
     assert held(START + " + ".join(["x"] * 400)) == "B"
 
 
-def test_too_deep_nesting_is_unknown(held: Held) -> None:
+def test_deep_nesting_is_inferred_or_unknown(held: Held) -> None:
     assert held(START + "(" * 80 + "x" + " + 1)" * 80) in ("B", "unknown")
 
 
-def test_augmented_operators(held: Held) -> None:
+def test_the_kind_after_an_augmented_assignment(held: Held) -> None:
     assert held(START + "n = 1\nn += x\nn") == "B"
     assert held(START + "n = 1\nn += 2\nn") == "number"
     assert held(START + "parts = []\nparts += [x]\nparts[0]") == "B"

@@ -1,4 +1,4 @@
-"""Values where several paths join."""
+"""Inferred values: the join of the values of several paths, elements, and containers."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def test_join_with_itself_and_with_none_changes_nothing(value: Value) -> None:
         (Imported("a"), NUMBER, None),
     ],
 )
-def test_join(left: Value, right: Value, expected: Value) -> None:
+def test_the_join_of_two_values(left: Value, right: Value, expected: Value) -> None:
     assert join(left, right) is expected
 
 
@@ -72,14 +72,14 @@ def test_a_carried_tensor_has_at_most_tier_b() -> None:
     assert SURE.carried("bound").via is SURE
 
 
-def test_elements() -> None:
+def test_the_element_of_a_value() -> None:
     assert isinstance(element_of(SURE), Tensor)
     assert element_of(Sequence(NUMBER)) is NUMBER
     assert element_of(STRING) is STRING
     assert element_of(OPAQUE) is None
 
 
-def test_holding() -> None:
+def test_nested_containers_can_hold_a_tensor() -> None:
     nested: Value = SURE
     for _ in range(3):
         nested = Sequence(nested)

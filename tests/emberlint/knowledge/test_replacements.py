@@ -17,9 +17,9 @@ from emberlint.knowledge.replacements import table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
-# Functions whose values are arbitrary (uninitialised memory), or whose signs are (basis vectors of a space).
+# The values of these are arbitrary (uninitialised memory, random numbers), or their signs are (basis vectors).
 FREE = {"dropout", "empty", "empty_like", "eig", "eigh", "qr", "svd", "default_device"}
-# 0.5 // 0.1 is 4 in Python too; the integer reciprocal 1 / 3 is not 0
+# The ops differ on purpose: as in Python, 0.5 // 0.1 is 4, and the reciprocal of the integer 3 is not 0.
 MENDED = {"mlx.core.floor_divide", "numpy.reciprocal"}
 MATRIX = np.array([[0.5, 0.25], [0.125, 0.75]], "float32")
 OTHER = np.array([[0.25, 0.5], [0.5, 0.125]], "float32")
@@ -42,7 +42,7 @@ CONDITION = (np.array([True, False, True]), TRIPLE, TRIPLE[::-1].copy())
 
 
 def native(name: str) -> Any:
-    """Returns the native function or constant of that dotted name."""
+    """Returns the native function or constant with a dotted name."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
@@ -69,7 +69,7 @@ def is_same(one: Any, other: Any) -> bool:
         return isinstance(other, list) and len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, np.ndarray | np.generic | bool | int | float | complex):
         return np.shape(one) == np.shape(other) and np.allclose(one, other, 1e-4, 1e-5, equal_nan=True)
-    return True  # dtypes and the like have rules of their own
+    return True  # other rules replace dtypes and similar objects
 
 
 @pytest.mark.parametrize("library", INSTALLED)
@@ -88,10 +88,10 @@ def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
                 arguments = [of_backend(one) for one in given[:count]]
                 try:
                     expected = host(function(*arguments))
-                except Exception:  # noqa: BLE001 -- each library refuses in its own way what it does not take
+                except Exception:  # noqa: BLE001 -- each library has its own errors for wrong arguments
                     continue
                 compared += 1
-                # where the op is stricter than the library, it raises a typed error instead of returning another number
+                # An op that is stricter than the library raises a typed error; it does not return another number.
                 with suppress(EmberError):
                     if is_same(expected, host(attrgetter(found.op)(ops)(*arguments))):
                         continue
@@ -128,7 +128,9 @@ def test_every_replacement_exists() -> None:
         ("f(x)", "pi", "numpy.pi", False),
     ],
 )
-def test_a_call_is_renamed_where_the_op_takes_its_arguments(source: str, op: str, origin: str, expected: bool) -> None:
+def test_a_call_is_renamed_only_if_the_op_takes_its_arguments(
+    source: str, op: str, origin: str, expected: bool
+) -> None:
     call = ast.parse(source, mode="eval").body
     assert isinstance(call, ast.Call)
     assert fits(call, op, origin) is expected

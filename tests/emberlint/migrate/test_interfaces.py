@@ -152,7 +152,7 @@ def ember(root: Path, imported: str) -> Path:
 
 @contextmanager
 def frontend(root: Path) -> Iterator[ModuleType]:
-    """Imports the project anew."""
+    """Yields the freshly imported frontend of the project, and removes the project from `sys.modules` afterwards."""
     sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
@@ -182,7 +182,7 @@ def migrate(root: Path, *arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def no_compiled_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Python compares compiled files by their time in seconds, and these files are rewritten within one second.
+    # Python compares the time of a source with that of its compiled file in seconds; the tests rewrite files faster.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 

@@ -1,3 +1,5 @@
+"""Migration of a project from `ops/<backend>/` to `backend/<backend>/`: moved code, clashes, failed writes."""
+
 import importlib
 import sys
 from collections.abc import Iterator
@@ -156,7 +158,7 @@ def texts(root: Path) -> dict[str, str]:
 
 @contextmanager
 def imported(root: Path) -> Iterator[ModuleType]:
-    """Imports the toy project anew."""
+    """Yields the freshly imported toy project, and removes it from `sys.modules` afterwards."""
     sys.path.insert(0, str(root))
     importlib.invalidate_caches()
     try:
@@ -187,7 +189,7 @@ def migrate(root: Path, *arguments: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def no_compiled_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Python compares compiled files by their time in seconds, and these files are rewritten within one second.
+    # Python compares the time of a source with that of its compiled file in seconds; the tests rewrite files faster.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
@@ -235,7 +237,7 @@ def test_a_dry_run_prints_a_diff_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("operations", [["softplus"], ["total"], ["sin", "mean"], ["softplus", "total", "sin", "mean"]])
-def test_single_operations_move_with_what_they_need(tmp_path: Path, operations: list[str]) -> None:
+def test_single_operations_move_with_the_code_that_they_need(tmp_path: Path, operations: list[str]) -> None:
     root = toy(tmp_path)
     before = numbers(root)
     for name in operations:
@@ -303,7 +305,7 @@ def test_a_definition_in_another_file_of_the_backend_is_a_clash(tmp_path: Path) 
     assert "--- toy/backend/torch/waves_ops.py:4\ndef sin(x):" in result.output
 
 
-def test_an_import_that_means_something_else_there_is_a_clash(tmp_path: Path) -> None:
+def test_an_import_with_another_meaning_in_the_target_is_a_clash(tmp_path: Path) -> None:
     root = toy(tmp_path)
     (root / "toy/backend/torch/math_ops.py").write_text(
         "import numpy as torch\n\n\ndef cos(x):\n    return torch.cos(x)\n"
@@ -323,7 +325,7 @@ def test_the_same_definition_on_both_sides_is_moved_once(tmp_path: Path) -> None
     assert numbers(root) == before
 
 
-def test_a_computed_import_keeps_its_modules_as_lists_of_imports(tmp_path: Path) -> None:
+def test_modules_of_a_computed_import_stay_as_lists_of_imports(tmp_path: Path) -> None:
     root = toy(tmp_path, FRONTEND.replace('f"toy.backend.{_name}"', 'f"toy.ops.{_name}"'))
     before = numbers(root)
     result = migrate(root)
@@ -343,7 +345,7 @@ def test_an_unknown_operation_is_an_error_with_a_suggestion(tmp_path: Path) -> N
     assert "did you mean 'softplus'?" in result.output
 
 
-def test_a_failed_write_puts_everything_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_restores_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = toy(tmp_path)
     before = texts(root)
     put, done = transaction._put, []

@@ -1,3 +1,5 @@
+"""The parity matrix: the status of each op on each backend, the layouts of projects, the formats, the command."""
+
 import json
 from pathlib import Path
 
@@ -129,7 +131,7 @@ def test_every_status_of_a_declared_op(tmp_path: Path) -> None:
     assert found.coverage("numpy") == pytest.approx(4 / 7)
 
 
-def test_the_layout_with_implementations_in_the_frontend(tmp_path: Path) -> None:
+def test_implementations_in_the_frontend_are_misplaced(tmp_path: Path) -> None:
     files = {
         "toy/ops/__init__.py": "def sin(x):\n    return backend().sin(x)\ndef cos(x):\n    return backend().cos(x)\n",
         "toy/ops/torch/math_ops.py": "import torch\ndef sin(x):\n    return torch.sin(x)\n",
@@ -164,7 +166,7 @@ def test_a_category_may_be_a_folder_of_ops(tmp_path: Path) -> None:
     assert {row.name: row.category for row in read(files, tmp_path).rows} == {"sin": "math", "cast": "casting"}
 
 
-def test_an_abstract_class_declares(tmp_path: Path) -> None:
+def test_the_methods_of_an_abstract_class_are_declarations(tmp_path: Path) -> None:
     files = {
         "toy/ops/math_ops.py": "from abc import ABC, abstractmethod\nclass MathOps(ABC):\n"
         "    @abstractmethod\n    def add(self, x, y):\n        pass\n",
@@ -186,7 +188,7 @@ def test_without_declarations_the_backends_are_compared_with_each_other(tmp_path
     assert found.missing("torch") == []
 
 
-def test_this_project_has_no_gap() -> None:
+def test_no_op_is_missing_in_this_project() -> None:
     project = Project(Settings(root=ROOT))
     layout = find(project)
     assert layout is not None
@@ -201,7 +203,7 @@ def write(files: dict[str, str], root: Path) -> None:
         (root / path).write_text(text)
 
 
-def test_the_formats(tmp_path: Path) -> None:
+def test_every_format_contains_the_statuses(tmp_path: Path) -> None:
     found = read(FILES, tmp_path)
     data = json.loads(report.as_json(found))
     assert data["version"] == 1
@@ -215,7 +217,7 @@ def test_the_formats(tmp_path: Path) -> None:
     assert "declared prod(x, axis=None), defined prod(x, dim=None)" in report.text(found)
 
 
-def test_the_command_checks(tmp_path: Path) -> None:
+def test_the_command_exits_with_1_if_an_op_is_missing(tmp_path: Path) -> None:
     write(FILES, tmp_path)
     run = CliRunner().invoke
     checked = run(main, [str(tmp_path), "--check", "--verbose"])

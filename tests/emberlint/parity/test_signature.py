@@ -1,3 +1,5 @@
+"""Signatures: how they are shown, and when a definition differs from its declaration."""
+
 import ast
 
 import pytest
@@ -31,11 +33,11 @@ def test_a_method_is_shown_without_self() -> None:
         ("x, axis=None", "x, axis=None"),
         ("x, eps=0", "x, eps=0.0"),
         ("x, dtype=float32", "x, dtype=torch.float32"),
-        ("x, *, axis=None", "x, axis=None"),  # accepts more than is declared
+        ("x, *, axis=None", "x, axis=None"),  # it accepts more calls than are declared
         ("x, axis=None", "*args, **kwargs"),
         ("x, *, axis=None", "x, **kwargs"),
         ("*xs", "*arrays"),
-        ("*args, **kwargs", "x, y"),  # passes all arguments on, so it declares nothing
+        ("*args, **kwargs", "x, y"),  # it passes all arguments on, so any definition fits
         ("x, axis=-1", "x, axis=-1"),
     ],
 )

@@ -54,7 +54,7 @@ def test_findings_are_in_the_order_of_the_files_if_only_some_are_cached(tree: Pa
     assert [one.path for one in check(files, settings, CODES).findings] == ["m0.py", "m1.py", "m1.py", "m2.py", "m2.py"]
 
 
-def test_other_settings_have_another_cache(tree: Path) -> None:
+def test_other_settings_use_another_cache(tree: Path) -> None:
     settings = Settings(root=tree)
     files = discover([tree], settings)
     check(files, settings, CODES)
@@ -103,7 +103,7 @@ def test_project_findings_are_cached_and_follow_changes(tmp_path: Path) -> None:
         report = check(low, settings, CODES)
         assert codes_of(report) == ["lib/low.py:1:EMB301"]
         assert "lib.low -> lib.between -> lib.high" in report.findings[0].message
-    (package / "between.py").write_text("")  # a file that was not asked for
+    (package / "between.py").write_text("")  # this file was not among the checked files
     assert codes_of(check(low, settings, CODES)) == []
 
 
@@ -116,7 +116,7 @@ def test_project_findings_can_be_silenced(tmp_path: Path) -> None:
     assert codes_of(check({"lib/low.py": package / "low.py"}, settings, CODES)) == []
 
 
-def test_tiers_can_be_raised_and_lowered(tree: Path) -> None:
+def test_the_lowest_reported_tier_can_be_raised_and_lowered(tree: Path) -> None:
     source = {"m.py": "from emberharmony import ops\n\nname = ops.get_backend()\nx = name == 'torch'\n"}
     found = [
         engine.check_texts(source, from_table({"min-tier": tier}, tree), CODES).findings for tier in ("A", "B", "C")
@@ -124,13 +124,13 @@ def test_tiers_can_be_raised_and_lowered(tree: Path) -> None:
     assert [len(one) for one in found] == [0, 1, 1]
 
 
-def test_words_that_choose_rules() -> None:
+def test_rules_are_chosen_by_code_prefix_or_name() -> None:
     assert resolve("EMB9") == resolve("EMB9xx") == tuple(f"EMB90{number}" for number in range(1, 6))
     assert resolve("backend-use") == ("EMB102",)
     assert resolve("all") == tuple(all_rules())
 
 
-def test_discovery_skips_what_is_excluded_unless_asked_for(tmp_path: Path) -> None:
+def test_discovery_skips_excluded_files_unless_they_are_named(tmp_path: Path) -> None:
     for name in ("a/b.py", "a/c.txt", "a/d.pyi", ".venv/e.py", "build/f.py", "a/__pycache__/g.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

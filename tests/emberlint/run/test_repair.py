@@ -16,18 +16,18 @@ BAD = "from emberharmony import ops\n\nx = ops.ones(3) + 1  # one more\n"
 GOOD = "from emberharmony import ops\n\nx = ops.add(ops.ones(3), 1)  # one more\n"
 
 
-def test_nested_findings_are_repaired_in_one_go() -> None:
+def test_nested_findings_are_repaired_together() -> None:
     bad = "from emberharmony import ops\n\ny = -(ops.ones(3) + 1) * 2\n"
     result = repair_text("library/m.py", bad, SETTINGS, CODES, unsafe=False)
     assert result.after.endswith("y = ops.multiply(ops.negative(ops.add(ops.ones(3), 1)), 2)\n")
     assert repair_text("library/m.py", result.after, SETTINGS, CODES, unsafe=False).after == result.after
 
 
-def test_a_clean_text_is_left_as_it_is() -> None:
+def test_a_clean_text_is_unchanged() -> None:
     assert repair_text("library/m.py", GOOD, SETTINGS, CODES, unsafe=False) == (GOOD, GOOD, ())
 
 
-def test_only_the_rules_asked_for_repair() -> None:
+def test_only_the_chosen_rules_repair() -> None:
     assert repair_text("library/m.py", BAD, SETTINGS, frozenset({"EMB202"}), unsafe=False).after == BAD
 
 

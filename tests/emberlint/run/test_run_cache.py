@@ -41,7 +41,7 @@ def run(tree: Path, words: tuple[str, ...] = ("all",), settings: Settings | None
 
 @pytest.fixture(autouse=True)
 def changes_of_the_inode_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the tick negative, because a test cannot set the time of a file's last change of status."""
+    """Makes the tick negative, because a test cannot set the ctime of a file."""
     monkeypatch.setattr(run_cache, "TICK", -1_000_000_000)
 
 
@@ -64,7 +64,7 @@ def test_a_touched_file_is_noticed(tree: Path, text: str) -> None:
     assert run(tree).recall() is None
 
 
-def test_files_that_come_and_go_are_noticed(tree: Path) -> None:
+def test_added_and_deleted_files_are_noticed(tree: Path) -> None:
     run(tree).keep(FOUND)
     write(tree / "c.py", "")
     assert run(tree).recall() is None
@@ -74,7 +74,7 @@ def test_files_that_come_and_go_are_noticed(tree: Path) -> None:
     assert run(tree).recall() is None
 
 
-def test_other_options_and_settings_are_other_runs(tree: Path) -> None:
+def test_other_options_or_settings_do_not_use_the_cached_run(tree: Path) -> None:
     run(tree).keep(FOUND)
     assert run(tree, ("EMB101",)).recall() is None
     assert run(tree, settings=Settings(root=tree, backends=("torch",))).recall() is None

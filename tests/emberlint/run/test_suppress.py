@@ -35,7 +35,7 @@ def codes(source: str, selected: frozenset[str] = frozenset(all_rules())) -> lis
         "@torch.no_grad()\ndef f(  # emberlint: ignore[EMB102]\n    x,\n):\n    return 1\n",
     ],
 )
-def test_silenced(source: str) -> None:
+def test_a_suppression_comment_silences_the_finding(source: str) -> None:
     assert [one for one in codes(source) if "EMB903" not in one] == []
 
 
@@ -52,7 +52,7 @@ def test_a_body_does_not_cover_its_header() -> None:
     assert codes(source) == ["3:EMB102", "4:EMB901", "5:EMB901"]
 
 
-def test_only_the_code_named_is_silenced() -> None:
+def test_only_the_named_code_is_silenced() -> None:
     assert codes("import numpy  # emberlint: ignore[EMB103]\n") == ["1:EMB101", "1:EMB901"]
 
 
@@ -66,7 +66,7 @@ def test_rules_that_did_not_run_have_no_unused_suppressions() -> None:
     assert codes(source, frozenset({"EMB000", "EMB101", "EMB901"})) == []
 
 
-def test_off_after_off_ends_at_its_own_on() -> None:
+def test_each_off_comment_ends_at_the_on_comment_of_its_code() -> None:
     source = (
         "# emberlint: off[EMB101]\nimport numpy\n# emberlint: off[EMB102]\nx = numpy.pi\n"
         "# emberlint: on[EMB101]\nimport torch\ny = numpy.e\n# emberlint: on[EMB102]\nz = numpy.e\n"

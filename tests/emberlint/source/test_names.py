@@ -1,4 +1,4 @@
-"""Names and origins: aliases of the same thing, and names that only look alike."""
+"""Names and origins: different names of the same object, and equal names of different objects."""
 
 import ast
 
@@ -44,7 +44,7 @@ def origin(source: str, path: str = "library/module.py") -> str | None:
         ("(lambda: 0)().sin", None),
     ],
 )
-def test_origin(source: str, expected: str | None) -> None:
+def test_the_origin_of_an_expression(source: str, expected: str | None) -> None:
     assert origin(source) == expected
 
 
@@ -74,7 +74,7 @@ def test_comprehensions_have_a_scope_of_their_own() -> None:
     assert origins == {"a": None, "b": "numpy.b"}
 
 
-def test_a_walrus_in_a_comprehension_binds_outside() -> None:
+def test_a_walrus_in_a_comprehension_binds_outside_of_it() -> None:
     assert origin("import numpy as np\n[(xp := np) for i in range(3)]\nxp.sin") == "numpy.sin"
 
 
@@ -88,14 +88,14 @@ def test_a_walrus_in_a_comprehension_binds_outside() -> None:
         ("3", None),
     ],
 )
-def test_constant(source: str, expected: str | None) -> None:
+def test_the_constant_string_of_an_expression(source: str, expected: str | None) -> None:
     file = SourceFile("m.py", source, Settings())
     last = file.tree.body[-1]
     assert isinstance(last, ast.Expr)
     assert file.names.constant(last.value) == expected
 
 
-def test_typing_only() -> None:
+def test_an_import_under_type_checking_is_for_typing_only() -> None:
     source = "import typing as t\nif t.TYPE_CHECKING:\n    import a\nelse:\n    import b\n"
     file = SourceFile("m.py", source, Settings())
     alone = {node.names[0].name: file.names.typing_only(node) for node in file.index.nodes(ast.Import)}
@@ -122,7 +122,7 @@ def test_a_later_binding_overwrites_earlier_ones(source: str, origins: set[str])
     assert set(file.names.origins(use.value)) == origins
 
 
-def test_the_cost_of_a_binding_does_not_grow_with_their_number() -> None:
+def test_a_use_after_many_bindings_has_one_binding() -> None:
     file = SourceFile("m.py", "import a\nm = a\n" + "m = m.f\n" * 3000, Settings())
     last = file.tree.body[-1]
     assert isinstance(last, ast.Assign)
