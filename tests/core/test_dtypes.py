@@ -70,7 +70,7 @@ def test_as_dtype(given: object, wanted: str) -> None:
 
 @pytest.mark.parametrize("given", ["flaot32", 3, None, object])
 def test_as_dtype_refuses(given: object) -> None:
-    with pytest.raises(DTypeError, match="is no dtype"):
+    with pytest.raises(DTypeError, match="is not a dtype"):
         dtypes.as_dtype(given)
 
 
@@ -93,7 +93,7 @@ def test_default_float_changes_what_python_floats_become(backend: str) -> None:
 
 
 def test_default_float_must_be_floating() -> None:
-    with pytest.raises(DTypeError, match="no floating dtype"):
+    with pytest.raises(DTypeError, match="not a floating dtype"):
         ops.set_default_float("int32")
 
 
