@@ -101,7 +101,7 @@ def _show(console: Console, tallies: Sequence[Any]) -> None:
                 console.print(f"\n{finding.snippet}", markup=False, highlight=False)
         for op in tally.skipped:
             console.print(
-                f"{tally.backend} {op} was skipped after several crashes or hangs", markup=False, highlight=False
+                f"{tally.backend} {op} was left out after several crashes or hangs", markup=False, highlight=False
             )
     for tally in tallies:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))

@@ -1,4 +1,4 @@
-"""Named tuples like `typing.NamedTuple`, whose definition takes a tenth of the time, which each import would pay."""
+"""Named tuples like `typing.NamedTuple`, but ten times faster to define, which makes each import faster."""
 
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any

@@ -13,14 +13,14 @@ CLOSED_OVER = (
     "the function uses a tensor that is being differentiated but is not one of its arguments, so the gradient would be "
     "lost: pass it as an argument"
 )
-"""The message for a function with a custom gradient that closes over such a tensor."""
+"""The message for a function with a custom gradient that closes over a tensor being differentiated."""
 
 
 def lost(what: str, instead: str = "the functions of ops") -> str:
-    """Returns the message for a function of Python or of another library that would take such a tensor out.
+    """Returns the message for a function outside `ops` that is applied to a tensor being differentiated.
 
     Args:
-        what: that function.
+        what: the function of Python or of another library.
         instead: what to use in its place.
     """
     return (

@@ -263,7 +263,7 @@ class TracedTensor(TensorProxy):
         )
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # a library that probes for a protocol, such as copy
+        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
             raise AttributeError(name)
         hint = f"use ops.{name}(x, ...)" if name in OPS else "use the functions of ops"
         raise AttributeError(

@@ -26,5 +26,5 @@ def assigned(owner: Any, name: str, value: Any) -> Step:
 
 
 def when(owner: Any, name: str, value: Any, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yields the steps, but skips each step at whose turn the attribute is not this value (compared by identity)."""
+    """Yields each step only if the attribute is this very value at that moment; it is read while the steps run."""
     return compress(steps, map(is_, map(attrgetter(name), repeat(owner)), repeat(value)))
