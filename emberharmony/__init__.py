@@ -1,4 +1,4 @@
-"""One namespace of plain array functions that runs the same program on NumPy, PyTorch and MLX.
+"""One namespace of plain array functions, with which the same program runs on NumPy, PyTorch and MLX.
 
 >>> from emberharmony import ops
 >>> ops.add([1, 2], 3).tolist()
@@ -44,7 +44,7 @@ __all__ = ["__version__", *_LAZY]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the public names on first use, so that `import emberharmony` itself costs next to nothing."""
+    """Imports a public name on first use, so that `import emberharmony` itself costs almost nothing."""
     if name not in _LAZY:
         raise AttributeError(f"module 'emberharmony' has no attribute {name!r}")
     # Imports create long-lived objects; pausing the garbage collector saves 1.5 ms.

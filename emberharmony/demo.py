@@ -1,4 +1,4 @@
-"""What `emberharmony demo` runs: the example program, on several backends in turn and on NumPy alone."""
+"""The training runs of `emberharmony demo`: the example program on several backends in turn, and on NumPy alone."""
 
 import importlib.util
 import time
@@ -14,11 +14,14 @@ from emberharmony.core.errors import ArgumentError, BackendUnavailableError
 from emberharmony.data import digits
 
 TOLERANCE = 1e-4
-"""Admitted difference of float32 weights of size 1 after some hundred steps; rounding alone gives about 1e-6."""
+"""The largest difference of the weights that counts as agreement.
+
+The weights are float32 and of magnitude 1. Rounding alone causes a difference of about 1e-6 after some hundred steps.
+"""
 
 
 class Leg(NamedTuple):
-    """One stretch of training on one backend: its last loss and accuracy, its time, and the loss of each step."""
+    """A part of the training, on one backend: its last loss and accuracy, its duration, and the loss of each step."""
 
     backend: str
     steps: str
@@ -29,7 +32,7 @@ class Leg(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A whole demo: the legs, the same run on NumPy alone, and the largest difference of the weights."""
+    """The result of a demo: its legs, the same training on NumPy alone, and the largest difference of the weights."""
 
     images: int
     legs: list[Leg]
@@ -43,7 +46,7 @@ class Result(NamedTuple):
 
 
 def example() -> ModuleType:
-    """Returns the program `examples/softmax_regression.py`, from the checkout or from where the wheel puts it."""
+    """Returns the program `examples/softmax_regression.py` as a module, from the wheel or from the checkout."""
     here = Path(__file__).resolve().parent
     places = (here / "examples" / "softmax_regression.py", here.parent / "examples" / "softmax_regression.py")
     path = next(place for place in places if place.exists())
@@ -56,12 +59,15 @@ def example() -> ModuleType:
 
 
 def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callable[[], None] = lambda: None) -> Result:
-    """Trains `steps` steps on each backend in turn, then as many on NumPy alone; the old backend is restored.
+    """Trains `steps` steps on each backend in turn, then as many steps on NumPy alone; restores the active backend.
 
-    Raises: BackendNotFoundError and BackendUnavailableError before any work is done.
+    Raises:
+        BackendNotFoundError: if a backend is unknown.
+        BackendUnavailableError: if a backend cannot be loaded.
     """
     before = ops.get_backend()
     try:
+        # Load all backends first, so that a wrong name fails before any training.
         for name in backends:
             ops.set_backend(name)
         legs, state = _train(backends, seed, steps, advance)
@@ -75,7 +81,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
 def _train(
     backends: Sequence[str], seed: int, steps: int, advance: Callable[[], None]
 ) -> tuple[list[Leg], Sequence[np.ndarray[Any, Any]]]:
-    """Returns the legs and the last state as host arrays."""
+    """Returns the legs, and the final state as NumPy arrays."""
     program = example()
     data = digits(seed=seed)
     state: Sequence[np.ndarray[Any, Any]] | None = None
@@ -103,10 +109,11 @@ def _train(
 
 
 def check_picture(file: str) -> None:
-    """Checks, before anything is trained, that a picture can be drawn into a file.
+    """Checks, before any training, that a picture can be drawn and written to a file.
 
-    Raises: BackendUnavailableError with the install line if matplotlib is missing; ArgumentError for a folder that does
-    not exist or a kind of picture that matplotlib does not draw.
+    Raises:
+        BackendUnavailableError: if matplotlib is missing; the message has the command that installs it.
+        ArgumentError: if the folder does not exist, or matplotlib cannot write this kind of picture.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise BackendUnavailableError('drawing needs matplotlib: pip install "emberharmony[plot]"')
@@ -117,11 +124,13 @@ def check_picture(file: str) -> None:
         raise ArgumentError(f"the folder of {file} does not exist")
     kinds = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix.lstrip(".").lower() not in kinds:
-        raise ArgumentError(f"{file} names no kind of picture: end it with one of .{', .'.join(kinds)}")
+        raise ArgumentError(
+            f"matplotlib cannot write the kind of picture of {file}: end the name with one of .{', .'.join(kinds)}"
+        )
 
 
 def draw(result: Result, file: str) -> None:
-    """Draws the loss of each step, one colour a backend, into a picture file."""
+    """Draws the loss of each step, with one colour for each backend, and writes the picture to a file."""
     from matplotlib.figure import Figure
 
     axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()

@@ -1,4 +1,4 @@
-"""The errors that the library raises: each is an `EmberError`, and the builtin exception that a caller would catch.
+"""The errors and warnings of the library; each error is an `EmberError` and also the fitting builtin exception.
 
 >>> from emberharmony.errors import ShapeError
 >>> issubclass(ShapeError, ValueError)

@@ -1,4 +1,4 @@
-"""The names for annotations: what ops take and return, and what `register_op` reads to convert arguments.
+"""The type names for annotations of arguments and results; `register_op` converts arguments according to them.
 
 >>> from emberharmony.types import Tensor, TensorLike
 >>> def standardized(x: TensorLike) -> Tensor: ...

@@ -1,8 +1,8 @@
-"""The hook that PyInstaller finds through the entry point `pyinstaller40`."""
+"""The hooks for PyInstaller, which finds them through the entry point `pyinstaller40`."""
 
 from pathlib import Path
 
 
 def get_hook_dirs() -> list[str]:
-    """Returns the folders of hooks."""
+    """Returns the folders that contain the hooks."""
     return [str(Path(__file__).parent)]

@@ -1,7 +1,8 @@
-"""Includes in a frozen program what EmberHarmony imports by name: backends, gradient rules, transforms.
+"""Includes in a frozen program the modules that EmberHarmony imports by name: backends, gradient rules, transforms.
 
-A backend whose library is installed comes along with that library; `--exclude-module torch` leaves PyTorch out.
-What tests and the command line need is left out unless the program imports it.
+PyInstaller cannot find such imports by itself. A backend whose library is installed is included together with that
+library; `--exclude-module torch` leaves PyTorch out. Modules that only tests and the command line need are left out
+unless the program imports them.
 """
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
@@ -10,7 +11,7 @@ _LEFT_OUT = {"_pyinstaller", "cli", "demo", "examples", "testing"}
 
 
 def _runs(name: str) -> bool:
-    """Returns whether a program that calls ops may need a module."""
+    """Returns whether a program that calls ops may need this module."""
     return _LEFT_OUT.isdisjoint(name.split(".")[1:2])
 
 

@@ -5,7 +5,7 @@ import warnings
 
 
 def main() -> None:
-    """Runs the command; without click and rich it says how to install them."""
+    """Runs the command, or says how to install click and rich if one of them is missing."""
     warnings.formatwarning = _in_one_line
     try:
         from emberharmony.cli.main import command

@@ -27,7 +27,7 @@ def show(as_json: bool) -> None:
 @backend.command("set")
 @click.argument("name")
 def set_(name: str) -> None:
-    """Write the backend NAME to the settings file, for this user's later programs."""
+    """Save the backend NAME in the settings file, for this user's later programs."""
     load(name)
     click.echo(f"{_written(name)}: {name}")
 
@@ -42,7 +42,11 @@ def unset() -> None:
 
 
 def _written(name: str | None) -> str:
-    """Writes a setting, or removes it, and returns the file."""
+    """Writes the backend to the settings file, or removes it, and returns the path of the file.
+
+    Raises:
+        click.ClickException: if the file cannot be changed.
+    """
     try:
         return settings.write("backend", name)
     except SettingsError as error:
@@ -54,7 +58,7 @@ def _written(name: str | None) -> str:
 @backend.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
-    """List the backends there are, with version or install line."""
+    """List the known backends, each with its version or the command that installs it."""
     found = available_backends()
     rows = [
         {"name": name, "version": found[name]["version"] if name in found else None, "installed": name in found}

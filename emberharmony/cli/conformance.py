@@ -1,4 +1,4 @@
-"""`emberharmony conformance`: the checks of every op's sample row, run and reported."""
+"""`emberharmony conformance`: checks every op against its sample row, and reports the results."""
 
 import importlib
 import json
@@ -17,23 +17,23 @@ _FILE = click.Path(dir_okay=False)
 @click.command()
 @click.option("--backend", "name", default="all", show_default=True, metavar="NAME|all", help="The backend to check.")
 @click.option("--op", "pattern", default="*", show_default=True, help="Only ops whose name matches this pattern.")
-@click.option("--quick", is_flag=True, help="Leave out the inputs that hypothesis makes.")
+@click.option("--quick", is_flag=True, help="Leave out the inputs that hypothesis generates.")
 @click.option("--json", "json_file", type=_FILE, help="Write the report to this file as JSON.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as a page of HTML.")
 def conformance(name: str, pattern: str, quick: bool, json_file: str | None, html_file: str | None) -> None:
     """Check every op of a backend: values against a float64 oracle, dtypes, shapes, promotion, errors, gradients.
 
-    The exit status is 1 if anything fails, 2 for a backend or pattern that is not known, 130 after Ctrl-C, which
-    writes nothing.
+    The exit status is 1 if anything fails, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C, in which
+    case nothing is written.
     """
     console = Console(soft_wrap=True)
     names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
-    # The tensors are small: threads that wait for each other would take most of the time.
+    # The tensors are small, so several threads would spend most of the time on waiting for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for backend in names:
         load(backend)
     try:
-        # Loaded when asked for: the other commands need none of it.
+        # Imported here, because the other commands do not need hypothesis and SciPy.
         checking = importlib.import_module("emberharmony.cli.conformance_run")
         rows = checking.matching(pattern)
     except ImportError as error:

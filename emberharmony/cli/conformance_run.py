@@ -1,4 +1,4 @@
-"""The running and reporting of `emberharmony conformance`, which needs hypothesis and SciPy."""
+"""Runs the checks of `emberharmony conformance` and reports them; needs hypothesis and SciPy."""
 
 import contextlib
 import fnmatch
@@ -20,9 +20,11 @@ from emberharmony.testing.samples import all_samples, without_row
 
 
 def matching(pattern: str) -> list[Sample]:
-    """Returns the rows whose op's name matches a pattern.
+    """Returns the sample rows of the ops whose names match a pattern.
 
-    Raises: click.UsageError if there is none, with the nearest name; click.ClickException for an op without a row.
+    Raises:
+        click.UsageError: if no op matches; the message suggests the nearest name.
+        click.ClickException: if an op that matches has no row.
     """
     samples = all_samples()
     missing = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
@@ -35,10 +37,14 @@ def matching(pattern: str) -> list[Sample]:
 
 
 def outcomes_of(console: Console, rows: Sequence[Sample], names: Sequence[str], quick: bool) -> Iterator[Outcome]:
-    """Yields all outcomes, with a bar where the terminal can show one; puts the former backend back."""
+    """Yields all outcomes, and restores the active backend at the end.
+
+    If the console is a terminal, a progress bar is shown.
+    """
     columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with _former_backend(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of the infinities and zeros that are checked
+        # NumPy warns about infinities and divisions by zero, which the inputs cause on purpose.
+        warnings.simplefilter("ignore", RuntimeWarning)
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("", total=len(rows) * len(names))
             for name in names:
@@ -58,7 +64,7 @@ def _former_backend() -> Iterator[None]:
 
 
 def show(console: Console, report: Report) -> None:
-    """Prints each failure, with a program for the first one of an op, what is unsupported, and the totals."""
+    """Prints the failures, a program that shows the first failure of each op, the unsupported ops, and the totals."""
     for entry in report["ops"]:
         for failure in entry["failures"]:
             place = f"{entry['backend']} {entry['op']}, {failure['check']}, {failure['dtype']}, {failure['label']}"

@@ -1,4 +1,4 @@
-"""`emberharmony demo`: one training run that changes its backend on the way, and the same on NumPy alone."""
+"""`emberharmony demo`: one training run that switches the backend on the way, and the same run on NumPy alone."""
 
 import click
 from rich.console import Console
@@ -12,14 +12,16 @@ from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
 @click.command()
 @click.option("--backend", "names", multiple=True, help="Train on this backend (repeatable); default: all installed.")
 @click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the split and of the first weights."
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the split and of the initial weights."
 )
 @click.option("--steps", default=60, show_default=True, type=click.IntRange(1), help="Steps on each backend.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, writable=True), help="Also draw the loss curves into this file."
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Also draw the loss curves and write them to this file.",
 )
 def demo(names: tuple[str, ...], seed: int, steps: int, plot: str | None) -> None:
-    """Train on 1,797 handwritten digits, switching the backend in mid-training."""
+    """Train on 1,797 handwritten digits, and switch the backend during the training."""
     console = Console()
     chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
     if plot:
@@ -42,7 +44,7 @@ def demo(names: tuple[str, ...], seed: int, steps: int, plot: str | None) -> Non
     )
     for name in BUILTIN:
         if not is_installed(name):
-            console.print(f"{name} is not installed; this adds it: {install_line(name)}", markup=False)
+            console.print(f"{name} is not installed; to install it: {install_line(name)}", markup=False)
     if plot:
         program.draw(result, plot)
         console.print(f"loss curves: {plot}")

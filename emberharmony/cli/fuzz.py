@@ -1,4 +1,4 @@
-"""`emberharmony fuzz`: every op with odd arguments, in a process of its own that may die of them."""
+"""`emberharmony fuzz`: calls every op with odd arguments, in a process of its own, because a call may crash it."""
 
 import fnmatch
 import importlib
@@ -30,15 +30,15 @@ _FILE = click.Path(dir_okay=False)
     default=10.0,
     show_default=True,
     type=click.FloatRange(0.1),
-    help="Seconds of computing that a call may take.",
+    help="The most seconds of computing that a call may take.",
 )
 @click.option("--json", "json_file", type=_FILE, help="Write the findings to this file as JSON.")
 def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: float, json_file: str | None) -> None:
-    """Call every op of a backend with odd arguments, and report what no call may do.
+    """Call every op of a backend with odd arguments, and report the calls that misbehave.
 
-    Reported are a signal, a call that does not end, an exception that is neither typed nor documented, and an argument
-    that was changed. Seed, pattern and number of a call fix its arguments. The exit status is 1 if anything is
-    reported, 2 for a backend or pattern that is not known, 130 after Ctrl-C.
+    A call misbehaves if it ends with a signal, does not end, raises an exception that is neither typed nor documented,
+    or changes an argument. The arguments of a call depend only on the seed, the pattern and the number of the call. The
+    exit status is 1 if anything is reported, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C.
     """
     console = Console(soft_wrap=True)
     names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
@@ -75,9 +75,10 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
 
 
 def _matching(pattern: str) -> list[str]:
-    """Returns the names of ops that match a pattern.
+    """Returns the names of the ops that match a pattern.
 
-    Raises: click.UsageError if there is none, with the nearest name.
+    Raises:
+        click.UsageError: if no op matches; the message suggests the nearest name.
     """
     registry = importlib.import_module("emberharmony.core.registry")
     names = [op for op in sorted(registry.OPS) if fnmatch.fnmatchcase(op, pattern)]
@@ -87,7 +88,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _show(console: Console, tallies: Sequence[Any]) -> None:
-    """Prints each finding, with a program for the first one of a kind of an op, and what the calls did."""
+    """Prints the findings, a program that shows the first finding of each kind for each op, and the totals."""
     for tally in tallies:
         shown: set[tuple[str, str]] = set()
         for finding in tally.findings:
@@ -99,7 +100,9 @@ def _show(console: Console, tallies: Sequence[Any]) -> None:
                 shown.add((finding.op, finding.kind))
                 console.print(f"\n{finding.snippet}", markup=False, highlight=False)
         for op in tally.skipped:
-            console.print(f"{tally.backend} {op} was left out after several deaths", markup=False, highlight=False)
+            console.print(
+                f"{tally.backend} {op} was left out after several crashes or hangs", markup=False, highlight=False
+            )
     for tally in tallies:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
         line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts})"

@@ -1,4 +1,4 @@
-"""`emberharmony info`: versions, devices, and where the active choice came from."""
+"""`emberharmony info`: versions, devices, the active backend, and where its choice came from."""
 
 import json
 import platform
@@ -18,7 +18,7 @@ from emberharmony.version import __version__
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(as_json: bool) -> None:
-    """Show versions, backends, devices and the active choice."""
+    """Show versions, backends, devices and the active backend."""
     found = collect()
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -38,7 +38,7 @@ def info(as_json: bool) -> None:
 
 
 def collect() -> dict[str, Any]:
-    """Returns what `info` shows."""
+    """Returns the data that `info` shows, in the form of its JSON."""
     active: dict[str, Any] = {"backend": None, "source": None, "device": None, "error": None}
     try:
         backend = current()

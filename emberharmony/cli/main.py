@@ -1,4 +1,4 @@
-"""The command's root: errors the library raises on purpose end it with one line and status 2."""
+"""The root command; an `EmberError` ends it with a one-line message and exit status 2."""
 
 import sys
 from typing import Any
@@ -16,10 +16,10 @@ from emberharmony.version import __version__
 
 
 class _Group(click.Group):
-    """Turns typed errors into messages."""
+    """A group of commands that prints an `EmberError` as a message, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command."""
+        """Runs the command; exits with status 2 after an `EmberError`, and with 130 after Ctrl-C."""
         try:
             return super().invoke(ctx)
         except EmberError as error:

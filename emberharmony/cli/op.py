@@ -1,4 +1,4 @@
-"""`emberharmony op NAME`: one op from its declaration to the code that runs, its gradient rule and its sample row."""
+"""`emberharmony op NAME`: shows an op's declaration, the code that runs, its gradient rule and its sample row."""
 
 import importlib
 import inspect
@@ -20,15 +20,15 @@ PACKAGE = Path(__file__).parents[1]
 
 @click.command()
 @click.argument("name")
-@click.option("--backend", "backend_name", help="The backend whose code is shown; by default the active one.")
+@click.option("--backend", "backend_name", help="The backend whose code is shown; default: the active backend.")
 def op(name: str, backend_name: str | None) -> None:
-    """Show an op: its declaration, what runs on a backend, its gradient rule, its sample row and tolerance."""
+    """Show an op: its declaration, the code that runs on a backend, its gradient rule, its sample row and tolerance."""
     backend = current() if backend_name is None else create_backend(backend_name, fallback=None)
     click.echo("\n\n".join(sections(find(name), backend)))
 
 
 def find(name: str) -> OpSpec:
-    """Returns the declaration of an op, also by an alias or as `linalg.det` and `ops.linalg.det`.
+    """Returns the declaration of an op, given its name, an alias, or a name such as `linalg.det` or `ops.linalg.det`.
 
     Raises:
         ArgumentError: if there is no such op.
@@ -41,12 +41,12 @@ def find(name: str) -> OpSpec:
 
 
 def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
-    """Yields what is known of an op, part by part."""
+    """Yields the description of an op, part by part."""
     aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
     yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
     yield _implementation(spec, backend)
-    yield _part("what a call runs once its backend is chosen", source_of(spec, backend))
+    yield _part("the code of a call, after the backend is chosen", source_of(spec, backend))
     yield _rule(spec)
     yield _row(spec)
 
@@ -70,14 +70,14 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
     notes = []
     if quick is not None:
         when = quick.when.format(*(p.name for p in spec.parameters)) or "True"
-        notes.append(f"{_shown(quick.native)} alone runs while {when}")
+        notes.append(f"{_shown(quick.native)} is called directly if {when}")
     if found is spec.body:
         notes.append("the declaration's body")
         return _part(f"implementation on {backend.name}", "\n".join(notes))
     try:
         notes.append(inspect.getsource(inspect.unwrap(found)))
         head = f"implementation on {backend.name}, {_place(inspect.unwrap(found))}"
-    except (TypeError, OSError):  # a function of C has no source
+    except (TypeError, OSError):  # a C function has no Python source
         notes.append(_shown(found))
         head = f"implementation on {backend.name}"
     return _part(head, "\n".join(notes))
@@ -107,7 +107,7 @@ def _row(spec: OpSpec) -> str:
         samples = importlib.import_module("emberharmony.testing.samples")
         row = samples.all_samples().get(spec.name)
     except ImportError as error:
-        return _part("sample row", f"not to be read here: {error}; pip install 'emberharmony[conformance]'")
+        return _part("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
     if row is None:
         return _part("sample row", f"missing: add one to testing/samples/{spec.category}.py")
     exact = "exact" if not row.tolerance else f"within {row.tolerance} eps"

@@ -1,1 +1,1 @@
-"""The ground floor: knows no backend and imports no array library."""
+"""The lowest layer: registry, dispatch, dtypes and errors; it imports no backend and no array library."""

@@ -1,7 +1,7 @@
-"""What type checkers let users pass to ops: the stubs `ops/*.pyi` are written with these names.
+"""The types of op arguments as type checkers see them: the stubs `ops/*.pyi` use these names.
 
-The declarations in `ops/` use the names of `core.types` instead: there an argument is typed as the tensor that dispatch
-has made of it.
+The declarations in `ops/` use the names of `core.types` instead: there an argument is typed as the tensor into which
+dispatch has converted it.
 """
 
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ from emberharmony.core.dtypes import DType
 from emberharmony.core.types import Tensor
 
 if TYPE_CHECKING:
-    import numpy as np  # for type checkers alone: nothing below the backends may depend on a library
+    import numpy as np  # only for type checkers: nothing below the backends may depend on an array library
 
 
 class _WithItemsize(Protocol):
-    """A dtype of NumPy or PyTorch."""
+    """A NumPy or PyTorch dtype, which has an `itemsize`."""
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """The size of one element in bytes."""
         ...
 
 
 class _WithSize(Protocol):
-    """A dtype of MLX."""
+    """An MLX dtype, which has a `size`."""
 
     @property
     def size(self) -> int:
-        """The bytes of one element."""
+        """The size of one element in bytes."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Axes as users give them, and the shape that shapes broadcast to."""
+"""Normalization of axis arguments, and broadcasting of shapes."""
 
 import operator
 from collections.abc import Sequence
@@ -8,11 +8,15 @@ from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
 def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Returns an axis, several or None (all) as a tuple of axes from 0 to ndim - 1.
+    """Returns the axes as a tuple of integers from 0 to ndim - 1.
+
+    Args:
+        axis: one axis, a tuple or list of axes, or None for all axes; negative axes count from the end.
 
     Raises:
-        AxisError: if one is out of range or repeated.
-        ArgumentTypeError: if one is not an integer; a boolean is not one.
+        AxisError: if an axis is out of range or repeated.
+        ArgumentTypeError: if an axis is a boolean.
+        TypeError: if an axis is neither an integer nor a boolean.
     """
     if axis.__class__ is int and -ndim <= axis < ndim:
         return (axis % ndim,)
@@ -20,22 +24,24 @@ def normalized(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     if bool in map(type, given):
-        raise ArgumentTypeError(f"an axis is an integer, not a boolean, as in {axis}")
+        raise ArgumentTypeError(f"an axis must be an integer, not a boolean: got {axis}")
     axes = tuple(operator.index(a) for a in given)
     for a in axes:
         if not -ndim <= a < ndim:
             raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")
     wrapped = tuple(a % ndim for a in axes)
     if len(set(wrapped)) != len(wrapped):
-        raise AxisError(f"axes {axis} repeat one axis")
+        raise AxisError(f"axes {axis} name one axis more than once")
     return wrapped
 
 
 def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Returns the shape that shapes broadcast to.
+    """Returns the shape to which the shapes broadcast.
 
-    Raises: ShapeError if they do not.
+    Raises:
+        ShapeError: if they do not broadcast.
     """
+    # Not np.broadcast_shapes: this layer imports no array library.
     lengths = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(lengths) - len(shape)):

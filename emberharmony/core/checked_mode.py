@@ -1,4 +1,4 @@
-"""Checked mode: what costs too much to be checked always is checked, in one thread or task or a whole process."""
+"""Checked mode: enables checks that are too slow to run always, in one thread or task or in the whole process."""
 
 import contextlib
 import os
@@ -12,16 +12,17 @@ _CHECKING: ContextVar[Entry | None] = ContextVar("emberharmony_checking", defaul
 
 
 def checking() -> bool:
-    """Returns whether checked mode is on here."""
+    """Returns whether checked mode is on in this thread or task."""
     entry = _CHECKING.get()
     return _OUTSIDE if entry is None else bool(entry[0])
 
 
 class checked(Scope, contextlib.ContextDecorator):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
-    """Turns checked mode on, or off, for this thread or asyncio task: a context manager and a decorator.
+    """Turns checked mode on or off for this thread or asyncio task, as a context manager or as a decorator.
 
-    In it a tensor of indices is read back and checked on MLX, where it otherwise reads whatever lies in memory; that
-    forces evaluation. `EMBERHARMONY_CHECK=1` turns it on for a whole process.
+    MLX does not check the bounds of indices, so an index out of range reads arbitrary memory. In checked mode a tensor
+    of indices is read back and checked, which forces evaluation. `EMBERHARMONY_CHECK=1` turns checked mode on for the
+    whole process.
 
     Example:
         >>> with ops.checked():

@@ -1,4 +1,4 @@
-"""Neutral dtypes: one singleton a dtype, equal to its name and to every native dtype that means the same."""
+"""Neutral dtypes: one singleton for each dtype, equal to its name and to the corresponding native dtypes."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -14,15 +14,15 @@ Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 class DType(str):
     """A neutral dtype.
 
-    It is its own name (`ops.float32 == "float32"`), so it hashes, prints, sorts and pickles like one,
-    and equals every native dtype of that meaning (`ops.float32 == torch.float32`), from either side.
+    It is a `str` whose value is the dtype's name (`ops.float32 == "float32"`), so it hashes, prints and sorts like the
+    name. It also equals the corresponding native dtypes (`ops.float32 == torch.float32`), on either side of `==`.
     """
 
     kind: Kind
     bits: int
 
     def __new__(cls, name: str, kind: Kind = "float", bits: int = 0) -> "DType":
-        """Returns the singleton of that name, made on first use."""
+        """Returns the singleton with this name, or a new dtype if the name is not known yet."""
         known = _BY_NAME.get(name)
         if known is not None:
             return known
@@ -32,7 +32,7 @@ class DType(str):
 
     @property
     def itemsize(self) -> int:
-        """The bytes an element takes."""
+        """The size of one element in bytes."""
         return max(1, self.bits // 8)
 
     @property
@@ -52,7 +52,7 @@ class DType(str):
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a signed or unsigned integer dtype; bool is none."""
+        """Whether this is a signed or unsigned integer dtype; bool is not one."""
         return self.kind in ("signed", "unsigned")
 
     def __eq__(self, other: object) -> bool:
@@ -76,7 +76,8 @@ class DType(str):
 
 op_globals.name_in_hints(DType)
 
-# Its hash is that of its name, and `torch.compile` traces that only where it is `str`'s own.
+# `__eq__` alone would make the class unhashable, so it had to assign `__hash__`. Remove the attribute now, to inherit
+# the hash of `str`: `torch.compile` traces the hash of a dtype only then.
 del DType.__hash__
 
 _BY_NAME: dict[str, DType] = {}
@@ -122,11 +123,14 @@ _PYTHON: tuple[type, ...] = (bool, int, float, complex)
 
 
 _PLUGGED: dict[int, tuple[object, str | None]] = {}
-"""By identity the native dtypes that do not tell their name, which are third parties', and the neutral name of each."""
+"""Native dtypes of third-party backends whose text does not show their name: by `id`, the dtype and its neutral name.
+
+The dtype itself is kept so that no other object can take its `id`.
+"""
 
 
 def native_name(dtype: object) -> str | None:
-    """Returns the neutral name of a native dtype, a name or a NumPy scalar class; None if it is no dtype."""
+    """Returns the neutral name of a native dtype, a dtype name or a NumPy scalar class, or None for anything else."""
     if isinstance(dtype, str):
         name = str.__str__(dtype)
     elif isinstance(dtype, type):
@@ -135,20 +139,22 @@ def native_name(dtype: object) -> str | None:
     elif "dtype" in type(dtype).__name__.lower():
         # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
         printed = str(dtype)
-        if printed[:1] in ("<", ">"):  # an np.dtype in the other byte order, which prints as '>f4'
+        if printed[:1] in ("<", ">"):  # an np.dtype in the other byte order prints as '>f4'
             printed = getattr(dtype, "name", "")
         module, _, name = printed.rpartition(".")
         name = name if module in ("", "torch", "mlx.core") else ""
     else:
         name = ""
+    # Of the aliases, apply only 'bool_' (np.bool_) here: with 'float' too, float32 would equal the string 'float'.
     name = _ALIASES.get(name, name) if name.endswith("_") else name
     return name if name in _BY_NAME else _PLUGGED.get(id(dtype), (None, None))[1]
 
 
 def as_dtype(dtype: object) -> DType:
-    """Returns the neutral dtype that `dtype` means.
+    """Returns the neutral dtype that `dtype` denotes: a dtype, its name or alias, or a Python class of numbers.
 
-    Raises: DTypeError for what names no dtype, with the nearest name.
+    Raises:
+        DTypeError: if `dtype` does not denote a dtype; the message suggests the nearest name.
     """
     if isinstance(dtype, DType):
         return dtype
@@ -159,12 +165,12 @@ def as_dtype(dtype: object) -> DType:
         name = _ALIASES.get(dtype)
     if name is None:
         nearest = suggest(dtype, _BY_NAME) if isinstance(dtype, str) else ""
-        raise DTypeError(f"{brief(dtype)} is no dtype{nearest} (known: {', '.join(_BY_NAME)})")
+        raise DTypeError(f"{brief(dtype)} is not a dtype{nearest} (known: {', '.join(_BY_NAME)})")
     return _BY_NAME[name]
 
 
 def python_dtype(kind: type) -> DType:
-    """Returns the dtype a Python number of that class takes when no tensor is beside it."""
+    """Returns the dtype that a Python number of this class takes if no operand is a tensor."""
     if kind is bool:
         return bool_
     if kind is int:
@@ -173,13 +179,15 @@ def python_dtype(kind: type) -> DType:
 
 
 class NativeDTypes(dict[Any, Any]):
-    """Maps whatever means a dtype to the native dtype of one backend; dispatch subscripts it per call.
+    """A cache from anything that denotes a dtype to the native dtype of one backend.
+
+    It is a dict because dispatch looks up a dtype in each call, and a known key then costs one subscript.
 
     Args:
         backend: the backend's name, for messages.
-        dtypes: its native dtypes by neutral one.
-        on_first_use: what to call when a dtype is looked up for the first time, by neutral dtype; what it returns, if
-            not None, is the native dtype from then on.
+        dtypes: its native dtypes, by neutral dtype.
+        on_first_use: functions to call when a dtype is looked up for the first time, by neutral dtype; if the result is
+            not None, it replaces the native dtype.
     """
 
     def __init__(
@@ -210,13 +218,13 @@ class NativeDTypes(dict[Any, Any]):
             self.natives[neutral] = made
         native = self.natives[neutral]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
-            # What a Python class means follows `set_default_float`, so it is never remembered.
+            # Do not cache a Python class, because `set_default_float` changes the dtype that it denotes.
             self[dtype] = native
         return native
 
 
 class _Neutral(dict[Any, DType]):
-    """Maps the native dtypes of one backend to the neutral ones."""
+    """A cache from the native dtypes of one backend to the neutral dtypes."""
 
     def __init__(self, dtypes: NativeDTypes) -> None:
         super().__init__()
@@ -232,8 +240,8 @@ class _Neutral(dict[Any, DType]):
                 self[native] = neutral
                 return neutral
             if neutral == name and type(known) is type(native):
-                return neutral  # in the other byte order; not remembered, for it is no dtype of the backend's own
-        raise DTypeError(f"no backend has a dtype that is {native}: cast the array to one of {', '.join(ALL)}")
+                return neutral  # in the other byte order; not cached, because the backend itself does not use it
+        raise DTypeError(f"no backend has the dtype {native}: cast the array to one of {', '.join(ALL)}")
 
 
 def _do_nothing() -> None:
@@ -241,7 +249,7 @@ def _do_nothing() -> None:
 
 
 class _Defaults:
-    """Holds the process-wide default dtypes."""
+    """The default dtypes of the process."""
 
     __slots__ = ("float", "int")
 
@@ -253,21 +261,23 @@ DEFAULTS = _Defaults()
 
 
 def default_float() -> DType:
-    """Returns the dtype Python floats become and integers take in float functions (float32 at first)."""
+    """Returns the dtype of Python floats, and of integers in float functions; float32 unless it was set."""
     return DEFAULTS.float
 
 
 def default_complex() -> DType:
-    """Returns the complex dtype whose parts have the default float dtype, complex64 below float64."""
+    """Returns the default complex dtype: complex128 if the default float is float64, else complex64."""
     return complex128 if DEFAULTS.float is float64 else complex64
 
 
 def set_default_float(dtype: object) -> None:
     """Makes `dtype` the default float for the whole process.
 
-    Raises: DTypeError if it is no real floating dtype.
+    Raises:
+        DTypeError: if `dtype` is not a real floating dtype.
     """
     chosen = as_dtype(dtype)
     if not chosen.is_floating:
-        raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
+        raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}")
+    # In one commit, so that no thread sees the new default while dispatch still uses the flag of the old one.
     commit([assigned(DEFAULTS, "float", chosen), assigned(op_globals, "float32_default", chosen is float32)])

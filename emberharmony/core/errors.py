@@ -1,4 +1,8 @@
-"""The errors that the library raises: each is an `EmberError`, and the builtin exception that a caller would catch."""
+"""The errors and warnings of the library.
+
+Each error is an `EmberError`, and also the builtin exception that a caller would catch: a `ShapeError` is a
+`ValueError`.
+"""
 
 import re
 from collections.abc import Iterable
@@ -66,14 +70,14 @@ class DeviceError(EmberError, ValueError):
 
 
 class UnsupportedOpError(EmberError, NotImplementedError):
-    """Tells that a backend declares an op unsupported, and why."""
+    """Raised when a backend or a transform does not support an op; the message has the reason."""
 
 
 class TracedTensorError(EmberError, TypeError):
-    """Tells that a tensor which stands for a value being differentiated was used as a plain array.
+    """Raised when a tensor that is being differentiated is used as a plain array.
 
     Args:
-        traced: that tensor, where an op may still take it over; dispatch asks for it.
+        traced: that tensor. If an op raised the error, dispatch reads it here and runs the op on its tape instead.
     """
 
     def __init__(self, message: str = "", traced: Any = None) -> None:
@@ -82,19 +86,19 @@ class TracedTensorError(EmberError, TypeError):
 
 
 class BackendExecutionError(EmberError, RuntimeError):
-    """Carries a native failure that has no narrower type; the native error is its cause."""
+    """Raised when a native error has no more specific type; the native error is the cause."""
 
 
 class SettingsError(EmberError, ValueError):
-    """Tells that the settings file cannot be changed without harm to what else it holds."""
+    """Raised when the settings file cannot be changed without damage to the rest of it."""
 
 
 class SettingsWarning(UserWarning):
-    """Warns that the settings file could not be read and was passed over."""
+    """Issued when the settings file cannot be read and is ignored."""
 
 
 class BackendFallbackWarning(UserWarning):
-    """Warns that another backend than the one asked for was loaded."""
+    """Issued when another backend is loaded than the one that was requested."""
 
 
 for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, BackendFallbackWarning):
@@ -103,7 +107,7 @@ for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, Backen
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string."""
-    import difflib  # imported when something is misspelt: it costs 2 ms
+    import difflib  # imported here because it costs 2 ms and only misspelt names need it
 
     lowered = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
@@ -111,16 +115,20 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def brief(value: object) -> str:
-    """Returns what a message shows of a value: its repr in one line, cut to 60 characters."""
+    """Returns the repr of a value for a message: on one line, cut to 60 characters."""
     try:
         text = " ".join(repr(value).split())
-    except Exception as error:  # noqa: BLE001  (nested too deeply, or the user's own: it must not hide what is told)
+    except Exception as error:  # noqa: BLE001  (whatever a repr raises must not replace the message)
         text = f"<a {type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def says(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
-    """Returns whether an error, or one that it comes from, is of these kinds and has the pattern in its message."""
+    """Returns whether an error, or one in its chain of causes, has one of these types and a matching message.
+
+    Args:
+        pattern: a regular expression, searched without regard to case.
+    """
     while error is not None:
         if isinstance(error, kinds) and re.search(pattern, str(error), re.IGNORECASE):
             return True

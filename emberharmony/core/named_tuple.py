@@ -1,4 +1,4 @@
-"""Tuples whose items have names: `typing.NamedTuple`, but for a tenth of what defining one costs every import."""
+"""Named tuples like `typing.NamedTuple`, but ten times faster to define, which makes each import faster."""
 
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 else:
 
     class Record(tuple):
-        """Is the base of named tuples, which are written as those of `typing.NamedTuple` are, and do as they do."""
+        """The base class of named tuples; its subclasses are written and used like those of `typing.NamedTuple`."""
 
         __slots__ = ()
         _fields = ()
-        _field_defaults = {}  # noqa: RUF012  (the name and the kind that NamedTuple has)
+        _field_defaults = {}  # noqa: RUF012  (NamedTuple has this name and type)
 
         def __init_subclass__(cls) -> None:
             fields = tuple(cls.__annotations__)
@@ -24,16 +24,16 @@ else:
                 setattr(cls, name, property(itemgetter(i)))
 
         def __new__(cls, *values: Any, **named: Any) -> Any:
-            """Returns a tuple of the fields, given in order or by name."""
+            """Returns a tuple of the fields, given by position or by name."""
             rest = cls._fields[len(values) :]
             if rest:
                 given = cls._field_defaults | named
                 try:
                     values += tuple([given[name] for name in rest])
                 except KeyError as error:
-                    raise TypeError(f"{cls.__name__}() misses {error}") from None
+                    raise TypeError(f"{cls.__name__}() is missing the field {error}") from None
             if len(values) != len(cls._fields) or not named.keys() <= set(rest):
-                raise TypeError(f"{cls.__name__}() takes {', '.join(cls._fields)}")
+                raise TypeError(f"{cls.__name__}() takes the fields {', '.join(cls._fields)}, each once")
             return tuple.__new__(cls, values)
 
         @classmethod

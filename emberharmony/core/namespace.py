@@ -1,4 +1,4 @@
-"""What the array API standard lets a library ask of a namespace: `ops.__array_namespace_info__()`."""
+"""The inspection API of the array API standard: `ops.__array_namespace_info__()`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +10,16 @@ from emberharmony.core.numeric.finfo import KINDS
 
 
 def capabilities() -> dict[str, Any]:
-    """Returns whether there are boolean indexing and shapes that depend on data, and the most axes, if limited."""
+    """Returns whether boolean indexing and data-dependent shapes are supported, and the maximum number of axes."""
     return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
 
 def default_dtypes(*, device: Any = None) -> dict[str, DType]:
-    """Returns the dtypes numbers take when none is named, by the kinds of the array API standard."""
+    """Returns the default dtypes, by the kinds of the array API standard.
+
+    Args:
+        device: ignored, because the defaults are the same on every device; the standard requires the argument.
+    """
     return {
         "real floating": default_float(),
         "complex floating": default_complex(),
@@ -25,7 +29,7 @@ def default_dtypes(*, device: Any = None) -> dict[str, DType]:
 
 
 class ArrayNamespaceInfo:
-    """Tells what the active backend can do.
+    """The inspection namespace of the array API standard, for the active backend.
 
     Example:
         >>> ops.__array_namespace_info__().capabilities()["data-dependent shapes"]
@@ -33,28 +37,29 @@ class ArrayNamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns what the function of that name does."""
+        """Returns the result of the function `capabilities`."""
         return capabilities()
 
     def default_device(self) -> str:
-        """Returns the name of the device new tensors are made on."""
+        """Returns the name of the device on which new tensors are created."""
         return str(selection.current().get_default_device())
 
     def devices(self) -> tuple[str, ...]:
-        """Returns the names of the devices there are."""
+        """Returns the names of the available devices."""
         return tuple(selection.current().get_available_devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """Returns what the function of that name does."""
+        """Returns the result of the function `default_dtypes`."""
         return default_dtypes(device=device)
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Returns those of the active backend's dtypes that the standard knows, by name: not float16 and bfloat16.
+        """Returns the active backend's dtypes by name, without float16 and bfloat16, which the standard does not have.
 
         Args:
-            kind: one of the kinds of `isdtype`, or a tuple of them.
+            kind: one of the kinds of `isdtype`, or a tuple of them; None for all dtypes.
 
-        Raises: ArgumentError for another kind.
+        Raises:
+            ArgumentError: if `kind` is anything else.
         """
         wanted = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
         if not all(isinstance(name, str) and name in KINDS for name in wanted):
@@ -68,5 +73,5 @@ def _available() -> Iterator[DType]:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  (the standard's name)
-    """Returns what can be asked of the namespace, as the array API standard says."""
+    """Returns the inspection namespace that the array API standard requires."""
     return ArrayNamespaceInfo()

@@ -1,4 +1,4 @@
-"""Options that an op reads as numbers on the host, by which it has no gradient."""
+"""Checks of options that an op reads as Python numbers, so that it has no gradient with respect to them."""
 
 from typing import Any, TypeVar
 
@@ -9,19 +9,23 @@ T = TypeVar("T")
 
 
 def constant(name: str, value: T) -> T:
-    """Returns an option as it is: a number, a tensor, or a nested sequence of them.
+    """Returns an option unchanged: a number, a tensor, or a nested sequence of them.
 
-    Raises: UnsupportedOpError if a tensor in it is being differentiated.
+    Raises:
+        UnsupportedOpError: if it contains a tensor that is being differentiated.
     """
     if value.__class__ is not float and value.__class__ is not int and _holds_traced(value):
-        raise UnsupportedOpError(f"there is no gradient by {name!r}: pass it a number, or ops.stop_gradient(x)")
+        raise UnsupportedOpError(
+            f"there is no gradient with respect to {name!r}: pass a number, or ops.stop_gradient(x)"
+        )
     return value
 
 
 def number(name: str, value: Any) -> float:
     """Returns an option as a Python number.
 
-    Raises: UnsupportedOpError if it is a tensor that is being differentiated.
+    Raises:
+        UnsupportedOpError: if it is a tensor that is being differentiated.
     """
     return float(constant(name, value))
 

@@ -5,12 +5,14 @@ from typing import Any
 from emberharmony.core import selection
 
 _OBSERVED: "list[dict[Parameter, Any]]" = []
+"""The dicts of all `ReadParameters` blocks that are open."""
 
 
 class ReadParameters:
-    """Collects, within its block, the parameters whose values are read, and these: by `with ReadParameters() as read:`.
+    """A context manager that collects the parameters whose values are read in its block, each with its value.
 
-    What another thread reads meanwhile is among them.
+    `with ReadParameters() as read:` gives the dict from parameter to value. It also contains the parameters that other
+    threads read meanwhile.
     """
 
     def __enter__(self) -> "dict[Parameter, Any]":
@@ -23,9 +25,10 @@ class ReadParameters:
 
 
 class Parameter:
-    """Holds a tensor to be trained; in a tree it is a leaf.
+    """A tensor to be trained, with its gradient; in a tree it is a leaf.
 
-    A function to be differentiated by `ops.backward` reads `parameter.value`, which is a native tensor everywhere else.
+    The loss function that is passed to `ops.backward` reads `parameter.value`. Outside `ops.backward` the value is a
+    native tensor.
 
     Args:
         value: a tensor, number or list; becomes a tensor of the active backend.
@@ -50,7 +53,7 @@ class Parameter:
 
     @property
     def value(self) -> Any:
-        """The tensor."""
+        """The current tensor."""
         for read in _OBSERVED:
             read[self] = self._value
         return self._value

@@ -5,7 +5,7 @@ from emberharmony.core.types import Tensor
 
 
 class SVDResult(Record):
-    """Holds `U (..., M, K)`, the singular values `S (..., K)` in descending order and `Vh (..., K, N)`."""
+    """The matrices `U (..., M, K)` and `Vh (..., K, N)`, and the singular values `S (..., K)` in descending order."""
 
     U: Tensor
     S: Tensor
@@ -13,30 +13,31 @@ class SVDResult(Record):
 
 
 class QRResult(Record):
-    """Holds `Q (..., M, K)` with orthonormal columns and the upper triangular `R (..., K, N)`."""
+    """`Q (..., M, K)` with orthonormal columns and the upper triangular `R (..., K, N)`."""
 
     Q: Tensor
     R: Tensor
 
 
 class EigResult(Record):
-    """Holds eigenvalues `(..., M)` and, as columns, eigenvectors `(..., M, M)`."""
+    """The eigenvalues `(..., M)` and the eigenvectors `(..., M, M)`, which are the columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class SlogdetResult(Record):
-    """Holds the sign of a determinant and the logarithm of its magnitude."""
+    """The sign of a determinant and the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class LUResult(Record):
-    """Holds L below and U on and above the diagonal `(..., M, N)`, and the row each row changed places with `(..., K)`.
+    """The factors L and U in one matrix `(..., M, N)`, and the pivots `(..., K)`.
 
-    The diagonal of L is 1 and not held; pivots count from 0 and are applied from the first to the last.
+    L is below the diagonal and U on and above it; the diagonal of L is 1 and not stored. Row i was exchanged with row
+    `pivots[i]`, counted from 0, for i = 0, 1, … in this order.
     """
 
     LU: Tensor
@@ -44,7 +45,7 @@ class LUResult(Record):
 
 
 class UniqueAllResult(Record):
-    """Holds unique elements, where each occurs first, which of them each element is, and how often each occurs."""
+    """The unique elements, where each occurs first, the position of each input element among them, and their counts."""
 
     values: Tensor
     indices: Tensor
@@ -53,14 +54,14 @@ class UniqueAllResult(Record):
 
 
 class UniqueCountsResult(Record):
-    """Holds unique elements and how often each occurs."""
+    """The unique elements and how often each occurs."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverseResult(Record):
-    """Holds unique elements and which of them each element is."""
+    """The unique elements and the position of each input element among them."""
 
     values: Tensor
     inverse_indices: Tensor

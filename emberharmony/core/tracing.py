@@ -1,4 +1,4 @@
-"""Tensors that are being differentiated: the class that stands for one on a tape, and the words that refuse a read."""
+"""Tensors that are being differentiated: the base class of those on a tape, and the errors when one is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,45 +6,55 @@ from typing import Any
 from emberharmony.core.errors import TracedTensorError
 
 _WAYS_OUT = "ops.host_call(fn, x, vjp=...) for a function of another library, or ops.stop_gradient(x) for a constant"
-LEAVES = f"the tensor is being differentiated, and its gradient would be lost: use the functions of ops, {_WAYS_OUT}"
-"""The message of an op that would take a tensor out of the function that is differentiated."""
+LEAVES = f"the tensor is being differentiated, so its gradient would be lost: use the functions of ops, {_WAYS_OUT}"
+"""The message of an op that would take a tensor out of the function that is differentiated, as a constant."""
 
 CLOSED_OVER = (
-    "the function uses a tensor that is being differentiated and is none of its arguments, so its gradient would be "
+    "the function uses a tensor that is being differentiated but is not one of its arguments, so the gradient would be "
     "lost: pass it as an argument"
 )
-"""The message where a function whose gradient is its own closes over such a tensor."""
+"""The message for a function with a custom gradient that closes over a tensor being differentiated."""
 
 
 def lost(what: str, instead: str = "the functions of ops") -> str:
-    """Returns the message for something of another library, or of Python, that would do that."""
+    """Returns the message for a function outside `ops` that is applied to a tensor being differentiated.
+
+    Args:
+        what: the function of Python or of another library.
+        instead: what to use in its place.
+    """
     return (
-        f"{what} was applied to a tensor that is being differentiated, and its gradient would be lost: use {instead}, "
+        f"{what} was applied to a tensor that is being differentiated, so its gradient would be lost: use {instead}, "
         f"{_WAYS_OUT}"
     )
 
 
 class TensorProxy:
-    """Is the base of what is passed in place of a native tensor while its ops are recorded.
+    """The base class of objects that stand for a native tensor while the ops on it are recorded.
 
-    No fast path takes one, for it is no native tensor; so nothing is paid for it where none is.
+    The fast paths of ops accept only native tensors, so they need no check for proxies, and calls without proxies cost
+    nothing extra.
     """
 
     __slots__ = ()
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Runs an op on arguments of which this is one; they are as dispatch packs them, in the declared order."""
+        """Runs an op that has this object among its arguments, which dispatch packs in the declared order."""
         raise NotImplementedError
 
 
 TELLERS: dict[type, Callable[[Any], bool]] = {}
-"""For each type of native tensors that a library differentiates itself what tells those that are being differentiated.
+"""By native tensor type, the function that returns whether a tensor is being differentiated by its own library.
 
-A backend adds its own, so that others can ask when they take a tensor from it.
+A backend whose library differentiates adds its type here, so that other backends can check tensors that they import.
 """
 
 
 def require_untraced(x: Any) -> None:
-    """Raises a `TracedTensorError` for a tensor of any backend that is being differentiated."""
+    """Checks that a tensor, of any backend, is not being differentiated.
+
+    Raises:
+        TracedTensorError: if it is.
+    """
     if isinstance(x, TensorProxy) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items()):
         raise TracedTensorError(LEAVES)

@@ -1,7 +1,7 @@
 """Trees: nested dicts, lists, tuples, named tuples and dataclasses whose leaves are tensors or numbers.
 
-`None` is an empty subtree. A dict is walked in the order of its sorted keys where they sort, else as inserted,
-so that two equal dicts flatten alike.
+`None` is an empty subtree. A dict is walked in the sorted order of its keys, so that equal dicts give the same order of
+leaves; if the keys cannot be sorted, it is walked in the order of insertion.
 """
 
 import sys
@@ -12,7 +12,7 @@ from emberharmony.core.errors import ArgumentError
 
 
 class TreeDef(NamedTuple):
-    """Describes the structure of a tree: what kind of node, its keys or class, and its children."""
+    """The structure of a tree: the kind of its top node, the class and keys of that node, and its children."""
 
     kind: str
     node: Any = None
@@ -20,7 +20,7 @@ class TreeDef(NamedTuple):
 
     @property
     def leaves(self) -> int:
-        """The number of leaves below."""
+        """The number of leaves."""
         return 1 if self.kind == "leaf" else sum([1 if child is _LEAF else child.leaves for child in self.children])
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ def _keys(tree: dict[Any, Any]) -> list[Any]:
 
 
 class _Kinds(dict[type, str]):
-    """Maps the classes that were met in trees to the kind of node they make."""
+    """A cache from the class of an object to its kind of node."""
 
     def __missing__(self, cls: type) -> str:
         if issubclass(cls, tuple):
@@ -57,7 +57,7 @@ _KINDS = _Kinds({type(None): "none"})
 
 
 def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
-    """Returns what rebuilds a node, and its children."""
+    """Returns the class of a node, with its keys if it has keys, and its children."""
     cls = tree.__class__
     if kind == "dict":
         keys = _keys(tree)
@@ -72,9 +72,10 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
-    """Returns the leaves of a tree in order, and the structure that puts them back.
+    """Returns the leaves of a tree in order, and its structure, for `tree_unflatten`.
 
-    Raises: ArgumentError for a tree nested too deeply.
+    Raises:
+        ArgumentError: if the tree is nested too deeply.
     """
     leaves: list[Any] = []
     try:
@@ -100,7 +101,8 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """Returns the tree of structure `treedef` with these leaves.
 
-    Raises: ArgumentError if the number of leaves differs.
+    Raises:
+        ArgumentError: if the number of leaves is wrong.
     """
     given = list(leaves)
     if len(given) != treedef.leaves:
@@ -131,6 +133,7 @@ def _rebuild_dict(cls: type[dict[Any, Any]], keys: tuple[Any, ...], values: list
     items = dict(zip(keys, values, strict=True))
     if cls is dict:
         return items
+    # Not cls(items): a subclass may take other arguments, as defaultdict does.
     rebuilt = cls.__new__(cls)
     rebuilt.update(items)
     return rebuilt
@@ -142,9 +145,10 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
 
 
 def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
-    """Returns a tree of the same structure whose leaves are `fn(leaf, *leaves at that place in rest)`.
+    """Returns a tree of the same structure, each leaf being `fn` of the leaves at its place in `tree` and in `rest`.
 
-    Raises: ArgumentError if the structures differ, with both.
+    Raises:
+        ArgumentError: if the structures of the trees differ; the message shows both.
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     columns = [leaves]

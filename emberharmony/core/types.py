@@ -1,4 +1,4 @@
-"""The names in the ops' signatures; dispatch converts each argument by the name it is annotated with."""
+"""The type names in the signatures of ops; dispatch converts each argument according to the name in its annotation."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
 class Tensor(Protocol):
     """A native tensor of the active backend, such as a `numpy.ndarray`, a `torch.Tensor` or an `mlx.core.array`.
 
-    The protocol lists what the three have in common, so that editors complete it and type checkers know it. All else is
-    the library's own: use the functions of `ops` for it.
+    The protocol lists the members that the three libraries share, for editors and type checkers. For everything else
+    use the functions of `ops`, because the libraries differ.
     """
 
     @property
@@ -81,7 +81,7 @@ Tensors: TypeAlias = Annotated[Sequence[Any], "Tensors"]
 """A sequence of `TensorLike`; becomes a list of tensors."""
 
 Varying: TypeAlias = float | Sequence[Any] | Tensor
-"""A number, or a tensor or list of numbers, one for each element drawn; the op itself converts it."""
+"""A number, or a tensor or list with a number for each random draw; the op itself converts it."""
 
 Shape: TypeAlias = int | Sequence[int]
 """A length or a sequence of lengths."""
@@ -93,13 +93,13 @@ DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
 """A neutral dtype, its name, a native dtype of any backend, or `bool`, `int`, `float`, `complex`."""
 
 DeviceLike: TypeAlias = Any
-"""A device name as `get_available_devices` lists them, or a native device of the active backend."""
+"""A device name from `get_available_devices`, or a native device of the active backend."""
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
-"""Which direction of a Fourier transform is divided by its length."""
+"""The direction of a Fourier transform that is divided by its length; "ortho" divides both by the square root of it."""
 
 if TYPE_CHECKING:
-    import numpy as np  # for type checkers alone: nothing below the backends may depend on a library
+    import numpy as np  # only for type checkers: nothing below the backends may depend on an array library
 
     HostArray: TypeAlias = np.ndarray[Any, Any]
 else:

@@ -1,1 +1,1 @@
-"""Wrappers of a backend: the tape that differentiates what the backend beneath computes."""
+"""The function transforms (derivatives, batching, compilation) and the tape that differentiates any backend."""

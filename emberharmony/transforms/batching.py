@@ -1,4 +1,4 @@
-"""Functions mapped over axes of trees, once for all backends, over `Backend.batched`."""
+"""`vmap` and `vectorize` for all backends: functions mapped over axes of trees, by means of `Backend.batched`."""
 
 import functools
 import math
@@ -16,7 +16,7 @@ _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
 
 
 def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
-    """Returns `fn` mapped over axes of its arguments' leaves, its results stacked along `out_axes`."""
+    """Returns a function that maps `fn` over axes of its arguments' leaves and stacks the results along `out_axes`."""
     require_callable(op, fn)
 
     @functools.wraps(fn)
@@ -45,9 +45,14 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
 
 
 def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any]:
-    """Returns the axis of every leaf of a tree: `axes` is an int or None for all of them, or a tree of such.
+    """Returns one axis, or None, for each leaf of a tree.
 
-    Raises: ArgumentError where that tree does not fit.
+    Args:
+        name: the name of the argument `axes`, for messages.
+        axes: an int or None for all leaves, or a tree of these, each of which applies to the subtree at its place.
+
+    Raises:
+        ArgumentError: if the structure of `axes` does not fit that of the tree.
     """
     if axes is None or isinstance(axes, int):
         return [axes] * len(flatten(tree)[0])
@@ -55,8 +60,8 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
     children, wanted = tree_flatten(tree, lambda node: node is not tree)
     if given != wanted or given.kind == "leaf":
         raise ArgumentError(
-            f"{result_tree.head}{name} is an int or None, or such numbers in the form of the tree they are for; "
-            f"{brief(axes)} does not fit"
+            f"{result_tree.head}{name} must be an int, None, or a tree of these with the structure of the tree that it "
+            f"is for; {brief(axes)} does not fit"
         )
     return [
         axis for part, child in zip(parts, children, strict=True) for axis in spread(result_tree, name, part, child)
@@ -71,31 +76,44 @@ def _axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
 
 
 def require_one_length(result_tree: ResultTree, tensors: Sequence[Any], axes: Sequence[int]) -> None:
-    """Checks that the axes to map over are there, have one length and are not empty.
+    """Checks that there is an axis to map over, and that all such axes have the same length, which is not 0.
 
-    Raises: ArgumentError, ShapeError.
+    Raises:
+        ArgumentError: if there are no axes to map over.
+        ShapeError: if the lengths differ or are 0.
     """
     lengths = [tensor.shape[axis] for tensor, axis in zip(tensors, axes, strict=True)]
     if not lengths:
-        raise ArgumentError(f"{result_tree.head}there is nothing to map over: no argument has an axis in in_axes")
+        raise ArgumentError(f"{result_tree.head}there is nothing to map over: in_axes selects no axis of any argument")
     if len(set(lengths)) != 1:
-        raise ShapeError(f"{result_tree.head}the axes to map over have lengths {lengths}, and must have one")
+        raise ShapeError(f"{result_tree.head}the axes to map over have lengths {lengths}, which must be equal")
     if lengths[0] == 0:
         raise ShapeError(f"{result_tree.head}the axes to map over are empty, so the shape of the result is unknown")
 
 
 def _placed(result_tree: ResultTree, value: Any, axis: int | None) -> Any:
     if axis is None:
-        raise ArgumentError(f"{result_tree.head}out_axes has None, but each result has an axis: say where it goes")
+        raise ArgumentError(
+            f"{result_tree.head}out_axes is None for a result, but each result has a mapped axis: give its position"
+        )
     return value if axis == 0 else result_tree.backend.bound.moveaxis(value, 0, axis)
 
 
 def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | None) -> Function:
-    """Returns `fn`, which takes and gives the axes that `signature` names, as a function that broadcasts all others."""
+    """Returns a function that broadcasts its arguments over all axes except those that `fn` itself handles.
+
+    Args:
+        excluded: positions of arguments that are passed to `fn` as they are.
+        signature: the axes that `fn` handles, such as "(m,n),(n)->(m)"; None if it takes and returns scalars.
+
+    Raises:
+        ArgumentTypeError: if an argument has the wrong type.
+        ArgumentError: if the signature cannot be parsed.
+    """
     require_callable(op, fn)
     if not isinstance(excluded, (list, tuple, set, frozenset, range)):
         raise ArgumentTypeError(
-            f"{op}() takes the positions that it leaves out as a list, not {type(excluded).__name__}"
+            f"{op}() takes excluded, the positions of unmapped arguments, as a list, not {type(excluded).__name__}"
         )
     taken, given = _parsed(op, signature) if signature is not None else (None, None)
 
@@ -131,7 +149,7 @@ def vectorized(op: str, fn: Function, excluded: Sequence[int], signature: str | 
 
 
 def _parsed(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Returns the names of the axes that `"(m,n),(n)->(m)"` takes and gives."""
+    """Returns the names of the axes of each argument and of each result in a signature such as "(m,n),(n)->(m)"."""
     if not isinstance(signature, str):
         raise ArgumentTypeError(
             f"{op}() takes a signature such as '(m,n),(n)->(m)', not of type {type(signature).__name__}"
@@ -146,11 +164,11 @@ def _parsed(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[
 
 
 def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
-    """Returns the lengths of the axes before those named, and notes the lengths of these."""
+    """Returns the lengths of the leading axes, and records the lengths of the named axes, which follow them."""
     shape = tuple(tensor.shape)
     cut = len(shape) - len(names)
     if cut < 0:
-        raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than the signature's {names}")
+        raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than {names} in the signature")
     _note(result_tree, shape[cut:], names, lengths)
     return shape[:cut]
 
@@ -159,7 +177,8 @@ def _note(result_tree: ResultTree, found: tuple[int, ...], names: tuple[str, ...
     for name, length in zip(names, found, strict=True):
         if lengths.setdefault(name, length) != length:
             raise ShapeError(
-                f"{result_tree.head}the signature's axis {name!r} has lengths {lengths[name]} and {length}"
+                f"{result_tree.head}the axis {name!r} of the signature has lengths {lengths[name]} and {length}, which "
+                f"must be equal"
             )
 
 
@@ -170,7 +189,7 @@ def _over(
     leading: Sequence[tuple[int, ...]],
     shape: tuple[int, ...],
 ) -> list[Any]:
-    """Returns what `one` lists for each element of the leading axes, which are broadcast to `shape`."""
+    """Returns the results of `one` for each element of the leading axes, which are first broadcast to `shape`."""
     if shape == ():
         return list(one(*tensors))
     bound, count = result_tree.backend.bound, math.prod(shape)
@@ -189,10 +208,10 @@ def _check_results(
 ) -> None:
     if len(results) != len(given):
         raise ArgumentError(
-            f"{result_tree.head}the signature names {len(given)} results, the function gives {len(results)}"
+            f"{result_tree.head}the signature names {len(given)} results, the function returns {len(results)}"
         )
     for value, names in zip(results, given, strict=True):
         own = tuple(value.shape)[leading:]
         if len(own) != len(names):
-            raise ShapeError(f"{result_tree.head}a result has shape {own} where the signature says {names}")
+            raise ShapeError(f"{result_tree.head}a result has shape {own}, but the signature has {names}")
         _note(result_tree, own, names, lengths)

@@ -1,4 +1,4 @@
-"""Functions compiled by whichever backend is active when they are called."""
+"""Functions that are compiled by the backend that is active when they are called."""
 
 import functools
 import importlib
@@ -8,11 +8,11 @@ from emberharmony.core import selection
 from emberharmony.transforms.trees import Function, require_callable
 
 _TRACED = ("emberharmony.transforms.batching", "emberharmony.transforms.derivatives")
-"""What a compiled function may call, and cannot import while it is traced."""
+"""Modules that a compiled function may need, and that cannot be imported while the function is traced."""
 
 
 def compiled(op: str, fn: Function) -> Function:
-    """Returns `fn` as the active backend compiles it, each backend once."""
+    """Returns a function that the active backend compiles when it is called; each backend compiles it only once."""
     require_callable(op, fn)
     for module in _TRACED:
         importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""Derivatives of functions of trees, once for all backends, over `Backend.pullback` and `Backend.pushforward`."""
+"""Derivatives of functions of trees for all backends, by means of `Backend.pullback` and `Backend.pushforward`."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ Argnums = int | Sequence[int]
 
 
 def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value: bool) -> Function:
-    """Returns the function that computes the gradient of `fn`, and its value too if wanted."""
+    """Returns the function that computes the gradient of `fn`, and also its value if `with_value` is true."""
     require_callable(op, fn)
     has_aux = bool(has_aux)
 
@@ -44,7 +44,7 @@ def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value:
 
 
 def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
-    """Returns the result of `fn`, the function from cotangents to a tuple of gradients, and its aux if it has one."""
+    """Returns the result of `fn`, the function from cotangents to a tuple of gradients and, with `has_aux`, the aux."""
     require_callable(op, fn)
     flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
     outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
@@ -60,12 +60,12 @@ def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) ->
 
 
 def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: bool) -> Any:
-    """Returns the result of `fn`, its tangents, and its aux if it has one."""
+    """Returns the result of `fn`, the tangents of the result and, with `has_aux`, the aux."""
     require_callable(op, fn)
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
             raise ArgumentTypeError(
-                f"{op}() takes {name} as a tuple, one for each argument, not {type(value).__name__}"
+                f"{op}() takes {name} as a tuple with one for each argument, not {type(value).__name__}"
             )
     flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
     matched = flat.matching(tuple(tangents), flat.structure, flat.primals, "tangent")
@@ -75,7 +75,7 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
 
 
 def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bool) -> Function:
-    """Returns the function that computes all derivatives of `fn`: a tree like its result of trees like the argument."""
+    """Returns the function that computes the Jacobian of `fn`: a tree like its result, with trees like the argument."""
     require_callable(op, fn)
     has_aux = bool(has_aux)
 
@@ -90,7 +90,7 @@ def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bo
 
 
 def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
-    """Returns the outputs, and for each of the result's tensors its derivatives by each primal."""
+    """Returns the outputs, and for each tensor of the result its derivatives with respect to each primal."""
     outputs, pull = flat.backend.pullback(flat, flat.primals)
     count, width = len(outputs), flat.width
     _require_real(flat, [*flat.primals, *outputs[:width]])
@@ -104,6 +104,7 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     for i, output in enumerate(outputs[:width]):
         shape = tuple(output.shape)
         if shape == () or 0 in shape:
+            # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
             found = row(i, bound.ones_like(output))
             shapes = [(*shape, *primal.shape) for primal in flat.primals]
             rows.append(found if shape == () else _emptied(bound, found, shapes))
@@ -114,7 +115,7 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
 
 
 def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
-    """Returns what `_reverse_rows` does, found one element of the primals at a time."""
+    """Returns the same as `_reverse_rows`, computed with one tangent for each element of the primals."""
     _require_real(flat, flat.primals)
     bound, primals, draws = flat.backend.bound, flat.primals, Draws()
     zeros = [bound.zeros_like(primal) for primal in primals]
@@ -148,13 +149,13 @@ def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _emptied(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
-    """Returns empty tensors of shapes, each of the dtype of one that is given."""
+    """Returns empty tensors with these shapes and with the dtypes of the given tensors."""
     pairs = zip(tensors, shapes, strict=True)
     return [bound.reshape(bound.get_item(bound.ravel(x), slice(0, 0)), shape) for x, shape in pairs]
 
 
 def _basis(flat: FlatFunction, tensor: Any) -> Any:
-    """Returns the unit tensors of a tensor's shape and dtype, stacked."""
+    """Returns the standard basis for a tensor's shape and dtype, stacked along a new first axis."""
     shape, bound = tuple(tensor.shape), flat.backend.bound
     return bound.reshape(bound.diag(bound.ones_like(bound.ravel(tensor))), (math.prod(shape), *shape))
 
@@ -163,11 +164,11 @@ def _require_real(flat: FlatFunction, tensors: Sequence[Any]) -> None:
     for tensor in tensors:
         if flat.backend.kind_of(tensor) != "float":
             name = flat.backend.dtype_of(tensor).name
-            raise DTypeError(f"{flat.head}a Jacobian is of real tensors, not {name}; use vjp or jvp")
+            raise DTypeError(f"{flat.head}a Jacobian needs real floating tensors, not {name}; use vjp or jvp")
 
 
 def customized(op: str, fn: Function) -> Function:
-    """Returns the function whose result is that of `fn`, which returns (result, gradient function)."""
+    """Returns a function with a custom gradient: `fn` returns a pair of the result and the gradient function."""
     require_callable(op, fn)
 
     @functools.wraps(fn)
@@ -180,7 +181,7 @@ def customized(op: str, fn: Function) -> Function:
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             given = call.filled(primals)
             result, gradient_function = call.pair(fn(*given, **kwargs))
-            call.tensors(result)
+            call.tensors(result)  # for its side effect: call.result needs the structure of this result
             _require_upstream(call.head, gradient_function)
             return call.gradients(gradient_function(*given, upstream=call.result(cotangents)), primals)
 
@@ -190,7 +191,7 @@ def customized(op: str, fn: Function) -> Function:
 
 
 def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
-    """Returns what `fn` returns for the values of its arguments; `vjp`, if there is one, gives its gradients."""
+    """Returns the result of `fn` for its arguments as NumPy arrays; `vjp`, if given, computes the gradients."""
     require_callable(op, fn)
     call = _Call(op, args)
     if vjp is not None:
@@ -218,7 +219,7 @@ def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -
 
 
 def _read_only(call: "_Call", leaf: Any) -> Any:
-    """Returns a tensor's values as an array of the host that cannot be written to, and all else as it is."""
+    """Returns a tensor as a read-only NumPy array, and any other leaf unchanged."""
     if not call.is_tensor(leaf):
         return leaf
     array = call.backend.bound.to_numpy(leaf).view()
@@ -227,22 +228,26 @@ def _read_only(call: "_Call", leaf: Any) -> Any:
 
 
 def _require_upstream(head: str, function: Any) -> None:
-    """Raises an `ArgumentTypeError` if a gradient function of the user's does not take `upstream` by name."""
+    """Checks that the user's gradient function takes `upstream` by name.
+
+    Raises:
+        ArgumentTypeError: if it does not.
+    """
     wanted = f"{head}the gradient function is called as gradient(*args, upstream=cotangent)"
     if not callable(function):
-        raise ArgumentTypeError(f"{wanted}, and this is no function but {type(function).__name__}")
+        raise ArgumentTypeError(f"{wanted}, but this is not a function: {type(function).__name__}")
     code = getattr(function, "__code__", None)
-    if code is None:
+    if code is None:  # a callable object or a C function, whose parameters are not known
         return
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & VARIADIC_KEYWORDS:
-        raise ArgumentTypeError(f"{wanted}, and this one takes ({', '.join(names)}): name a parameter upstream, last")
+        raise ArgumentTypeError(f"{wanted}, but this one takes ({', '.join(names)}): name a parameter upstream, last")
     if names[:1] == ("upstream",) and code.co_argcount:
-        raise ArgumentTypeError(f"{wanted}, and this one takes upstream first: put the arguments before it")
+        raise ArgumentTypeError(f"{wanted}, but this one takes upstream first: put the arguments before it")
 
 
 def checkpointed(op: str, fn: Function) -> Function:
-    """Returns `fn` as a function that keeps its arguments only, and runs again when it is differentiated."""
+    """Returns a function that keeps only its arguments for the derivative, and then runs `fn` again."""
     require_callable(op, fn)
 
     @functools.wraps(fn)
@@ -262,7 +267,7 @@ def checkpointed(op: str, fn: Function) -> Function:
 
 
 class _Call(ResultTree):
-    """A call whose floating tensors, wherever they stand in the arguments, are differentiated by a rule of its own."""
+    """A call with a custom derivative; its primals are the floating and complex tensors anywhere in its arguments."""
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         super().__init__(op)
@@ -271,9 +276,9 @@ class _Call(ResultTree):
         self.primals = [self.leaves[i] for i in self.places]
 
     def run_twice(self, forward: Function, backward: Function) -> Any:
-        """Returns the result of `forward`, whose gradients are those of `backward`, which runs the same function again.
+        """Returns the result of `forward`, with gradients from `backward`, which runs the same function again.
 
-        It does so on the same random numbers, and with the same backend active in whatever thread it is called.
+        The second run draws the same random numbers, and has the same backend active even if it is in another thread.
         """
         draws = Draws()
 
@@ -291,15 +296,16 @@ class _Call(ResultTree):
         return self.result(self.backend.bound.custom_vjp(first, again, self.primals))
 
     def made_on_host(self, value: Any, device: Any) -> Any:
-        """Returns a function's result as a tensor that shares no memory with it.
+        """Returns the result of a host function as a tensor that does not share its memory.
 
-        Raises: the error of the conversion, which says that it was the function's result.
+        Raises:
+            EmberError: if it cannot be converted; the message says that it is the function's result.
         """
         tensor = self.tensor(value, "the function's result")
         return self.backend.bound.convert_to_tensor(tensor, device=device, copy=True)
 
     def filled(self, primals: Sequence[Any]) -> tuple[Any, ...]:
-        """Returns the arguments with these tensors in place of the primals."""
+        """Returns the arguments with these tensors in the places of the primals."""
         leaves = list(self.leaves)
         for i, value in zip(self.places, primals, strict=True):
             leaves[i] = value
@@ -307,26 +313,41 @@ class _Call(ResultTree):
         return args
 
     def pair(self, returned: Any) -> tuple[Any, Any]:
-        """Returns what the user's function returned, if it is a result and its gradient function."""
+        """Returns the pair (result, gradient function) that the user's function returned.
+
+        Raises:
+            ArgumentTypeError: if it returned anything else.
+        """
         if not isinstance(returned, (tuple, list)) or len(returned) != 2 or not callable(returned[1]):
-            raise ArgumentTypeError(f"{self.head}the function returns a pair (result, gradient function)")
+            raise ArgumentTypeError(f"{self.head}the function must return a pair (result, gradient function)")
         return returned[0], returned[1]
 
     def gradients(self, given: Any, primals: Sequence[Any]) -> list[Any]:
-        """Returns the primals' gradients, of what the user's gradient function returned: one tree an argument.
+        """Returns the gradients of the primals from the result of the user's gradient function.
 
-        One argument's may stand alone; None stands for zeros.
+        Args:
+            given: a tuple with one tree for each argument, or None for zeros; for a single argument the tuple may be
+                omitted.
+
+        Raises:
+            ArgumentError: if the number or the structure of the trees is wrong.
+            ShapeError: if a gradient does not have the shape of its primal.
+            DTypeError: if a gradient does not have the dtype of its primal.
         """
         arguments = self.structure.children
         alone = len(arguments) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1)
         trees = (given,) if alone else given
         if not isinstance(trees, (tuple, list)) or len(trees) != len(arguments):
-            raise ArgumentError(f"{self.head}the gradient function returns one gradient for each argument, in a tuple")
+            raise ArgumentError(
+                f"{self.head}the gradient function must return a tuple with one gradient for each argument"
+            )
         leaves: list[Any] = []
         for tree, structure in zip(trees, arguments, strict=True):
             found, kind = flatten(tree)
             if tree is not None and kind != structure:
-                raise ArgumentError(f"{self.head}a gradient forms the same tree as its argument, or is None")
+                raise ArgumentError(
+                    f"{self.head}a gradient must have the same tree structure as its argument, or be None"
+                )
             leaves += [None] * structure.leaves if tree is None else found
         zeros = self.backend.bound.zeros_like
         return [
@@ -336,7 +357,7 @@ class _Call(ResultTree):
 
 
 def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
-    """Returns the loss, and adds its gradients to those of the trainable parameters in a tree."""
+    """Returns the loss, and adds its gradients to the `grad` of the trainable parameters in a tree."""
     require_callable(op, loss_fn)
     result_tree = ResultTree(op)
     parameters = parameters_of(params)
@@ -354,6 +375,8 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
         try:
             outputs = result_tree.tensors(loss_fn())
             result_tree.require_scalar(outputs)
+            # The loss may also set other parameters, such as running statistics. They are returned as outputs, because
+            # only an output is a plain tensor after the transform.
             changed[:] = [
                 p for p, old in zip(parameters, before, strict=True) if not p.trainable and p.value is not old
             ]
@@ -373,11 +396,16 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
 
 
 def parameters_of(tree: Any) -> list[Parameter]:
-    """Returns the parameters in a tree, each once."""
+    """Returns the parameters in a tree, without duplicates."""
     return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Parameter)}.values())
 
 
 def _trained_value(result_tree: ResultTree, parameter: Parameter) -> Any:
+    """Returns the value of a parameter as a tensor.
+
+    Raises:
+        DTypeError: if it has no derivative.
+    """
     what = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
     tensor = result_tree.tensor(parameter.value, what)
     if not result_tree.is_inexact(tensor):

@@ -3,6 +3,13 @@
 from typing import Any
 
 RULES: dict[str, Any] = {}
+"""The rule of each op: one function, or a tuple with one function or None for each argument."""
+
 CONSTANT: set[str] = set()
+"""Ops whose result is constant, so that the tape need not record them."""
+
 LEAVING: set[str] = set()
+"""Ops that take values out of the differentiated function."""
+
 REFUSED: dict[str, str] = {}
+"""Ops that have no gradient, each with the reason."""

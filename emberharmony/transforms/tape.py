@@ -1,17 +1,18 @@
-"""Reverse-mode differentiation of what any backend computes, by recording the ops that traced tensors meet.
+"""Reverse-mode differentiation on any backend: a tape records the ops that are called with traced tensors.
 
-The function that is differentiated receives each tensor as a `TracedTensor`. No fast path of an op accepts one, so
-dispatch hands the call over (`core.tracing`): the op runs on the values of the traced tensors, and if it has a rule,
-the tape records a node, whose parents are the nodes of the traced tensors. A composite has no rule; its body runs on
-the traced tensors. Nothing is global: a tape lives as long as the traced tensors that refer to it, so an exception
-leaves nothing behind, and threads and tasks do not share a tape.
+The function that is differentiated receives each tensor as a `TracedTensor`. The fast paths of ops accept only native
+tensors, so dispatch passes such a call to the tape (`core.tracing`). The tape runs the op on the values of the traced
+tensors and, if the op has a rule, records a node whose parents are the nodes of the traced tensors. A composite has no
+rule; its body runs on the traced tensors. There is no global state: a tape lives as long as the traced tensors that
+refer to it, so an exception leaves nothing behind, and threads and tasks do not share a tape.
 
-Nested calls give derivatives of higher order. Tapes are numbered; an op takes the values of the traced tensors of the
-latest tape in its call, and the op that then runs on those values may meet traced tensors of an earlier tape. Rules
-are written with ops, so they are recorded as well.
+Nested calls give derivatives of higher order. Each tape has a number. A call is recorded on the latest tape among its
+arguments and runs on the values of the tensors that this tape traces; those values may be traced by an earlier tape,
+which then records the call, too. The rules are written with ops, so they are recorded as well.
 
-Complex numbers: inside, the gradient of a real L by z = a + ib is dL/da - i dL/db, for which the rule of a holomorphic
-function is that of its real form; at the border it is conjugated, as everybody expects the direction of ascent.
+Complex numbers: inside the tape, the gradient of a real L with respect to z = a + ib is dL/da - i dL/db, because the
+rule of a holomorphic function is then the same as for real numbers. Cotangents and gradients are conjugated where they
+enter and leave the tape, so that users get dL/da + i dL/db, the direction of steepest ascent.
 """
 
 import importlib
@@ -34,10 +35,11 @@ _PLAIN = frozenset((float, int, bool, complex, str, type(None)))
 
 
 class _Node:
-    """One recorded op: what it was given and gave, and where its traced tensors stood and came from.
+    """One recorded op: its gradient rule, its arguments and result as values of the traced tensors, and its parents.
 
-    `parents` has for each traced tensor the argument it stood in, its place there if that is a list, and its source:
-    the node that made it; if the node has several results, the node and the index of this one.
+    `parents` has a triple for each traced tensor: the index of its argument, its index inside that argument if this is
+    a list (else -1), and its source. The source is the node that computed the tensor or, if that node has several
+    results, the pair of the node and the index of the result. `width` is the number of results, 0 for a single tensor.
     """
 
     __slots__ = ("arguments", "parents", "result", "rule", "width")
@@ -48,7 +50,7 @@ class _Node:
 
 
 class Tape:
-    """Records the ops that its traced tensors are given to, for one call of a function that is differentiated."""
+    """The record of the ops on traced tensors, for one call of a function that is differentiated."""
 
     __slots__ = ("backend", "level", "neutral", "nodes", "tensor_type")
 
@@ -58,7 +60,13 @@ class Tape:
         self.nodes: list[_Node] = []
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
-        """Runs an op on arguments that hold traced tensors, and records it on the innermost tape."""
+        """Runs an op on arguments that contain traced tensors, and records it on the innermost of their tapes.
+
+        Raises:
+            BackendMismatchError: if another backend is active than that of the tape.
+            TracedTensorError: if a traced tensor is where it cannot be followed.
+            UnsupportedOpError: if the op has no gradient.
+        """
         if backend is not self.backend:
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
@@ -82,7 +90,12 @@ class Tape:
         return innermost.record(OPS[op], rule, arguments)
 
     def record(self, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
-        """Runs an op on the values of this tape's traced tensors; returns the result traced, if the op has a rule."""
+        """Runs an op on the values of this tape's traced tensors, and returns the result, traced if the op has a rule.
+
+        Raises:
+            TracedTensorError: if no argument is traced by this tape.
+            UnsupportedOpError: if the op has no gradient with respect to a traced argument.
+        """
         values = [*arguments]
         parents: list[tuple[int, int, Any]] = []
         for i, argument in enumerate(arguments):
@@ -96,18 +109,19 @@ class Tape:
                     if item.__class__ is TracedTensor and item.tape is self:
                         opened[j] = item.value
                         parents.append((i, j, item.source))
-        if not parents:  # else the op would meet the same traced tensor again, without end
+        if not parents:
+            # The op would run again with the same traced tensors and so recurse without end.
             raise _unfollowed(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
             raise UnsupportedOpError(
-                f"{spec.name}() on backend {self.backend.name!r} has no gradient by its argument "
+                f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
         result = _call(spec.function, spec, values)
         return result if rule is None else self.traced(_Node(rule, values, result, parents))
 
     def traced(self, node: _Node) -> Any:
-        """Records a node and returns its result, with the differentiable tensors traced."""
+        """Records a node and returns its result, in which the floating and complex tensors are traced."""
         result = node.result
         if isinstance(result, (tuple, list)):
             node.width = len(result)
@@ -126,13 +140,13 @@ class Tape:
 
 def _unfollowed(op: str, backend: Any) -> TracedTensorError:
     return TracedTensorError(
-        f"{op}() on backend {backend.name!r}: a tensor that is being differentiated stands where none can be followed, "
-        f"in an option or deep inside a container; hand it to the op itself, or pass ops.stop_gradient(x)"
+        f"{op}() on backend {backend.name!r}: a tensor that is being differentiated is where it cannot be followed, "
+        f"in an option or deep inside a container; pass it as an argument of its own, or pass ops.stop_gradient(x)"
     )
 
 
 def _parameters(spec: OpSpec, count: int) -> list[OpParameter]:
-    """Returns the parameter that each of so many arguments is passed to."""
+    """Returns, for each of `count` arguments, the parameter that it is passed to; a variadic one is repeated."""
     rest = count - len(spec.parameters) + 1
     return [p for p in spec.parameters for _ in range(rest if p.variadic else 1)]
 
@@ -176,7 +190,9 @@ def _tensor(backend: Any, value: Any) -> Any:
 def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
     """Runs a composite's body on traced tensors.
 
-    Raises: TracedTensorError for an op that takes values out; UnsupportedOpError for a primitive without a rule.
+    Raises:
+        TracedTensorError: if the op takes values out of the differentiated function.
+        UnsupportedOpError: if the op has no gradient, or is a primitive without a rule.
     """
     spec = OPS[op]
     if op in LEAVING:
@@ -192,6 +208,7 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
 
 
 def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
+    # Dispatch packs keyword-only arguments last; the function takes them by name.
     keywords = function.__kwdefaults__
     if not keywords:
         return function(*arguments)
@@ -201,9 +218,9 @@ def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) 
 
 
 def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
-    """Returns the tensors that `fn(*primals)` lists, and the function from their cotangents to one gradient a primal.
+    """Returns the outputs of `fn(*primals)`, and the function from their cotangents to one gradient for each primal.
 
-    A cotangent has its output's shape and dtype, or is None for zero. The function may be called again.
+    A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
     """
     if not RULES:
         importlib.import_module("emberharmony.rules")
@@ -231,7 +248,7 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
 
 
 def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
-    """Adds to the gradients of what a node came from, if its own has been reached."""
+    """Adds to the gradients of a node's parents, if the node itself has a gradient."""
     if node.width:
         parts = [gradients.pop((node, i), None) for i in range(node.width)]
         if all(part is None for part in parts):
@@ -250,7 +267,7 @@ def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
         if rule.__class__ is not tuple:
             gradient = found[i]
         else:
-            if i != done:
+            if i != done:  # several parents in one list share the result of one rule
                 part = rule[i]
                 found, done = None if part is None else part(cotangent, node.result, *arguments), i
             gradient = found
@@ -270,7 +287,7 @@ def _accumulate(gradients: dict[Any, Any], source: Any, gradient: Any) -> None:
 
 
 def _fitted(gradient: Any, argument: Any) -> Any:
-    """Returns a gradient with the axes summed that the argument was broadcast along, in the argument's dtype."""
+    """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
     shape, wanted = gradient.shape, argument.shape
     if shape != wanted:
         extra = len(shape) - len(wanted)

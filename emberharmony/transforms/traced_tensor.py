@@ -1,4 +1,4 @@
-"""The tensor a tape traces: it has its value's shape and dtype, answers operators with ops, and refuses the rest."""
+"""The tensor that a tape traces: it has the shape and dtype of its value, and its operators and methods are ops."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _UFUNCS = {
     "greater": "greater",
     "greater_equal": "greater_equal",
 }
-"""The ufuncs that NumPy calls for an operator with an array at the left."""
+"""The ufuncs that NumPy calls for an operator whose left operand is an array, each with its op."""
 
 
 def _operator(op: str) -> Callable[[Any, Any], Any]:
@@ -37,9 +37,11 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
 
 
 class TracedTensor(TensorProxy):
-    """Stands for `value` while a tape records; `source` is the node that made it, or of several results one of them.
+    """A tensor that stands for `value` while a tape records.
 
-    Its methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters in which they agree.
+    `source` is the node that computed it or, if that node has several results, the pair of the node and the index. The
+    methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters on which they agree. Other
+    uses raise `TracedTensorError`.
     """
 
     __slots__ = ("source", "tape", "value")
@@ -73,17 +75,17 @@ class TracedTensor(TensorProxy):
 
     @property
     def itemsize(self) -> int:
-        """The number of bytes of an element."""
+        """The size of one element in bytes."""
         return self.value.itemsize  # type: ignore[no-any-return]
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.itemsize
 
     @property
     def device(self) -> Any:
-        """The native device of the value, where native tensors have that attribute."""
+        """The native device of the value, if native tensors have that attribute."""
         return self.value.device
 
     @property
@@ -131,7 +133,7 @@ class TracedTensor(TensorProxy):
         return OPS["conj"].function(self)
 
     def round(self, *, decimals: int = 0) -> Any:
-        """Returns the tensor rounded, a half to the even neighbour."""
+        """Returns the tensor rounded, halves to the even neighbour."""
         return OPS["round"].function(self, decimals)
 
     def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
@@ -147,19 +149,19 @@ class TracedTensor(TensorProxy):
         return OPS["prod"].function(self, axis, keepdims)
 
     def max(self, *axis: Any, **options: Any) -> Any:
-        """Returns the largest element; over an axis PyTorch's tensors return a pair, so that is refused."""
+        """Returns the largest element; an axis is refused, because PyTorch's tensors then return a pair."""
         return self._of_all("max", axis or options)
 
     def min(self, *axis: Any, **options: Any) -> Any:
-        """Returns the smallest element; over an axis PyTorch's tensors return a pair, so that is refused."""
+        """Returns the smallest element; an axis is refused, because PyTorch's tensors then return a pair."""
         return self._of_all("min", axis or options)
 
     def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Returns whether all elements over an axis are other than zero."""
+        """Returns whether all elements over an axis are non-zero."""
         return OPS["all"].function(self, axis, keepdims)
 
     def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
-        """Returns whether an element over an axis is other than zero."""
+        """Returns whether any element over an axis is non-zero."""
         return OPS["any"].function(self, axis, keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
@@ -179,11 +181,11 @@ class TracedTensor(TensorProxy):
         return OPS["cumprod"].function(self, axis)
 
     def item(self) -> NoReturn:
-        """Refuses to give the value as a number."""
+        """Raises `TracedTensorError`, because a Python number has no gradient."""
         self._refuse("item()")
 
     def tolist(self) -> NoReturn:
-        """Refuses to give the values as numbers."""
+        """Raises `TracedTensorError`, because Python numbers have no gradient."""
         self._refuse("tolist()")
 
     def __len__(self) -> int:
@@ -222,6 +224,7 @@ class TracedTensor(TensorProxy):
         return self.run(self.tape.backend, "absolute", (self,))
 
     def __bool__(self) -> bool:
+        # Allowed, so that Python code may branch on a value: the gradient is that of the branch that runs.
         return bool(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -229,7 +232,7 @@ class TracedTensor(TensorProxy):
         if options.get("out") is not None:
             raise TracedTensorError(
                 f"numpy.{ufunc.__name__} would write a traced tensor into an array (out= or an operator such as +=), "
-                f"and its gradient would be lost: write x = x + y, not x += y"
+                f"so its gradient would be lost: write x = x + y, not x += y"
             )
         if op is None or method != "__call__" or options:
             self._refuse(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
@@ -255,23 +258,23 @@ class TracedTensor(TensorProxy):
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TracedTensorError(
-            "a traced tensor cannot be changed in place, for what was computed from it would be differentiated "
-            "wrongly: use ops.slice_update, ops.scatter_update or ops.where, which return a new tensor"
+            "a traced tensor cannot be changed in place, because the gradients of earlier results would be wrong: "
+            "use ops.slice_update, ops.scatter_update or ops.where, which return a new tensor"
         )
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
             raise AttributeError(name)
         hint = f"use ops.{name}(x, ...)" if name in OPS else "use the functions of ops"
         raise AttributeError(
-            f"a traced tensor has no attribute {name!r}, as native tensors differ in theirs: {hint}, "
+            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: {hint}, "
             f"or ops.stop_gradient(x) for the plain tensor"
         )
 
     def _of_all(self, name: str, options: Any) -> Any:
         if options:
             raise TracedTensorError(
-                f"{name}() of a traced tensor takes no axis, as native tensors differ in what they return then: use "
+                f"{name}() of a traced tensor takes no axis, because native tensors then return different results: use "
                 f"ops.{name}(x, axis)"
             )
         return OPS[name].function(self)

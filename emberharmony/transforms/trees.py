@@ -1,4 +1,4 @@
-"""Functions of trees as functions of flat lists of tensors, in which backends differentiate, batch and compile them."""
+"""Converts functions of trees to functions of lists of tensors, which backends differentiate, batch and compile."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """Returns the leaves and the structure of a tree in which a list of numbers, nested or not, is one tensor."""
+    """Returns the leaves and the structure of a tree, in which a list of numbers, nested or not, is one leaf."""
     return tree_flatten(tree, _is_listed)
 
 
@@ -37,11 +37,11 @@ def _is_listed(tree: Any) -> bool:
 
 
 class ResultTree:
-    """What a function of the user's returned: remembers the tree while a backend handles its tensors.
+    """The tree that a user's function returned, kept while a backend works on the list of its tensors.
 
     Args:
-        op: the transform, for messages.
-        has_aux: the function returns (result, aux).
+        op: the name of the transform, for messages.
+        has_aux: whether the function returns (result, aux).
     """
 
     def __init__(self, op: str, has_aux: bool = False) -> None:
@@ -54,7 +54,7 @@ class ResultTree:
         self.aux_places: list[int] = []
 
     def tensors(self, returned: Any) -> list[Any]:
-        """Returns the tensors of the result and after them those of the aux."""
+        """Returns the tensors of the result, then those of the aux, and records the structure of both."""
         if not self.has_aux and self.is_tensor(returned):
             self.built, self.width = _LEAF, 1
             return [returned]
@@ -62,17 +62,24 @@ class ResultTree:
         return self._result_tensors(result) + self._aux_tensors(aux)
 
     def tensor(self, value: Any, what: str, dtype: Any = None) -> Any:
-        """Returns a number, list or tensor as a tensor of the backend; `what` it is, for the message."""
+        """Returns a number, list or tensor as a tensor of the backend.
+
+        Args:
+            what: what the value is, for the message.
+
+        Raises:
+            EmberError: if it cannot be converted; the error has the type of the conversion's error.
+        """
         try:
             if dtype is None:
                 return value if self.is_tensor(value) else self.backend.convert(value)
             return self.backend.bound.convert_to_tensor(value, dtype)
         except EmberError as error:
             kind = type(error)
-            raise kind(f"{self.head}{what} is no tensor: {error}") from error
+            raise kind(f"{self.head}{what} cannot be converted to a tensor: {error}") from error
 
     def is_tensor(self, value: Any) -> bool:
-        """Returns whether a value is a tensor of the backend, or stands for one."""
+        """Returns whether a value is a tensor of the backend, or a proxy for one."""
         return self.backend.is_tensor(value) or isinstance(value, TensorProxy)
 
     def is_inexact(self, tensor: Any) -> bool:
@@ -80,9 +87,10 @@ class ResultTree:
         return self.backend.kind_of(tensor) in _INEXACT
 
     def run(self, transform: Function, *arguments: Any) -> Any:
-        """Returns what a backend's transform returns.
+        """Returns the result of a backend's transform; errors of the user's function pass unchanged.
 
-        Raises: UnsupportedOpError for what the library cannot differentiate; else what the user's function raises.
+        Raises:
+            UnsupportedOpError: if the library has no derivative for an op that the function calls.
         """
         try:
             return transform(*arguments)
@@ -91,13 +99,14 @@ class ResultTree:
                 raise
             reason = str(error).strip().partition("\n")[0]
             raise UnsupportedOpError(
-                f"{self.head}something that was called has no derivative here: {reason}"
+                f"{self.head}the library has no derivative for an op that was called: {reason}"
             ) from error
 
     def _pair(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ArgumentTypeError(
-                f"{self.head}with has_aux=True the function returns a pair (result, aux), not {type(result).__name__}"
+                f"{self.head}with has_aux=True the function must return a pair (result, aux), not "
+                f"{type(result).__name__}"
             )
         return result[0], result[1]
 
@@ -112,71 +121,85 @@ class ResultTree:
         return [self.aux_leaves[i] for i in self.aux_places]
 
     def result(self, outputs: Sequence[Any]) -> Any:
-        """Returns the function's result, of the tensors that stand for it."""
+        """Returns the function's result, rebuilt from the tensors in `outputs`."""
         return tree_unflatten(self.built, outputs[: self.width])
 
     def aux(self, outputs: Sequence[Any]) -> Any:
-        """Returns the function's aux, of the tensors that stand for it; what was no tensor is as it was."""
+        """Returns the function's aux, rebuilt from the tensors in `outputs`; other leaves are unchanged."""
         leaves = list(self.aux_leaves)
         for i, value in zip(self.aux_places, outputs[self.width :], strict=True):
             leaves[i] = value
         return tree_unflatten(self.built_aux, leaves)
 
     def require_scalar(self, outputs: Sequence[Any]) -> None:
-        """Checks that the result is a loss.
+        """Checks that the result is a loss: one real floating scalar.
 
-        Raises: ArgumentTypeError, ShapeError, DTypeError.
+        Raises:
+            ArgumentTypeError: if it is a tree.
+            ShapeError: if it is not a scalar.
+            DTypeError: if it is not real and floating.
         """
         if self.built != _LEAF:
             raise ArgumentTypeError(
-                f"{self.head}the function returns a {self.built.kind} and not a scalar; return (loss, aux) with "
+                f"{self.head}the function returns a {self.built.kind}, not a scalar; return (loss, aux) with "
                 f"has_aux=True, or use vjp or jacobian"
             )
         shape = tuple(outputs[0].shape)
         if shape != ():
             raise ShapeError(
-                f"{self.head}the function returns shape {shape} and not a scalar; reduce it (ops.sum, ops.mean), or "
+                f"{self.head}the function returns shape {shape}, not a scalar; reduce it (ops.sum, ops.mean), or "
                 f"use vjp or jacobian"
             )
         if self.backend.kind_of(outputs[0]) != "float":
             name = self.backend.dtype_of(outputs[0]).name
-            raise DTypeError(f"{self.head}the function returns {name}, and a loss is real and floating")
+            raise DTypeError(f"{self.head}the function returns {name}, but a loss must be real and floating")
 
     def matching(self, tree: Any, structure: TreeDef, tensors: Sequence[Any], what: str) -> list[Any]:
-        """Returns the leaves of a tree as tensors of the dtypes of `tensors`; None in place of integers.
+        """Returns the leaves of a tree as tensors with the dtypes of `tensors`, or None where these are integers.
 
-        Raises: ArgumentError, ShapeError or DTypeError where structure, shapes or dtypes differ.
+        Raises:
+            ArgumentError: if the structures differ.
+            ShapeError: if the shapes differ.
+            DTypeError: if the dtypes differ.
         """
         leaves, given = flatten(tree)
         if given != structure:
-            raise ArgumentError(f"{self.head}the {what}s must form the same tree as what they belong to")
+            raise ArgumentError(f"{self.head}the {what}s must form the same tree as the tensors that they belong to")
         return [self.matched(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
 
     def matched(self, leaf: Any, tensor: Any, what: str) -> Any:
-        """Returns a leaf as a tensor of the shape and dtype of `tensor`, or None if that is an integer."""
+        """Returns a leaf as a tensor with the shape and dtype of `tensor`, or None if that is an integer.
+
+        Raises:
+            ShapeError: if the shapes differ.
+            DTypeError: if the dtypes differ.
+        """
         if not self.is_inexact(tensor):
             return None
         if not self.is_tensor(leaf):
             leaf = self.tensor(leaf, f"a {what}", tensor.dtype)
         if tuple(leaf.shape) != tuple(tensor.shape):
-            raise ShapeError(f"{self.head}a {what} has shape {tuple(leaf.shape)}, wanted {tuple(tensor.shape)}")
+            raise ShapeError(f"{self.head}a {what} has shape {tuple(leaf.shape)}, expected {tuple(tensor.shape)}")
         if leaf.dtype != tensor.dtype:
             given, wanted = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
-            raise DTypeError(f"{self.head}a {what} has dtype {given}, wanted {wanted} (ops.cast)")
+            raise DTypeError(f"{self.head}a {what} has dtype {given}, expected {wanted}; use ops.cast")
         return leaf
 
 
 class FlatFunction(ResultTree):
-    """A function of trees as one of tensors.
+    """A function of trees in the form of a function of tensors.
 
-    Called with tensors in place of `primals` it returns the tensors of the function's result, then those of its aux.
+    It takes tensors in place of `primals`, and returns the tensors of the function's result, then those of its aux.
 
     Args:
-        op: the transform, for messages.
+        op: the name of the transform, for messages.
         fn: the function of `args` and `kwargs`; with `has_aux` it returns (result, aux).
         argnums: the positions of the arguments whose leaves become `primals`.
 
-    Raises: ArgumentError for `argnums` out of range or repeated; DTypeError for an integer to differentiate.
+    Raises:
+        ArgumentTypeError: if `argnums` are not integers.
+        ArgumentError: if `argnums` are out of range or repeated.
+        DTypeError: if an argument to differentiate is an integer.
     """
 
     def __init__(
@@ -207,12 +230,14 @@ class FlatFunction(ResultTree):
         try:
             places = [operator.index(place) for place in argnums]
         except TypeError as error:
-            raise ArgumentTypeError(f"{self.head}argnums is an integer or several, not {brief(argnums)}") from error
+            raise ArgumentTypeError(
+                f"{self.head}argnums must be an integer or a sequence of integers, not {brief(argnums)}"
+            ) from error
         for place in places:
             if not -count <= place < count:
                 raise ArgumentError(
                     f"{self.head}argnums {place} is out of range: {count} positional arguments were given (an argument "
-                    f"to differentiate is passed by position)"
+                    f"to differentiate must be passed by position)"
                 )
         wrapped = [place % count for place in places]
         if len(set(wrapped)) != len(wrapped):
@@ -229,12 +254,16 @@ class FlatFunction(ResultTree):
         return tensor
 
     def arguments(self, leaves: Sequence[Any]) -> Any:
-        """Returns tensors in the places of the primals: a tree for one argnum, a tuple of trees for a sequence."""
+        """Returns tensors in the structure of the primals: a tree for one argnum, a tuple of trees for a sequence."""
         trees: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return trees[0] if self.alone else trees
 
 
 def require_callable(op: str, fn: Any) -> None:
-    """Raises an `ArgumentTypeError` if `fn` cannot be called."""
+    """Checks that `fn` can be called.
+
+    Raises:
+        ArgumentTypeError: if it cannot.
+    """
     if not callable(fn):
         raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}")

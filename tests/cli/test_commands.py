@@ -103,7 +103,7 @@ def test_without_click_the_command_says_how_to_install_it() -> None:
     ("option", "value", "told"),
     [
         ("--plot", "no/such/folder/x.png", "does not exist"),
-        ("--plot", "x.foo", "names no kind of picture"),
+        ("--plot", "x.foo", "cannot write the kind of picture"),
         ("--seed", "-1", "not in the range"),
     ],
 )

@@ -70,7 +70,7 @@ def test_as_dtype_reads_names_and_python_and_numpy_types(given: object, wanted: 
 
 @pytest.mark.parametrize("given", ["flaot32", 3, None, object])
 def test_as_dtype_refuses_objects_that_are_not_dtypes(given: object) -> None:
-    with pytest.raises(DTypeError, match="is no dtype"):
+    with pytest.raises(DTypeError, match="is not a dtype"):
         dtypes.as_dtype(given)
 
 
@@ -93,7 +93,7 @@ def test_the_default_float_is_the_dtype_of_python_floats(backend: str) -> None:
 
 
 def test_the_default_float_must_be_a_floating_dtype() -> None:
-    with pytest.raises(DTypeError, match="no floating dtype"):
+    with pytest.raises(DTypeError, match="not a floating dtype"):
         ops.set_default_float("int32")
 
 

@@ -30,7 +30,7 @@ def test_numbers_and_constant_tensors_are_read(backend: str) -> None:
 
 @pytest.mark.parametrize("value", [lambda v: v, lambda v: [1.0, v], lambda v: [(v, 2.0)]])
 def test_a_traced_tensor_is_refused(value: Callable[[Any], Any], backend: str) -> None:
-    with pytest.raises(UnsupportedOpError, match="no gradient by 'width'"):
+    with pytest.raises(UnsupportedOpError, match="no gradient with respect to 'width'"):
         ops.grad(lambda v: (constant("width", value(v)), v)[1])(1.0)
 
 

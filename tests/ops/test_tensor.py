@@ -267,7 +267,7 @@ def test_a_dtype_must_be_one(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     for call in (ops.cast, ops.astype, ops.view):
         for dtype in (None, "float7", object):
-            with pytest.raises(errors.DTypeError, match="is no dtype"):
+            with pytest.raises(errors.DTypeError, match="is not a dtype"):
                 call(x, dtype)
 
 

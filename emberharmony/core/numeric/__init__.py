@@ -1,1 +1,1 @@
-"""Facts about numbers: the limits of dtypes, promotion, the constants of the standard."""
+"""Facts about numbers: the limits of dtypes, dtype promotion, the constants of the array API standard."""

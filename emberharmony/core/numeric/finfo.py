@@ -1,4 +1,4 @@
-"""The limits of dtypes, as the array API standard names them."""
+"""The numeric limits of dtypes, with the names of the array API standard."""
 
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, bfloat16, complex64, complex128, float16, float32, float64
@@ -14,13 +14,14 @@ KINDS: dict[str, tuple[str, ...]] = {
     "complex floating": ("complex",),
     "numeric": ("signed", "unsigned", "float", "complex"),
 }
-"""The kinds of `isdtype` and what they hold."""
+"""The kinds of `isdtype`, and the values of `DType.kind` that each includes."""
 
 _MANTISSA = {float16: (10, 15), bfloat16: (7, 127), float32: (23, 127), float64: (52, 1023)}
+"""The number of stored mantissa bits and the largest exponent."""
 
 
 class FloatInfo(Record):
-    """Holds a floating dtype's width in bits, spacing at 1, extremes and least normal number."""
+    """The limits of a floating dtype: bits, spacing of the numbers at 1, largest, least and smallest normal number."""
 
     bits: int
     eps: float
@@ -31,13 +32,14 @@ class FloatInfo(Record):
 
     @classmethod
     def of(cls, dtype: DType) -> "FloatInfo":
-        """Returns the limits of a dtype.
+        """Returns the limits of a floating dtype, or those of the parts of a complex one.
 
-        Raises: DTypeError if it is neither floating nor complex.
+        Raises:
+            DTypeError: if the dtype is neither floating nor complex.
         """
         found = _FLOATS.get(dtype)
         if found is None:
-            raise DTypeError(f"{dtype.name} is no floating dtype; its limits are iinfo's")
+            raise DTypeError(f"finfo takes a floating or complex dtype, not {dtype.name}; use iinfo for integers")
         return found
 
 
@@ -52,7 +54,7 @@ _FLOATS |= {complex64: _FLOATS[float32], complex128: _FLOATS[float64]}
 
 
 class IntegerInfo(Record):
-    """Holds an integer dtype's width in bits and extremes."""
+    """The limits of an integer dtype: bits, largest and least number."""
 
     bits: int
     max: int
@@ -61,12 +63,13 @@ class IntegerInfo(Record):
 
     @classmethod
     def of(cls, dtype: DType) -> "IntegerInfo":
-        """Returns the limits of a dtype.
+        """Returns the limits of an integer dtype.
 
-        Raises: DTypeError if it is no integer.
+        Raises:
+            DTypeError: if the dtype is not an integer dtype.
         """
         if not dtype.is_integer:
-            raise DTypeError(f"{dtype.name} is no integer dtype; its limits are finfo's")
+            raise DTypeError(f"iinfo takes an integer dtype, not {dtype.name}; use finfo for floating dtypes")
         signed = dtype.kind == "signed"
         highest: int = (1 << (dtype.bits - signed)) - 1
         return cls(dtype.bits, highest, -highest - 1 if signed else 0, dtype)

@@ -1,7 +1,7 @@
-"""The one promotion table: JAX's lattice with 64-bit types, which is the array API's table within a kind.
+"""The promotion table: JAX's lattice with 64-bit types. Within a kind it is the table of the array API standard.
 
-Across kinds a float or complex dtype wins over any integer and keeps its width. Python numbers are weak:
-they take the tensor's dtype unless their kind is higher, and then the default dtype of that kind.
+A float or complex dtype combined with any integer dtype keeps its width. Python numbers are weak: they take the
+tensor's dtype, or the default dtype of their own kind if that kind is higher.
 """
 
 from emberharmony.core.dtypes import (
@@ -39,11 +39,12 @@ def _pair(a: DType, b: DType) -> DType:
             return part if part.bits > high.bits else high
         return high
     if low.kind == high.kind:
+        # Neither float16 nor bfloat16 contains the numbers of the other.
         return float32 if {low, high} == {float16, bfloat16} else high
     signed, unsigned = (low, high) if low.kind == "signed" else (high, low)
     if signed.bits > unsigned.bits:
         return signed
-    # No integer holds both uint64 and a signed value; JAX goes to the default float, we keep its 64-bit form.
+    # No integer dtype contains both uint64 and a signed dtype, so the result is float64, as in JAX with 64-bit types.
     return _SIGNED_ABOVE.get(unsigned.bits, float64)
 
 
@@ -51,9 +52,10 @@ TABLE: dict[tuple[DType, DType], DType] = {(a, b): _pair(a, b) for a in ALL for 
 
 
 def check_fits(number: object, dtype: DType) -> None:
-    """Refuses a Python integer that `dtype` cannot hold.
+    """Checks that `dtype`, if it is an integer dtype, can hold a Python integer; other numbers are not checked.
 
-    Raises: RangeError naming both and the range.
+    Raises:
+        RangeError: if it cannot; the message has the range of the dtype.
     """
     if type(number) is not int or not dtype.is_integer:
         return
@@ -64,7 +66,7 @@ def check_fits(number: object, dtype: DType) -> None:
 
 
 def promote(*dtypes: DType) -> DType:
-    """Returns the dtype that tensors of these dtypes have in common, whatever their order."""
+    """Returns the dtype to which tensors of these dtypes promote; their order does not matter."""
     # Ignore integers if any operand is floating: int64 with uint64 would give float64 and widen a float32.
     dtypes = tuple(dtype for dtype in dtypes if _RANK[dtype.kind] >= 2) or dtypes
     result = dtypes[0]
@@ -94,7 +96,8 @@ def as_inexact(dtype: DType) -> DType:
 def result_type(*operands: object) -> DType:
     """Returns the dtype that dtypes and (weak) Python numbers promote to.
 
-    Raises: ArgumentError without operands.
+    Raises:
+        ArgumentError: if there are no operands.
     """
     if not operands:
         raise ArgumentError("result_type needs at least one operand")

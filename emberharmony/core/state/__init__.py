@@ -1,1 +1,1 @@
-"""State that changes whole or not at all: commits, scopes, signal handlers, settings and the files they are kept in."""
+"""State changes that happen completely or not at all: commits, scopes, signal handlers, settings and their file."""

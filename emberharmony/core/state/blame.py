@@ -1,4 +1,4 @@
-"""Whose an exception is: raised by the library, or by a function that the caller handed to it."""
+"""Finds out whether an exception comes from the library or from a function that the caller passed to it."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_callers(error: BaseException, backend: Any) -> bool:
-    """Returns whether an exception went through code of the caller's before it reached the frame that handles it.
+    """Returns whether an exception passed through the caller's code before it reached the frame that handles it.
 
-    That is code in no file of this package, of the backend and its library, or of Python's standard library.
+    The caller's code is all code outside this package, the backend, the backend's library and the standard library.
     """
     roots = (_OWN, *map(_root, (backend.tensor_type, type(backend))))
     traceback = error.__traceback__
@@ -25,11 +25,12 @@ def is_callers(error: BaseException, backend: Any) -> bool:
 
 
 def _root(kind: type) -> str:
-    """Returns the folder of the package that a class comes from, or the file of its module."""
+    """Returns the folder of the top-level package of a class, or the file if that is a module."""
     module = sys.modules[kind.__module__.partition(".")[0]]
     folders = list(getattr(module, "__path__", ()))
     return folders[0] + os.sep if folders else str(getattr(module, "__file__", None) or _OWN)
 
 
 def _is_standard(file: str) -> bool:
+    # On some systems third-party packages are in a folder inside that of the standard library.
     return file.startswith(_STANDARD) and not any(folder in file for folder in _INSTALLED)

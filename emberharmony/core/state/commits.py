@@ -1,8 +1,8 @@
-"""Several changes of state as one: neither a signal handler nor another thread runs between them.
+"""Makes several changes of state at once: neither a signal handler nor another thread runs between them.
 
-CPython runs signal handlers and switches threads between two bytecodes, and the call of a C function is one bytecode.
-`commit` therefore hands all calls to C at once. The calls must be of C functions themselves (`setattr`, `os.replace`,
-`ContextVar.set`). A Python without the global interpreter lock excludes the handlers only.
+CPython runs signal handlers and switches threads only between two bytecodes, and the call of a C function is one
+bytecode. `commit` therefore passes all calls to C at once. They must be calls of C functions (`setattr`, `os.replace`,
+`ContextVar.set`). On a Python without the global interpreter lock, other threads can still run between the changes.
 """
 
 from collections import deque
@@ -12,11 +12,11 @@ from operator import attrgetter, call, is_
 from typing import Any
 
 Step = tuple[Any, ...]
-"""A C function and its arguments."""
+"""A C function, followed by its arguments."""
 
 
 def commit(*steps: Iterable[Step]) -> None:
-    """Makes all calls, in order, up to the first that raises."""
+    """Runs all steps in order, up to the first that raises."""
     deque(starmap(call, chain(*steps)), maxlen=0)
 
 
@@ -26,5 +26,5 @@ def assigned(owner: Any, name: str, value: Any) -> Step:
 
 
 def when(owner: Any, name: str, value: Any, steps: Iterable[Step]) -> Iterator[Step]:
-    """Returns those steps before each of which an attribute is this very value; it is read while they are made."""
+    """Yields each step only if the attribute is this very value at that moment; it is read while the steps run."""
     return compress(steps, map(is_, map(attrgetter(name), repeat(owner)), repeat(value)))

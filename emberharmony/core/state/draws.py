@@ -12,14 +12,14 @@ S = TypeVar("S")
 
 
 class HostDrawError(EmberError):
-    """Tells that something would be done once, on the host, for what is computed several times."""
+    """Raised when an effect on the host would happen once, although a transform computes several results."""
 
 
 _WATCHERS: ContextVar[Entry | None] = ContextVar("emberharmony_draws", default=None)
 
 
 class _Watcher(Scope):
-    """Sees, in this thread or task and within its block, every stream that is drawn from."""
+    """A block that can replace each random stream that this thread or task draws from."""
 
     _stack = _WATCHERS
 
@@ -28,7 +28,7 @@ class _Watcher(Scope):
         _WATCHERS.set((self, _WATCHERS.get(), self))
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        """Returns the stream to draw from in place of this one."""
+        """Returns the stream to draw from instead of this one: here, the choice of the enclosing block."""
         return stream if self.outer is None else self.outer.stream(stream, clone, on_host)
 
 
@@ -39,71 +39,91 @@ def _watcher() -> _Watcher | None:
 
 
 def watched(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
-    """Returns the stream to draw from: this one, or its clone while a function runs again on the numbers it drew.
+    """Returns the stream to draw from: this one, or a clone of its former state while a function is replayed.
 
     Args:
-        clone: returns a stream that goes on as the one it is given would.
-        on_host: what is drawn is a constant to a transform that vectorizes or compiles.
+        clone: returns a copy of a stream, which gives the same numbers as the original.
+        on_host: whether the numbers are drawn on the host, so that they are constants to a transform that vectorizes or
+            compiles.
     """
     watcher = _watcher()
     return stream if watcher is None else cast(S, watcher.stream(stream, clone, on_host))
 
 
 class WithoutDraws(_Watcher):
-    """Makes whatever draws random numbers on the host raise `HostDrawError`."""
+    """A block in which each random draw on the host raises `HostDrawError`."""
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        """Returns the stream, if it is none of the host's."""
+        """Returns the stream to draw from.
+
+        Raises:
+            HostDrawError: if the numbers are drawn on the host.
+        """
         if on_host:
-            raise HostDrawError("a random number would be drawn once for what a transform computes several times")
+            raise HostDrawError("a random number would be drawn once, although the transform computes several results")
         return super().stream(stream, clone, on_host)
 
 
 def refuse_effect(what: str) -> None:
-    """Raises `HostDrawError` under `WithoutDraws`, where `what` would be done once and not for each result."""
+    """Checks that an effect on the host is allowed here.
+
+    Args:
+        what: the effect, for the message, such as "gradients would be accumulated".
+
+    Raises:
+        HostDrawError: inside a `WithoutDraws` block, where the effect would happen once and not for each result.
+    """
     watcher = _watcher()
     while watcher is not None:
         if isinstance(watcher, WithoutDraws):
-            raise HostDrawError(f"{what} once for what a transform computes several times")
+            raise HostDrawError(f"{what} once, although the transform computes several results")
         watcher = watcher.outer
 
 
 class Draws:
-    """The streams that a function drew from, as they were before: `with draws.replayed():` it draws the same again."""
+    """The random streams that a function drew from, in the state before the draws.
+
+    A function that runs first inside `with draws.recorded():` and later inside `with draws.replayed():` draws the same
+    numbers again.
+    """
 
     def __init__(self) -> None:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._ran = False
 
     def repeated(self) -> _Watcher:
-        """Returns a block for each of several runs: those after the first draw what it drew."""
+        """Returns the block for the next of several runs: it records the first run and replays it in the others."""
         if self._ran:
             return self.replayed()
         self._ran = True
         return self.recorded()
 
     def recorded(self) -> _Watcher:
-        """Returns the block in which the function runs first."""
+        """Returns the block for the first run."""
         self._before = {}
         return _Recorded(self._before)
 
     def replayed(self) -> _Watcher:
-        """Returns a block in which it runs again; the streams themselves stay where they are."""
+        """Returns a block for another run; it draws from clones, so the streams themselves do not advance."""
         return _Replayed(self._before)
 
 
 class _Recorded(_Watcher):
+    """A block that keeps a clone of each stream from before the first draw."""
+
     def __init__(self, before: dict[int, tuple[Any, Any]]) -> None:
         self._before = before
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         found = super().stream(stream, clone, on_host)
         if id(stream) not in self._before:
-            self._before[id(stream)] = stream, clone(found)  # the stream is kept, so its id stays its own
+            self._before[id(stream)] = stream, clone(found)  # keeps the stream, so that no other gets its id
         return found
 
 
 class _Replayed(_Watcher):
+    """A block that replaces each recorded stream by a clone of the recorded state."""
+
     def __init__(self, before: dict[int, tuple[Any, Any]]) -> None:
         self._before = before
         self._running: dict[int, Any] = {}

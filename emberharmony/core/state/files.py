@@ -1,4 +1,4 @@
-"""Writing a file in one step."""
+"""Atomic replacement of a file."""
 
 import errno
 import os
@@ -10,17 +10,18 @@ from emberharmony.core.state.commits import Step, commit
 
 
 def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str | None = None) -> None:
-    """Writes a file so that at every moment either the old text or the new one is there, whole.
+    """Replaces the text of a file atomically: at every moment the file has either its whole old text or the new one.
 
-    An interruption, too, leaves one of the two, and no temporary file. A symbolic link stays, and the file that it
-    names is written; the mode of the file stays; a new file gets the mode that `open` gives.
+    This holds if the call is interrupted, and no temporary file remains then. A symbolic link stays a link: the file
+    that it refers to is replaced. The mode of the file stays; a new file gets the mode that `open` gives. If an error
+    is raised, the old file is unchanged.
 
     Args:
-        then: steps made together with the replacement: all of it happens, or nothing.
-        backup: the old file stays under this name.
+        then: steps that run together with the replacement: either all take effect or none.
+        backup: the name under which to keep the old file.
 
-    Raises: OSError if the folder cannot be written, or if the path names something else than a file; the old file is
-    then untouched.
+    Raises:
+        OSError: if the folder cannot be written, or if the path is neither a file nor a link to a file.
     """
     target = os.path.realpath(path)
     mode = _mode(target)
@@ -39,7 +40,11 @@ def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str
 
 
 def _mode(target: str) -> int | None:
-    """Returns the permissions of a file, or None if there is none."""
+    """Returns the permissions of a file, or None if it does not exist.
+
+    Raises:
+        OSError: if the path is neither a file nor a link to a file.
+    """
     try:
         found = os.stat(target).st_mode
     except FileNotFoundError:
@@ -52,11 +57,12 @@ def _mode(target: str) -> int | None:
 
 
 def _write(path: str, content: bytes, mode: int | None) -> None:
-    """Writes a new file, which nobody may read meanwhile who may not read it later."""
+    """Writes a new file, which has its final mode before its content, so that it is never readable by more users."""
     with open(path, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode)) as stream:
         if mode is not None:
-            os.chmod(path, mode)
+            os.chmod(path, mode)  # the umask may have removed bits
         stream.write(content)
+        # The content must be on the disk before the file is renamed, or a power failure could leave an empty file.
         stream.flush()
         os.fsync(stream.fileno())
 

@@ -1,13 +1,13 @@
-"""Exceptions that are not the library's to translate."""
+"""Finds exceptions that must reach the caller unchanged, because they are not errors of an op."""
 
 from types import FrameType
 
 
 def passing(error: BaseException) -> BaseException | None:
-    """Returns the exception that reaches the caller as it is: this one, or one that it was explicitly raised from.
+    """Returns the exception that must reach the caller unchanged, or None: `error` or one of its explicit causes.
 
-    Such are warnings that a filter makes exceptions, the FloatingPointError that `numpy.seterr` asks for, and the
-    exception of a signal handler, which has nothing to do with the op that it interrupted. None if there is none.
+    These exceptions are warnings that a filter turns into errors, the FloatingPointError that `numpy.seterr` requests,
+    TimeoutError, and any exception from a signal handler, which has nothing to do with the op that it interrupted.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Warning, FloatingPointError, TimeoutError)):
@@ -18,9 +18,9 @@ def passing(error: BaseException) -> BaseException | None:
 
 
 def _from_handler(error: BaseException) -> bool:
-    """Returns whether a frame that the exception went through is that of a signal handler, or of a trace function.
+    """Returns whether the exception passed through a frame of a signal handler or of a trace function.
 
-    Python gives these the interrupted frame, which is the one below theirs, as an argument.
+    Python calls these functions from the interrupted frame and passes that frame to them as an argument.
     """
     trace = error.__traceback__
     while trace is not None:
@@ -31,7 +31,9 @@ def _from_handler(error: BaseException) -> bool:
 
 
 def _knows_its_caller(frame: FrameType) -> bool:
+    """Returns whether a local variable of the frame, or a tuple in one, holds the frame's caller."""
     caller = frame.f_back
+    # The locals of a module are its globals, which may hold a frame for other reasons.
     if caller is None or frame.f_code.co_name == "<module>":
         return False
     for value in frame.f_locals.values():

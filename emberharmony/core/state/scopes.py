@@ -1,11 +1,11 @@
-"""Blocks whose effect ends with them, whatever interrupts them: the base of the context managers that override.
+"""The base of the context managers that override a setting: the override ends with the block, even if interrupted.
 
-A signal handler may raise when `__enter__` has taken effect and `with` does not hold the block yet, or before the
-first instruction of `__exit__`; neither method can catch that. Therefore the object that `with` gets for `__exit__` is
-held by `with` alone. Where it is dropped before it was called to its end, a weak reference to it ends the block.
+A signal handler may raise after `__enter__` has taken effect but before `with` has registered the block, or before the
+first instruction of `__exit__`. Neither method can catch that. Therefore only `with` holds the object that it gets as
+`__exit__`. If that object is dropped before it has been called and has returned, a weak reference to it ends the block.
 
 The overrides of a thread or asyncio task are a linked stack in a `ContextVar`. A block removes its own entry, wherever
-in the stack it stands, so that suspended generators may be closed in any order.
+it is in the stack, so that suspended generators may be closed in any order.
 """
 
 from _weakref import ref  # weakref.ref, without the import of weakref
@@ -15,16 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 Entry = tuple[Any, Any, "Scope"]
-"""A value, the entry below it or None, and the block that put it there."""
+"""A value, the entry below it or None, and the block that pushed it."""
 
 Stack = ContextVar[Entry | None]
 
 
 class Scope:
-    """Is the base of context managers that hold a value on a stack, from the last step of `__enter__` on.
+    """The base class of context managers that push a value on a stack in the last step of `__enter__`.
 
-    That is `self._stack.set((value, self._stack.get(), self))`. One object may be entered several times, and by several
-    threads.
+    That step is `self._stack.set((value, self._stack.get(), self))`. One object may be entered several times, and by
+    several threads.
     """
 
     _stack: Stack
@@ -35,7 +35,7 @@ class Scope:
 
 
 def _release(scope: Scope, *raised: object) -> None:
-    """Takes the topmost entry of a block from the stack, if it has one there."""
+    """Removes the topmost entry of a block from the stack, if the block has an entry."""
     above: list[Entry] = []
     entry = scope._stack.get()
     while entry is not None and entry[2] is not scope:
@@ -50,10 +50,14 @@ def _release(scope: Scope, *raised: object) -> None:
 
 
 class _Exit:
-    """Is `__exit__` of a block: for `with`, which asks for it before it calls `__enter__`, one that cannot be lost."""
+    """The descriptor behind `Scope.__exit__`.
+
+    `with` reads `__exit__` before it calls `__enter__`, and gets a function that ends the block when it is called, or
+    when it is dropped without a call.
+    """
 
     def __get__(self, scope: Scope | None, kind: type[Scope]) -> Callable[..., None]:
-        if scope is None:  # contextlib.ExitStack asks the class
+        if scope is None:  # contextlib.ExitStack reads it from the class
             return _release
         watch: list[Any] = []
         leave = partial(_leave, scope, watch)
@@ -63,17 +67,18 @@ class _Exit:
 
 def _leave(scope: Scope, watch: list[Any], *raised: object) -> None:
     _release(scope)
+    # Only now, because until here an interruption must let the weak reference end the block.
     watch.clear()
 
 
 def _dropped(scope: Scope, before: Entry | None, reference: object) -> None:
-    """Ends a block whose `__exit__` was dropped, unless it was not entered or has ended."""
+    """Ends a block whose `__exit__` was dropped, if the block was entered and has not ended."""
     if _count(scope, scope._stack.get()) > _count(scope, before):
         _release(scope)
 
 
 def _count(scope: Scope, entry: Entry | None) -> int:
-    """Returns how many entries of a block are on a stack."""
+    """Returns the number of entries of a block on a stack."""
     count = 0
     while entry is not None:
         count += entry[2] is scope

@@ -1,7 +1,7 @@
-"""The persisted settings: one small TOML file in the user's configuration folder.
+"""The persistent settings: one small TOML file in the user's configuration folder.
 
-`EMBERHARMONY_CONFIG` names another file. Reading never fails the program: what cannot be read is a warning.
-Writing replaces the file in one step, keeps every line it does not own, and happens only when asked for.
+The environment variable `EMBERHARMONY_CONFIG` names another file. A file that cannot be read causes a warning and never
+an error. The file is written only on request, is replaced atomically, and keeps all lines but that of the setting.
 """
 
 import os
@@ -16,61 +16,67 @@ from emberharmony.core.state.handlers import passing
 
 KEYS = ("backend",)
 _LARGEST = 2**20
-"""The most bytes of a file that is read as settings."""
+"""The size in bytes of the largest settings file that is read."""
 
 
 def path() -> str:
-    """Returns the file the settings live in, whether it exists or not."""
+    """Returns the path of the settings file, whether the file exists or not."""
     named = os.environ.get("EMBERHARMONY_CONFIG")
     if named:
         return named
-    from platformdirs import user_config_dir  # imported when needed: 5 ms that a program told its backend need not pay
+    from platformdirs import user_config_dir  # imported here: it costs 5 ms, and few programs need it
 
     return os.path.join(user_config_dir("emberharmony", appauthor=False), "config.toml")
 
 
 def exists() -> bool:
-    """Returns whether there is a settings file."""
+    """Returns whether the settings file exists."""
     return not _never_written() and os.path.exists(path())
 
 
 def read(key: str) -> str | None:
-    """Returns a setting, or None if it is not set or, with a `SettingsWarning`, if the file cannot be read."""
+    """Returns a setting, or None if it is not set.
+
+    If the file cannot be read or the setting is not a string, issues a `SettingsWarning` and returns None.
+    """
     if not exists():
         return None
     file = path()
-    import tomllib  # imported when needed: most programs have no settings file, and these modules cost 6 ms
+    import tomllib  # imported here: it costs 6 ms, and most programs have no settings file
 
     try:
         value = tomllib.loads(_text(file)).get(key)
     except RecursionError:
-        _warn(f"{file} cannot be read and is passed over: it is nested too deeply")
+        _warn(f"{file} cannot be read and is ignored: it is nested too deeply")
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as error:
         if passing(error):
             raise
-        _warn(f"{file} cannot be read and is passed over: {error}")
+        _warn(f"{file} cannot be read and is ignored: {error}")
         return None
     if value is not None and not isinstance(value, str):
-        _warn(f"{file}: {key} is {value!r}, not a string, and is passed over")
+        _warn(f"{file}: {key} is ignored, because it must be a string, not {value!r}")
         return None
     return value
 
 
 def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
-    """Sets a setting, or removes it if `value` is None; returns the file.
+    """Writes a setting, or removes it if `value` is None, and returns the path of the file.
 
-    A file that is not TOML is kept beside the new one as `<name>.bak`.
+    A file that is not TOML is kept beside the new one as `<name>.bak`. If an error is raised, the old file is
+    unchanged.
 
     Args:
-        then: steps made together with the replacement of the file.
+        then: steps that run together with the replacement of the file: either all take effect or none.
 
-    Raises: OSError if the folder cannot be written; SettingsError if the file cannot be changed without harm. Whatever
-    is raised, the old file is untouched.
+    Raises:
+        OSError: if the folder cannot be written.
+        SettingsError: if the file cannot be changed without damage to the rest of it.
+        ValueError: if the key is unknown.
     """
     if key not in KEYS:
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(KEYS)})")
-    import tomllib  # imported when needed: few programs write settings
+    import tomllib  # imported here: few programs write settings
 
     from emberharmony.core.state.files import replace_text
     from emberharmony.core.state.toml import CannotEditError, edited
@@ -100,7 +106,7 @@ def _cannot_change(file: str, key: str, value: str | None, reason: str) -> Setti
 
 
 def _never_written() -> bool:
-    """Returns whether there is certainly no settings file: told on Linux without platformdirs, which costs 7 ms."""
+    """Returns whether the settings file certainly does not exist; on Linux this saves the import of platformdirs."""
     if sys.platform != "linux" or os.environ.get("EMBERHARMONY_CONFIG"):
         return False
     folder = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
@@ -108,9 +114,12 @@ def _never_written() -> bool:
 
 
 def _text(file: str) -> str:
-    """Returns what a file says, the null device an empty one; its line ends stay as they are.
+    """Returns the text of a file with its line ends, or an empty text for the null device.
 
-    Raises: SettingsError for what is not a file, such as a pipe, which might never end; FileNotFoundError and others.
+    Raises:
+        SettingsError: if the path is not a file, such as a pipe, which might never end, or if the file is too large.
+        OSError: if the file cannot be read.
+        UnicodeDecodeError: if the file is not UTF-8.
     """
     if os.path.realpath(file) == os.path.realpath(os.devnull):
         return ""

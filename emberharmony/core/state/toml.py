@@ -1,4 +1,4 @@
-"""Changing one key of a TOML file and nothing else: the standard library reads TOML, but does not write it."""
+"""Changes one key of a TOML document and nothing else; the standard library can read TOML but not write it."""
 
 import json
 import re
@@ -24,11 +24,11 @@ _TOKEN = re.compile(
 
 
 class CannotEditError(ValueError):
-    """Tells that a key cannot be changed without a change to the rest of the file."""
+    """Raised when a key cannot be changed without a change to the rest of the document."""
 
 
 class _Statement(NamedTuple):
-    """Where `key = value` stands: its lines, and its value in them."""
+    """One `key = value` in a document: the key as written, and the offsets of the statement's lines and its value."""
 
     key: str
     start: int
@@ -38,10 +38,12 @@ class _Statement(NamedTuple):
 
 
 def edited(text: str, key: str, value: str | None) -> str:
-    """Returns a TOML document with a key of its root table set to a string, or removed; all else stays as it is.
+    """Returns a TOML document with one key of its root table set to a string, or removed if `value` is None.
 
-    Raises: tomllib.TOMLDecodeError if the document is not TOML; CannotEditError if it sets the key as a table; and
-    RecursionError if it is nested too deeply.
+    Raises:
+        tomllib.TOMLDecodeError: if the document is not TOML.
+        CannotEditError: if the document defines the key as a table.
+        RecursionError: if the document is nested too deeply.
     """
     wanted = _values(text)
     wanted.pop(key, None)
@@ -55,6 +57,7 @@ def edited(text: str, key: str, value: str | None) -> str:
         changed = text[: found.start] + text[found.end :]
     else:
         changed = text[: found.value] + _quoted(value) + text[found.value_end :]
+    # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
         kept = _values(changed) == wanted
     except tomllib.TOMLDecodeError:
@@ -65,21 +68,22 @@ def edited(text: str, key: str, value: str | None) -> str:
 
 
 def _values(text: str) -> dict[str, Any]:
-    """Returns what a document says; floating numbers as they are written, for NaN does not equal itself."""
+    """Returns the content of a document, with floats as they are written, because NaN does not equal itself."""
     return tomllib.loads(text, parse_float=str)
 
 
 def _names(written: str, key: str) -> bool:
+    # The parser resolves quoted keys, such as "backend".
     return tomllib.loads(f"{written} = 0") == {key: 0}
 
 
 def _quoted(value: str) -> str:
-    """Returns a TOML string; JSON escapes all that TOML does, but one character."""
+    """Returns a string in TOML. JSON escapes the same characters as TOML, except for U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _statements(text: str) -> list[_Statement]:
-    """Returns the statements of the root table of a valid document, which ends at the first header of a table."""
+    """Returns the statements in the root table of a valid document; this table ends at the first table header."""
     found: list[_Statement] = []
     start = depth = 0
     equals = value = value_end = -1
