@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 
 
 def is_nested(x: torch.Tensor) -> bool:
-    """Returns whether higher-order gradients by `x` are being computed: by `torch.func`, or by `torch.autograd` around it.
+    """Returns whether a gradient of a gradient by `x` is being computed, by `torch.func` or by autograd around it.
 
     Some kernels then treat the values that they saved in the forward pass as constants: `layer_norm` does so with its
     mean and standard deviation (PyTorch 2.13).

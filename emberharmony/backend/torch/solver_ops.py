@@ -237,7 +237,7 @@ class TorchSolverOps:
     def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool = False) -> torch.Tensor:
         check_sides(a, b)
         if _any(a.detach().diagonal(0, -2, -1) == 0):
-            raise LinAlgError("expected an invertible triangular matrix, got one with a zero on its diagonal")
+            raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         result = torch.linalg.solve_triangular(a, _columns(a, b), upper=not lower)
         return result.squeeze(-1) if b.ndim == 1 else result
 
