@@ -73,6 +73,8 @@ class MLXBackend(
     name = "mlx"
     tensor_type = mx.array
     dtypes = DTYPES
+    # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
+    # specific patterns come before general ones.
     errors = (
         (BufferError, "", errors.ArgumentError),
         (RuntimeError, r"malloc|[Oo]ut of memory", errors.OutOfMemoryError),

@@ -1,6 +1,6 @@
 """Linear algebra with derivatives, on MLX: LAPACK on the host reads MLX's memory without a copy.
 
-Matrices are float32, float64 or complex64. Each function is followed by its differential, named `_..._moved` (see
+Matrices are float32, float64 or complex64. The differential of a function `f` is `_f_moved` (see
 `derivatives.Differential`). Factors that are unique only up to phases get the phases that `shared.lapack` chooses, and
 the differentials keep them. The differentials are right where the factors are unique: singular values and eigenvalues
 are distinct, and matrices have full rank.

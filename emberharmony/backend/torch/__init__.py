@@ -84,6 +84,8 @@ class TorchBackend(
     dtypes = DTYPES
     exact_type = False
     eager = True
+    # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
+    # patterns come before general ones.
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (RuntimeError, "should not contain infs or NaNs", errors.LinAlgError),

@@ -17,8 +17,8 @@ _LOCK = threading.Lock()
 class _State:
     """Counts the running calls of functions that are compiled in parts.
 
-    While there are any, transforms run uncompiled. Otherwise torch.compile could compile a function that a transform
-    calls on its own, and would treat traced tensors as plain ones.
+    While there are any, transforms run uncompiled. Otherwise torch.compile could compile only the function inside a
+    transform, and would treat its traced tensors as plain ones.
     """
 
     in_parts = 0

@@ -94,7 +94,7 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
-        # index_select rejects negative indices. Wrap them only now, because they are rare.
+        # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
             found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
         except IndexError:

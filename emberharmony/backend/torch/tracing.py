@@ -148,7 +148,7 @@ def _kernels() -> tuple[Any, Any, Any]:
         return passed_on(torch.ops.aten._local_scalar_dense.default, x)
 
     def resolved(x: torch.Tensor) -> torch.Tensor:
-        # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls before (PyTorch 2.13).
+        # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls first (PyTorch 2.13).
         if "tolist" in sys._getframe(1).f_code.co_names and is_traced(x):
             raise TracedTensorError(lost("tolist()"))
         found: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)

@@ -1,6 +1,6 @@
 """Arithmetic of uint16, uint32 and uint64, computed in int64, because PyTorch 2.13 has no kernels for them.
 
-The functions below take and return uint64 as int64 tensors of the same bits.
+All functions below `wide` compute uint64: they take and return int64 tensors of the same bits.
 
 Source: for the division, Warren, "Hacker's Delight", section 9-3.
 """
