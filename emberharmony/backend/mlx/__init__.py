@@ -68,11 +68,13 @@ class MLXBackend(
     MLXConvolutionOps,
     Backend,
 ):
-    """MLX: tensors are `mlx.core.array`, lazy until `ops.eval` or a read of their values."""
+    """MLX: tensors are `mlx.core.array`, computed only by `ops.eval` or when their values are read."""
 
     name = "mlx"
     tensor_type = mx.array
     dtypes = DTYPES
+    # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
+    # specific patterns come before general ones.
     errors = (
         (BufferError, "", errors.ArgumentError),
         (RuntimeError, r"malloc|[Oo]ut of memory", errors.OutOfMemoryError),
@@ -98,25 +100,33 @@ class MLXBackend(
         return str(mx.__version__)  # type: ignore[attr-defined]
 
     def from_numpy(self, array: np.ndarray) -> mx.array:
-        """Returns a copy of a NumPy array; the dtype is always passed, for MLX would narrow float64 silently."""
+        """Returns a copy of a NumPy array as a tensor.
+
+        Raises:
+            DTypeError: if MLX has no such dtype.
+        """
+        # Always pass the dtype: without it MLX 0.32 silently narrows float64 to float32.
         dtype = self.dtypes[array.dtype.name]
-        # The copy has no negative strides, which MLX refuses.
+        # Copy first: MLX 0.32 raises for negative strides, which the copy does not have.
         if array.dtype.name == "bfloat16":
             return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
         return of_host(array.copy(), dtype)
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one; MLX raises TypeError for an integer that 32 bits do not hold."""
+        """Returns the typed error for a native one.
+
+        MLX raises a TypeError about the signature for an integer beyond 32 bits; that becomes a RangeError.
+        """
         if isinstance(error, TypeError) and "incompatible function arguments" in str(error):
             for number in _integers(arguments):
                 if not -(2**31) <= number < 2**31:
-                    beyond = OverflowError(f"MLX counts in 32 bits, and {number} does not fit into them")
+                    beyond = OverflowError(f"MLX counts in 32 bits, into which {number} does not fit")
                     return super().translate(op, beyond, arguments)
         return super().translate(op, error, arguments)
 
 
 def _integers(value: Any, depth: int = 4) -> Iterator[int]:
-    """Yields the integers among arguments, as deep as the widths of a `pad` are nested."""
+    """Yields the integers in arguments, down to a depth of nesting that reaches the widths of `pad`."""
     if isinstance(value, int):
         yield value
     elif depth and isinstance(value, (tuple, list)):

@@ -1,6 +1,6 @@
 """Activations, on MLX.
 
-On the CPU `mx.softmax` adds float32 along an axis one after the other: only short axes are left to it.
+On the CPU `mx.softmax` (MLX 0.32) adds float32 sequentially, so it only computes short axes there.
 """
 
 import math
@@ -17,12 +17,12 @@ from emberharmony.backend.promote import normalized
 from emberharmony.core.options import number
 
 SHORT = 1024
-"""So many terms lose no more than a few eps when they are added one after the other."""
+"""The sequential sum of up to this many terms loses no more than a few eps."""
 _HALVES = (mx.float16, mx.bfloat16)
 
 
 def is_single(x: mx.array) -> bool:
-    """Returns whether a tensor is of a dtype that MLX computes in float32."""
+    """Returns whether a tensor is float32, float16 or bfloat16, all of which are computed in float32."""
     return x.dtype == mx.float32 or x.dtype in _HALVES
 
 
@@ -31,12 +31,12 @@ def _sigmoid_double(x: mx.array) -> mx.array:
     return mx.where(x < 0, small, mx.array(1, x.dtype)) / (1 + small)
 
 
-# The slope of the absolute value at 0 would make its own 0 there.
 def _rectified(x: mx.array) -> mx.array:
     return mx.maximum(x, mx.array(0, x.dtype))
 
 
 _relu = where_transformed(_rectified, elementwise(_rectified, lambda x, y: (x > 0).astype(y.dtype), chooses=True))
+# `_sigmoid_double` uses the absolute value, whose derivative of 0 at 0 would make that of the sigmoid 0 there.
 _sigmoid64 = elementwise(_sigmoid_double, lambda x, y: y * (1 - y))
 
 
@@ -54,7 +54,7 @@ class MLXActivationOps:
             return mx.sigmoid(x)
         if x.dtype == mx.float64:
             return _sigmoid64(x)
-        # In half precision MLX 0.32 gives 0 where the exponential overflows.
+        # In half precision mx.sigmoid (MLX 0.32) gives 0 where its exponential overflows.
         return mx.sigmoid(x.astype(mx.float32)).astype(x.dtype) if is_single(x) else self.composed("sigmoid")(x)
 
     @staticmethod
@@ -80,7 +80,7 @@ class MLXActivationOps:
         x = promotion.floats(x)
         if not is_single(x):
             return self.composed("leaky_relu")(x, negative_slope)
-        # Where two are equal MLX derives by the second: at zero the slope is the negative one.
+        # For equal operands MLX 0.32 differentiates by the second, so the derivative at 0 is `negative_slope`.
         return mx.maximum(x, 0) + mx.minimum(0, x) * number("negative_slope", negative_slope)
 
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
@@ -95,6 +95,6 @@ class MLXActivationOps:
         axes = normalized(axis, x.ndim)
         if x.dtype != mx.float32 or x.size == 0 or (on_cpu() and math.prod(x.shape[a] for a in axes) > SHORT):
             return self.composed("log_softmax")(x, axis)
-        # The largest is subtracted first: added to the logarithm of the sum, it would cost that its digits.
+        # Subtract the maximum first. If it were added to the logarithm of the sum, that would lose its digits.
         shifted = x - mx.stop_gradient(mx.max(x, axes, True))
         return shifted - mx.logsumexp(shifted, axes, True)

@@ -1,4 +1,4 @@
-"""Attention, on MLX: the fused kernel where it keeps its digits."""
+"""Attention, on MLX: the fused kernel, except where it loses digits."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,13 @@ from emberharmony.core.options import number
 
 
 def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
-    """Returns which keys each query looks at; None if it is all."""
+    """Returns a boolean mask of the keys that each query attends to; None if it attends to all of them.
+
+    Args:
+        mask: the mask of the user, of any dtype.
+        is_causal: whether a query attends only to the keys up to its own position.
+        lengths: the numbers of queries and of keys.
+    """
     if mask is not None and mask.dtype != mx.bool_:
         mask = mask != 0
     if is_causal:
@@ -21,7 +27,7 @@ def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int])
 
 
 def _added(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.array | None:
-    """Returns what is added to the products, so low where a key is not looked at that the product is lost in it."""
+    """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
     if mask is None:
         return bias
     lowest = mx.array(mx.finfo(kind).min * 0.5, kind)
@@ -45,6 +51,7 @@ class MLXAttentionOps:
     ) -> mx.array:
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
+        # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
         if not (query.size and key.size and all(t.dtype == mx.float32 for t in tensors)) or (
             on_cpu() and key.shape[1] > SHORT
         ):

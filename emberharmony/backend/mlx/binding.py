@@ -1,4 +1,4 @@
-"""Ways to bind MLX's binary ops that are right for some dtypes only."""
+"""Decorators that bind those binary ops of MLX that are right for some dtypes or transforms only."""
 
 import mlx.core as mx
 
@@ -8,18 +8,25 @@ from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 
 op_globals.__dict__["mlx_complex64"] = mx.complex64
-# Asking for the size first spares most arrays the comparison of dtypes, which costs as much as the rest of a call.
+# Testing the size first avoids the comparison of dtypes for most arrays; it costs as much as the rest of a call.
 REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
-"""A condition that an operand, whose number is to be filled in, is not complex."""
+"""The condition that an operand is not complex; `format` fills in the number of the operand."""
 
 
 def unequal(x1: mx.array, x2: mx.array) -> mx.array:
-    """Returns where two tensors differ: MLX 0.32 maps its own `not_equal` wrongly over the second one alone."""
+    """Returns where two tensors differ.
+
+    `mx.not_equal` (MLX 0.32) is wrong under vmap if only the second operand is mapped over.
+    """
     return mx.logical_not(mx.equal(x1, x2))
 
 
 def bitwise(native: Native) -> Native:
-    """Returns a binary op over `native` whose first operand varies with the second, for `unequal`'s reason."""
+    """Returns a binary op over `native`, a bitwise op of MLX.
+
+    Like `mx.not_equal`, it would be wrong under vmap if only the second operand is mapped over. So the first operand is
+    made to depend on the second, without a change of its values.
+    """
 
     def together(x1: mx.array, x2: mx.array) -> mx.array:
         if x2.dtype == mx.bool_:
@@ -30,10 +37,11 @@ def bitwise(native: Native) -> Native:
 
 
 def ordered(native: Native, derived: Native | None = None) -> Native:
-    """Returns a binary op over `native` that refuses complex operands with a `DTypeError`.
+    """Returns a binary op over `native` that raises a `DTypeError` for complex operands.
 
     Args:
-        derived: the same with derivatives of its own, which stands in while a transform is under way.
+        native: an op of MLX that needs the order of its operands.
+        derived: the same op with derivatives of its own, which replaces `native` while a transform is running.
     """
     promoted = promotion.binary(derived or native, kinds=("complex",), direct=False)
     alone = "untransformed and " if derived else ""
@@ -43,7 +51,13 @@ def ordered(native: Native, derived: Native | None = None) -> Native:
 
 
 def float32_first(native: Native, full: Native, kinds: tuple[str, ...]) -> Native:
-    """Returns a binary op over `full`, for which `native` stands in for float32 where nothing is transformed."""
+    """Returns a binary op over `full`, which `native` replaces for float32 while no transform is running.
+
+    Args:
+        native: the fast op, right for float32 and without derivatives.
+        full: the op that is right for all dtypes, and has derivatives.
+        kinds: the kinds of dtypes that raise a `DTypeError`.
+    """
     promoted = promotion.binary(full, kinds=kinds, direct=False)
     first, second = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
     return fast(native, f"{first} and {second}", f"({promotion.weak}) and {first}")(promoted)

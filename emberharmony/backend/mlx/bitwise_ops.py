@@ -9,11 +9,15 @@ _INEXACT = ("float", "complex")
 
 
 def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
-    """Returns where a shift count leaves the width, and the counts made safe: the processor takes them modulo it."""
+    """Returns where a shift count is outside the width of the dtype, and the counts with 0 there.
+
+    The processor would take such a count modulo the width.
+    """
     outside = (x2 < 0) | (x2 >= x1.dtype.size * 8)
     return outside, mx.where(outside, mx.array(0, x2.dtype), x2)
 
 
+# `x1 + (x2 - x2)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
 def _left(x1: mx.array, x2: mx.array) -> mx.array:
     outside, count = _outside(x1, x2)
     return mx.where(outside, mx.zeros_like(x1), mx.left_shift(x1 + (x2 - x2).astype(x1.dtype), count))

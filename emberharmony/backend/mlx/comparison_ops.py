@@ -8,7 +8,10 @@ from emberharmony.backend.mlx.elementary_ops import on_cpu
 
 
 def _close_complex(a: mx.array, b: mx.array, rtol: float, atol: float, equal_nan: bool) -> mx.array:
-    """Returns whether complex numbers are close; to MLX 0.32 every number is close to an infinite one."""
+    """Returns whether complex numbers are close.
+
+    `mx.isclose` (MLX 0.32) takes some finite numbers to be close to an infinite one, such as 1 and infinity * 1j.
+    """
     near = mx.abs(a - b) <= atol + rtol * mx.abs(b)
     close = mx.where(mx.logical_and(mx.isfinite(a), mx.isfinite(b)), near, a == b)
     return mx.logical_or(close, mx.logical_and(mx.isnan(a), mx.isnan(b))) if equal_nan else close
@@ -47,7 +50,7 @@ class MLXComparisonOps:
         x1: mx.array, x2: mx.array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> mx.array:
         close = _close(x1, x2, rtol, atol, equal_nan)
-        # A reduction of no elements may never return.
+        # MLX 0.32 can hang when it reduces an empty array.
         return mx.all(close) if close.size else mx.array(True)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Functions compiled by `mx.compile`, for whatever trees they take and give."""
+"""Functions compiled by `mx.compile`, whose arguments and results may be any trees."""
 
 import threading
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
 
 
 class Compiled:
-    """A function that is compiled anew for each tree, shape, dtype and number it has not met yet.
+    """A function that is compiled once for each structure, shape, dtype and number among its arguments.
 
     Args:
         fn: the function.
-        cannot: tells by an error whether MLX cannot compile what `fn` does; such calls are run as they are.
+        cannot: returns whether an error means that MLX cannot compile `fn`, which then runs uncompiled.
     """
 
     def __init__(self, fn: Callable[..., Any], cannot: Callable[[BaseException], bool]) -> None:
@@ -27,8 +27,8 @@ class Compiled:
         self._made: dict[Any, _Graph | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns what the function returns."""
-        # A thread that ran a compiled function may abort the process when the interpreter ends (seen with MLX 0.32).
+        """Returns the result of the function."""
+        # If a thread other than the main one ran a compiled function, MLX 0.32 may abort the process at exit.
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
@@ -38,7 +38,7 @@ class Compiled:
         try:
             if key not in self._made:
                 self._made[key] = _Graph(self._fn, leaves, structure)
-        except TypeError:  # a leaf that is not hashable
+        except TypeError:  # a leaf that is not hashable cannot be part of the key
             return self._fn(*args, **kwargs)
         graph = self._made[key]
         if graph is not None and graph.is_current():
@@ -55,7 +55,11 @@ class Compiled:
 
 
 class _Graph:
-    """The compiled function of the arrays among one call's leaves; its result's other leaves are remembered."""
+    """A compiled function for the calls whose arguments differ in the values of their arrays only.
+
+    `mx.compile` takes and returns lists of arrays. The other leaves of the arguments and of the result are constants,
+    recorded when the function is traced.
+    """
 
     def __init__(self, fn: Callable[..., Any], leaves: list[Any], structure: TreeDef) -> None:
         self._fn, self._structure = fn, structure
@@ -67,7 +71,7 @@ class _Graph:
         self._read: dict[Parameter, Any] = {}
 
     def is_current(self) -> bool:
-        """Returns whether the parameters that the function read when it was traced still have these values."""
+        """Returns whether the parameters that the function read while it was traced still hold the same tensors."""
         return all(parameter.value is value for parameter, value in self._read.items())
 
     def __call__(self, leaves: list[Any]) -> Any:
@@ -84,7 +88,7 @@ class _Graph:
             returned = self._fn(*args, **kwargs)
         leaves, self._result = tree_flatten(returned)
         if any(isinstance(leaf, TensorProxy) for leaf in leaves):
-            raise OnTapeError("the function closes over a tensor that a tape differentiates by")
+            raise OnTapeError("the function closes over a tensor that is recorded on a tape")
         self._others = [_ARRAY if isinstance(leaf, mx.array) else leaf for leaf in leaves]
         return [leaf for leaf in leaves if isinstance(leaf, mx.array)]
 
@@ -93,5 +97,8 @@ _ARRAY = object()
 
 
 def _kind(leaf: Any) -> Any:
-    """Returns what a graph depends on of a leaf: shape and dtype of an array, else the leaf itself and its class."""
+    """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class.
+
+    The class tells 1, 1.0 and True apart, which are equal.
+    """
     return (leaf.shape, leaf.dtype) if isinstance(leaf, mx.array) else (type(leaf), leaf)

@@ -1,8 +1,8 @@
-"""Convolutions, on MLX: its own kernel where all its derivatives are right.
+"""Convolutions, on MLX: its own kernel where its derivatives of every order are right.
 
-MLX 0.32 derives a convolution with strides or dilation by one with dilated inputs, whose own derivative has a wrong
-shape or wrong values, and gives wrong values where it maps one with groups over kernels. So strides are turned into
-channels first, groups are convolved one by one, and dilated kernels are left to the composite.
+MLX 0.32 differentiates a convolution with strides or dilation by one with dilated inputs, whose own derivative has a
+wrong shape or wrong values. Under vmap over kernels, a convolution with groups gives wrong values. So strides are moved
+into channels first, groups are convolved one by one, and dilated kernels are left to the composite.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.shared.convolution import Windows, channels_last, check_channels, windows
 
 _MANY = 128
-"""From so many pairs of channels on the products of matrices, one for each place of the kernel, are faster on a CPU."""
+"""From this many pairs of channels on, the composite, one matrix product per kernel element, is faster on a CPU."""
 _FEW = 16
-"""So many groups are worth a call each."""
+"""Up to this many groups it is faster to convolve each by a call of its own than to use the composite."""
 
 
 def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> bool:
-    """Returns whether MLX convolves such tensors, derives and maps it, and does so faster."""
+    """Returns whether MLX's kernel convolves such tensors correctly, also under transforms, and faster."""
     if not is_float(x) or x.dtype == mx.float64 or kernel.ndim > 5 or not x.size or not kernel.size:
         return False
     inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
@@ -33,7 +33,15 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
-    """Returns a tensor whose spatial axes, multiples of the strides, are so much shorter and the channels wider."""
+    """Returns a tensor whose spatial axes are divided by the strides, which moves their elements into the channels.
+
+    Args:
+        x: shape (batch, *spatial, channels); each spatial length is a multiple of its stride.
+        strides: one for each spatial axis.
+
+    Returns:
+        A tensor of shape (batch, *(spatial / strides), product of strides * channels).
+    """
     n = len(strides)
     apart = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
     order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
@@ -42,20 +50,29 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
 
 
 def _unstrided(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
-    """Returns a padded tensor and a kernel whose convolution with stride 1 is that of the given ones with strides."""
+    """Returns a tensor and a kernel whose convolution with stride 1 equals that of `x` and `kernel` with strides.
+
+    Args:
+        x: the padded input, shape (batch, *spatial, channels).
+        kernel: shape (*size, in, out).
+        plan: the windows.
+
+    Returns:
+        The tensor, shape (batch, *spatial, channels), and the kernel, shape (out, *size, in).
+    """
     wide = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
     lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, wide, plan.strides, strict=True)]
     x = x[:, *(slice(0, length) for length in lengths)]
     missing = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
     x = mx.pad(x, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else x
     more = [(0, k * step - n) for k, step, n in zip(wide, plan.strides, plan.size, strict=True)]
-    # (out, *size, in): the kernel goes the way of the tensor, its outputs in place of the batch.
+    # With shape (out, *size, in) the kernel is rearranged like the tensor, with its outputs as the batch.
     kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *more, (0, 0)])
     return _into_channels(x, plan.strides), _into_channels(kernel, plan.strides)
 
 
 def _convolved(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
-    """Returns the convolution with a kernel that sees all channels."""
+    """Returns the convolution of a single group: every output channel depends on all input channels."""
     if max(plan.strides) == 1:
         before, after = zip(*plan.padding, strict=True)
         return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(before, after))

@@ -19,14 +19,19 @@ def _float(dtype: mx.Dtype | None) -> mx.Dtype:
 
 
 def _made(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
-    """Returns what `native` makes of a shape and a dtype."""
+    """Returns the result of `native`, called with a shape and a dtype, if it fits into memory.
+
+    Raises:
+        OutOfMemoryError: if the result is larger than the memory of the machine.
+    """
     lengths, kind = as_shape(shape), _float(dtype)
     check_memory(lengths, kind.size)
     return native(lengths, kind, stream=place(device))
 
 
 def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
-    # The dtype argument of mx.full is overruled by the value's kind; its gradient is wrong.
+    # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
+    # broadcast a tensor.
     value, stream = promotion.filling(fill_value, dtype), place(device)
     check_memory(shape, value.itemsize)
     if isinstance(fill_value, mx.array):
@@ -41,7 +46,7 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def _placed(array: np.ndarray, dtype: Any, device: Any) -> mx.array:
-        place(device)
+        place(device)  # raises for an unknown device; the memory is shared
         return of_host(array, dtype)
 
     @staticmethod
@@ -91,7 +96,10 @@ class MLXCreationOps(HostMade):
     @staticmethod
     def diag(x: mx.array, k: int = 0) -> mx.array:
         if x.ndim not in (1, 2):
-            raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {x.shape}")
+            raise ShapeError(
+                f"expected a vector or a matrix, got shape {x.shape}; for the diagonals of a batch of matrices use "
+                f"ops.diagonal"
+            )
         if x.ndim == 2:
             return mx.diag(x, held(k, *x.shape))
         check_memory((x.size + abs(k), x.size + abs(k)), x.itemsize)

@@ -1,9 +1,10 @@
-"""Derivatives for what MLX lacks them, or has them wrong.
+"""Adds derivatives to functions for which MLX has none, or has them wrong.
 
-`differentiated` gives a function a differential, from which the reverse mode is had by transposing it, `elementwise`
-one its partial derivatives; what MLX has in reverse mode only, `both_modes` gives the forward mode too. Higher orders
-follow by themselves, for the rules are written in functions that have derivatives, and MLX differentiates the outputs
-that a rule is handed as well.
+There are three ways. `differentiated` takes a differential; the reverse mode is its transpose. `elementwise` takes
+partial derivatives. `both_modes` adds the forward mode to a function that MLX has in reverse mode only.
+
+Derivatives of higher order need no rules of their own: the rules are written in functions that have derivatives, and
+MLX also differentiates the outputs that it passes to a rule.
 """
 
 import functools
@@ -19,28 +20,28 @@ from emberharmony.core import op_globals
 Function = Callable[..., Any]
 Arrays = Sequence[mx.array]
 Differential = Callable[[Arrays, Arrays, Arrays], Arrays]
-"""From primals, outputs and tangents to the outputs' tangents; linear in the tangents."""
+"""Maps primals, outputs and tangents to the tangents of the outputs; it is linear in the tangents."""
 Tangents = Sequence[mx.array | None]
 Partial = Callable[..., mx.array]
-"""From primals and the output to the output's derivative by one of the primals."""
+"""Maps primals and the output to the derivative of the output by one of the primals."""
 ReverseRule = Callable[[Arrays, Arrays, Arrays], Arrays]
-"""From primals, outputs and cotangents to the gradients of the primals."""
+"""Maps primals, outputs and cotangents to the gradients of the primals."""
 ForwardRule = Callable[[Arrays, Tangents], Arrays]
-"""From primals and their tangents, or None, to the outputs' tangents."""
+"""Maps primals and their tangents, None for zero, to the tangents of the outputs."""
 
 
 def differentiated(
     function: Function, differential: Differential, pull: ReverseRule | None = None, hosted: bool = False
 ) -> Function:
-    """Returns a function of tensors, to one or several, with derivatives of its own.
+    """Returns a function with derivatives of its own.
 
     Args:
-        function: what computes it.
+        function: takes tensors, and returns one or several.
         differential: see `Differential`.
-        pull: its transpose, where MLX is not to find it.
-        hosted: whether the function reads its arguments on the host. Rules must read nothing else there: MLX cuts off
-            from outer transforms what it must evaluate for a rule. Those of complex matrices do, and have no forward
-            mode but that of `ops.jvp`, which takes the reverse mode twice.
+        pull: the transpose of the differential. By default MLX derives it.
+        hosted: whether the function reads its arguments on the host. A rule must read nothing on the host, because MLX
+            cuts off an array that is evaluated inside a rule from outer transforms. The rules of complex matrices do
+            read, so they have no forward mode by `mx.jvp`; `ops.jvp` then runs the reverse mode twice.
     """
 
     def transpose(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
@@ -50,7 +51,8 @@ def differentiated(
         def moved(*xs: mx.array) -> list[mx.array]:
             return list(differential(xs[:n], xs[n : len(known)], xs[len(known) :]))
 
-        # In a rule MLX may cut what a function closes over off from outer transforms: it is handed in.
+        # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
+        # arguments.
         return mx.vjp(moved, [*known, *still], list(cotangents))[1][len(known) :]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
@@ -65,10 +67,13 @@ def differentiated(
 
 
 def elementwise(function: Function, *partials: Partial, chooses: bool = False) -> Function:
-    """Returns a function of tensors that broadcast, with one partial derivative for each; the last may be a number.
+    """Returns an elementwise function of tensors, which broadcast, with the given derivatives.
 
     Args:
-        chooses: what is not chosen has the derivative 0, whatever its cotangent: infinite ones too.
+        function: the function. All operands but the first may be Python numbers.
+        partials: one partial derivative for each operand.
+        chooses: whether the function chooses between its operands, like a maximum. Then an operand that is not chosen
+            has the gradient 0 even if the cotangent is infinite or NaN.
     """
 
     def factors(primals: Arrays, output: mx.array) -> list[mx.array]:
@@ -91,9 +96,10 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
 
 
 class Transforming:
-    """Makes the ops of all threads take the functions with derivatives of their own while it is entered anywhere.
+    """A context in which ops use the functions with derivatives of their own, in all threads.
 
-    Elsewhere they would cost 4 µs a call for nothing: a custom function is built, and looked into, like a graph.
+    Outside, ops use native functions, because a custom function costs 4 µs for each call: MLX builds and inspects a
+    graph for it.
     """
 
     _lock = allocate_lock()
@@ -111,7 +117,7 @@ class Transforming:
 
 
 def where_transformed(native: Function, derived: Function) -> Function:
-    """Returns a function that is native but while a transform is under way, for which `derived` has derivatives."""
+    """Returns a function that calls `derived`, which has derivatives, while a transform is running, else `native`."""
 
     def chosen(*xs: Any) -> Any:
         return native(*xs) if op_globals.untransformed else derived(*xs)
@@ -120,6 +126,7 @@ def where_transformed(native: Function, derived: Function) -> Function:
 
 
 def _number(number: float, x: mx.array) -> mx.array:
+    """Returns a Python number as an array: in the dtype of `x`, unless `x` holds integers and the number is not one."""
     kept = type(number) is int or mx.issubdtype(x.dtype, mx.inexact)
     return mx.array(number, x.dtype) if kept else mx.array(number)
 
@@ -140,7 +147,13 @@ def _summed_to(x: mx.array, gradient: mx.array) -> mx.array:
 
 
 def both_modes(native: Function) -> Function:
-    """Returns a function to one tensor, which MLX has in reverse mode, with the forward mode: its transpose's one."""
+    """Returns a function with one output, to which the forward mode is added.
+
+    The reverse mode is linear in the cotangent, so its transpose is the forward mode.
+
+    Args:
+        native: a function that MLX differentiates correctly in reverse mode.
+    """
 
     def pull(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
         return mx.vjp(lambda *xs: [native(*xs)], list(primals), list(cotangents))[1]
@@ -154,12 +167,15 @@ def both_modes(native: Function) -> Function:
 
 
 def _opaque(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
-    """Returns a custom function that MLX does not look into, as it otherwise would in forward mode."""
+    """Returns a custom function whose body MLX does not differentiate, as it otherwise does in forward mode."""
     return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push)
 
 
 def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
-    """Returns a custom function; MLX hands and takes single tensors for tuples of one."""
+    """Returns a custom function of MLX with these rules.
+
+    MLX passes a single tensor to a rule, and expects one, where there is only one; our rules always use sequences.
+    """
     custom: Any = mx.custom_function(function)
 
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
@@ -170,7 +186,7 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
         return results if len(results) > 1 else results[0]
 
     def batch(inputs: Any, axes: Any) -> Any:
-        # MLX would look into the function instead, and find its gradient stopped.
+        # Without this rule MLX would map over the body of the function, whose gradient is stopped.
         along = [axis for axis in _several(axes) if axis is not None]
         mapped = _mapped(function, pull, push) if along else custom
         outputs = mapped(*(to_front(_several(inputs), _several(axes)) if along else _several(inputs)))
@@ -184,7 +200,7 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
 
 
 def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
-    """Returns inputs with the axis that is mapped over in front; those without one are repeated along it."""
+    """Returns inputs with the mapped axis moved to the front; an input without one is broadcast along it."""
     length = next(x.shape[axis] for x, axis in zip(inputs, axes, strict=True) if axis is not None)
     return [
         mx.broadcast_to(x, (length, *x.shape)) if axis is None else mx.moveaxis(x, axis, 0)
@@ -193,7 +209,7 @@ def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
 
 
 def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
-    """Returns a custom function mapped over the first axis of its inputs, and its rules with it."""
+    """Returns a custom function that maps `function`, and its rules, over the first axis of all inputs."""
 
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         count, width = len(primals), len(outputs)
@@ -217,8 +233,10 @@ def _mapped(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
 
 
 def _several(values: Any) -> Sequence[Any]:
+    """Returns one value or several as a sequence."""
     return values if isinstance(values, (tuple, list)) else (values,)
 
 
 def _like(given: Any, values: Arrays) -> Any:
+    """Returns values as MLX expects them: a tuple if it gave one, else the only value."""
     return tuple(values) if isinstance(given, (tuple, list)) else values[0]

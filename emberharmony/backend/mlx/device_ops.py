@@ -1,4 +1,4 @@
-"""Where tensors live, on MLX: in unified memory; a device is where the work is done."""
+"""Devices and memory, on MLX: all tensors are in unified memory, and a device only decides where work is done."""
 
 import contextlib
 import threading
@@ -15,14 +15,15 @@ PLACEMENT = Placement()
 
 
 def available() -> list[str]:
-    """Returns the names of the devices there are."""
+    """Returns the neutral names of the devices of this machine."""
     return ["cpu", *(["gpu"] if mx.is_available(mx.gpu) else [])]
 
 
 def native(device: Any) -> mx.Device:
-    """Returns a native device.
+    """Returns a device, given by name or as a native device, as a native device.
 
-    Raises: DeviceError if it is unknown or absent.
+    Raises:
+        DeviceError: if the device is unknown or this machine does not have it.
     """
     if isinstance(device, mx.Device):
         device = named(device)
@@ -38,32 +39,44 @@ def named(device: mx.Device) -> str:
 
 
 def place(device: Any) -> mx.Device | None:
-    """Returns the native device for the `device` argument of an op that makes a tensor."""
+    """Returns the native device for the `device` argument of an op that makes a tensor.
+
+    Without an argument it is the default device, or None for MLX's own default.
+
+    Raises:
+        DeviceError: if the device is unknown or this machine does not have it.
+    """
     if device is not None:
         return native(device)
     return PLACEMENT.chosen(native) if PLACEMENT.touched else None
 
 
 def memory() -> int:
-    """Returns how many bytes a tensor can have at most, on the device with the most memory."""
+    """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
     accelerator = int(mx.device_info(mx.gpu).get("memory_size", 0)) if "gpu" in available() else 0
     return max(memory_limit(), accelerator)
 
 
 def check_memory(shape: Sequence[int], width: int) -> None:
-    """Checks that a tensor of a shape, with so many bytes per element, is not larger than all memory.
+    """Checks that a tensor is not larger than the memory of the machine.
 
-    MLX 0.32 writes through a null pointer where an allocation fails on the CPU, and the process ends.
+    If an allocation on the CPU fails, MLX 0.32 writes through a null pointer, which ends the process.
 
-    Raises: OutOfMemoryError.
+    Args:
+        shape: the shape of the tensor.
+        width: the number of bytes per element.
+
+    Raises:
+        OutOfMemoryError: if the tensor is larger.
     """
     device.check_memory(shape, width, memory)
 
 
 def fitting(result: mx.array) -> mx.array:
-    """Returns the result of an op that makes tensors larger, if memory can hold it (see `check_memory`).
+    """Returns the result of an op that makes tensors larger, not computed yet, if it fits into memory.
 
-    Raises: OutOfMemoryError.
+    Raises:
+        OutOfMemoryError: if the result is larger than the memory of the machine (see `check_memory`).
     """
     if result.nbytes > device.SURE:
         check_memory(result.shape, result.itemsize)
@@ -71,7 +84,7 @@ def fitting(result: mx.array) -> mx.array:
 
 
 class _Workplace:
-    """Keeps MLX's own default device, one for all threads, at the youngest block that is still open."""
+    """Sets MLX's own default device, which all threads share, to that of the last entered block that is still open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,7 +99,7 @@ class _Workplace:
 
     @contextlib.contextmanager
     def at(self, device: mx.Device) -> Iterator[None]:
-        """Makes a device the default while the block runs; blocks may end in any order."""
+        """Makes a device the default while a `with` block runs; blocks of several threads may end in any order."""
         mark = object()
         with self._lock:
             if not self._open:
@@ -107,7 +120,7 @@ class _Workplace:
 _WORKPLACE = _Workplace()
 
 if PLACEMENT.environment is not None:
-    # What is wrong with the name is told when the first tensor is made.
+    # An invalid name raises when the first tensor is made, not at import.
     with contextlib.suppress(DeviceError):
         _WORKPLACE.set_base(native(PLACEMENT.environment))
 
@@ -118,7 +131,7 @@ class MLXDeviceOps:
     @staticmethod
     @contextlib.contextmanager
     def device_scope(device: Any) -> Iterator[None]:
-        """Returns what `with ops.device(...)` enters."""
+        """Returns the context manager of `with ops.device(...)`."""
         chosen = native(device)
         with PLACEMENT.overridden(chosen), _WORKPLACE.at(chosen):
             yield

@@ -1,4 +1,4 @@
-"""MLX's dtypes by neutral name, and the promotion rule MLX's ops are bound with."""
+"""MLX's dtypes by neutral name, and the promotion rule of MLX's ops."""
 
 import mlx.core as mx
 import numpy as np
@@ -10,6 +10,7 @@ from emberharmony.core.dtypes import NativeDTypes
 
 
 def _met_wide() -> None:
+    """Turns on the comparison of dtypes in fast paths, when uint64 or float64 is used for the first time."""
     op_globals.wide_unseen = False
 
 
@@ -21,21 +22,22 @@ DTYPES = NativeDTypes(
 
 
 def of_host(array: np.ndarray, dtype: mx.Dtype | None = None) -> mx.array:
-    """Returns a host array as a tensor, a copy.
+    """Returns a copy of a host array as a tensor.
 
-    MLX 0.32 reads a NumPy array by its `__dlpack__` and suppresses the exception of a signal handler that runs
-    meanwhile, so that a third of all interruptions were lost. It reads a memoryview by the buffer protocol.
+    The array is passed as a memoryview, which MLX reads by the buffer protocol. MLX 0.32 reads a NumPy array by its
+    `__dlpack__`, and suppresses the exception that a signal handler raises meanwhile: a third of all interruptions were
+    lost.
     """
     return mx.array(memoryview(array), dtype)  # type: ignore[arg-type]
 
 
 def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
-    """Returns `x` in that dtype; of a complex number the real part."""
+    """Returns `x` in a dtype; complex numbers lose their imaginary part."""
     return x.astype(dtype)
 
 
 def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
-    # MLX takes no Python integer above int64.
+    # MLX 0.32 does not accept Python integers beyond int64.
     above = type(number) is int and number >= 2**63
     return of_host(np.asarray(number), dtype) if above else mx.array(number, dtype=dtype)
 
@@ -44,7 +46,7 @@ promotion = Promotion(
     DTYPES,
     cast,
     _scalar,
-    # MLX promotes by the table but for uint64 with a signed integer (it gives float32) and float64 with complex64.
+    # MLX promotes as the table says, except uint64 with a signed integer (to float32) and float64 with complex64.
     # Comparing MLX dtypes costs 800 instructions; skip it until a uint64 or float64 array has been seen.
     same="(wide_unseen or {0}.dtype == {1}.dtype)",
     weak="({1}.__class__ is float and float32_default or {1}.__class__ is int and -1 < {1} < 128 and {0}.itemsize > 1)",

@@ -1,7 +1,7 @@
 """Elementary and special functions, on MLX.
 
-MLX computes `exp`, `sin` and `cos` of float64 with the digits of float32 only; its `expm1` and `tan` are right, so they
-carry the others. float32 stays native but for the error function, which loses all digits near zero.
+MLX 0.32 computes `exp`, `sin` and `cos` of float64 with the precision of float32. Its `expm1` and `tan` are right, so
+the others are computed from them. Functions of float32 are native, except `erf`, which loses all digits near zero.
 """
 
 import math
@@ -27,7 +27,7 @@ def on_cpu() -> bool:
 
 
 def _or_in_double(native: Unary, double: Unary) -> Any:
-    """Returns a float function that is `double` for float64 and native for all else."""
+    """Returns a float function that uses `double` for float64, and `native` for all other dtypes."""
 
     def floating(x: mx.array) -> mx.array:
         x = promotion.floats(x)
@@ -56,7 +56,8 @@ def _sin_double(x: mx.array) -> mx.array:
 
 
 def _cos_double(x: mx.array) -> mx.array:
-    # Only the tangent of the whole angle has all digits where the cosine is small; the half angle's knows the sign.
+    # Where the cosine is small, only the tangent of the whole angle has all digits. The tangent of half the angle
+    # decides the sign.
     half, whole = mx.tan(x / 2), mx.tan(x)
     size = 1 / mx.sqrt(1 + whole * whole)
     negative = mx.where(mx.abs(half) > 2, True, (mx.abs(half) > 0.5) & ((half < 0) != (whole < 0)))
@@ -64,7 +65,7 @@ def _cos_double(x: mx.array) -> mx.array:
 
 
 def _derived(forward: Unary, derivative: Unary) -> Unary:
-    """Returns `forward` with a derivative of its own, where the one that MLX would take has too few digits."""
+    """Returns `forward` with the given derivative, for functions whose derivative by MLX has too few digits."""
     return elementwise(forward, lambda x, y: derivative(x))
 
 
@@ -82,7 +83,7 @@ _XP = types.SimpleNamespace(
 _sin64: Unary = _derived(_sin_double, lambda x: _cos64(x))
 _cos64: Unary = _derived(_cos_double, lambda x: -_sin64(x))
 _tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
-# MLX's own slope divides by the square of a hyperbolic cosine, which overflows in second order.
+# The derivative of mx.tanh (MLX 0.32) divides by the square of cosh, which overflows in the second derivative.
 _tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 _log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
 _log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
@@ -92,7 +93,11 @@ _erfinv64: Unary = _derived(
 
 
 def _special(function: Callable[..., mx.array]) -> Unary:
-    """Returns an op over `backend.shared.elementary`, in float64 where there is one and else in float32."""
+    """Returns an op over a function of `backend.shared.elementary`, computed in float64 on the CPU, else in float32.
+
+    Args:
+        function: called as `function(xp, x)`, where `xp` has NumPy's names.
+    """
 
     def called(x: mx.array) -> mx.array:
         promotion.refuse(x, ("complex",))
@@ -105,13 +110,14 @@ def _special(function: Callable[..., mx.array]) -> Unary:
 
 
 def _i0(xp: Any, x: mx.array) -> mx.array:
-    # Through the pieces it is made of, second derivatives at 0 would be lost.
+    # The function is made of pieces, through which MLX would lose the second derivative at 0.
     smooth = elementwise(lambda x: elementary.i0(xp, x), lambda x, y: elementary.i0_slope(xp, x, y))
     result: mx.array = smooth(x)
     return result
 
 
 def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
+    # mx.logaddexp (MLX 0.32) computes float64 with the precision of float32.
     if x1.dtype != mx.float64:
         return mx.logaddexp(x1, x2)
     large = mx.maximum(x1, x2)
@@ -125,7 +131,12 @@ def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
-    """Returns a function like `logaddexp`, given the power whose logarithm it is: its terms' shares are its slopes."""
+    """Returns the logarithm of a sum of powers, with derivatives: each term's share of the sum.
+
+    Args:
+        function: the logarithm of the sum, such as `mx.logaddexp`.
+        power: the power whose logarithm it is, such as `mx.exp`.
+    """
 
     def share(x: mx.array, y: mx.array) -> mx.array:
         finite = mx.isfinite(y)
@@ -134,6 +145,7 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
     smooth = elementwise(function, lambda a, b, y: share(a, y), lambda a, b, y: share(b, y))
 
     def called(x1: mx.array, x2: mx.array) -> mx.array:
+        # Half precision would lose digits in between.
         if x1.dtype.size > 2:
             return smooth(x1, x2)
         return smooth(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
@@ -146,6 +158,7 @@ _logaddexp2 = _summed_logarithms(_log2_of_sum, lambda x: mx.power(mx.array(2, x.
 
 
 def _by_square(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
+    """Returns `side / (a**2 + b**2)`, and 0 where both are 0: there the derivative of mx.arctan2 is NaN."""
     square = a * a + b * b
     return side / mx.where(square == 0, mx.ones_like(square), square)
 
@@ -157,12 +170,13 @@ def _expm1(x: mx.array) -> mx.array:
     x = promotion.floats(x)
     if promotion.kinds[x.dtype] != "complex":
         return mx.expm1(x)
+    # mx.expm1 (MLX 0.32) does not support complex numbers.
     real, imag = mx.real(x), mx.imag(x)
     half = mx.sin(imag / 2)
     above, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
-    # The 0 makes the real part of -0 one.
+    # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
     near = above * mx.cos(imag) - 2 * half * half + 0.0, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
-    # What is not finite has the special cases of the exponential.
+    # Infinities and NaN follow the rules of the exponential.
     far = mx.real(power) - 1, mx.imag(power)
     return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))
 
@@ -215,6 +229,6 @@ class MLXElementaryOps:
         result = mx.power(mx.array(2, x.dtype), x)
         if promotion.kinds[x.dtype] != "complex":
             return result
-        # MLX 0.32 gives NaN for one of the parts of an infinite power, its exponential does not.
+        # Where `x` is not finite, mx.power (MLX 0.32) gives NaN for one of the parts; mx.exp does not.
         scaled = mx.stack([mx.real(x), mx.imag(x)], axis=-1) * math.log(2)
         return mx.where(mx.isfinite(x), result, mx.exp(paired(scaled)))

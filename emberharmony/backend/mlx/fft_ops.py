@@ -11,6 +11,14 @@ from emberharmony.backend.shared.fft import along
 
 
 def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:
+    """Returns the op over an MLX transform along one axis.
+
+    Args:
+        native: the function of MLX.
+        real: whether the input must be real.
+        halved: whether the input is one half of a Hermitian spectrum.
+    """
+
     def transform(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
         if real:
             promotion.refuse(x, ("complex",))
@@ -19,7 +27,7 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
         x = x.astype(mx.float32) if x.dtype.size == 2 else x
         if not halved or not x.size:
             return fitting(native(x, length, place, norm))
-        # The forward mode of MLX's own has one element too few where the length is odd.
+        # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
         result: mx.array = both_modes(lambda x: native(x, length, place, norm))(x)
         return fitting(result)
 

@@ -1,4 +1,4 @@
-"""Reading and writing by index, on MLX, which checks no index by itself."""
+"""Reading and writing by index, on MLX, which does not check indices itself."""
 
 import math
 from collections.abc import Sequence
@@ -33,10 +33,12 @@ from emberharmony.core.errors import ShapeError
 
 
 def _seen_part(part: Any) -> Any:
+    """Returns a part of a key, in checked mode with index tensors read; masks are read later in any case."""
     return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else seen(part)
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    """Returns a shape without one of its axes."""
     return (*shape[:axis], *shape[axis + 1 :])
 
 
@@ -55,7 +57,7 @@ class MLXIndexingOps:
         (axis,) = normalized(axis, x.ndim)
         length = x.shape[axis]
         if indices.__class__ is int and -length <= indices < length:
-            # MLX makes an empty slice of a negative number.
+            # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
             return mx.take(x, indices % length, axis) if x.size else mx.zeros(_without(x.shape, axis), x.dtype)
         places = indices_for(indices, length)
         inside(length, places.size)
@@ -80,12 +82,12 @@ class MLXIndexingOps:
             key = tuple(_seen_part(part) for part in key) if isinstance(key, tuple) else _seen_part(key)
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, bool) or (mask and part.ndim == 0):
-                # A truth value reads nothing, or all there is, along an axis of its own.
+                # As in NumPy, True or False adds an axis of length 1 or 0.
                 x = mx.expand_dims(x, axis + added)
                 added += 1
                 new.append(mx.zeros(int(bool(part)), mx.int32))
             elif mask:
-                # MLX reads no masks: their positions are found on the host.
+                # MLX 0.32 does not index by masks, so find the positions of their True elements on the host.
                 new += [of_host(column) for column in np.nonzero(np.asarray(part))]
             elif isinstance(part, np.ndarray):
                 new.append(of_host(part))
@@ -98,7 +100,8 @@ class MLXIndexingOps:
     @staticmethod
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:
         if x.ndim == 0:
-            raise ShapeError("a tensor without axes has no indices")
+            raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
+        # The number of indices, hence the shape, is known only when the values are read.
         return tuple(of_host(part) for part in np.nonzero(np.asarray(x != 0)))
 
     @staticmethod
@@ -108,7 +111,8 @@ class MLXIndexingOps:
     @staticmethod
     def slice_update(x: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
         result, place = mx.array(x), block(x.shape, start_indices, updates.shape)
-        # So written the updates vary with `x`: MLX 0.32 maps the assignment wrongly where they alone do not.
+        # Make the updates depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the updates are
+        # not.
         result[place] = mx.where(mx.array(True), cast(updates, x.dtype), x[place])
         return result
 
@@ -116,6 +120,7 @@ class MLXIndexingOps:
     def scatter_update(x: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
         indices = seen(indices)
         unread = isinstance(indices, mx.array)
+        # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
         if unread:
             vectors(indices.shape, x.shape)
             lengths = x.shape[: indices.shape[-1]]
@@ -150,6 +155,7 @@ class MLXIndexingOps:
         indices = seen(indices)
         if not isinstance(indices, mx.array):
             return tuple(of_host(column) for column in unraveled(host_indices(indices), shape))
+        # Indices in a tensor stay unread and unchecked, which keeps them lazy.
         shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
         found: list[mx.array] = []
         for length in reversed(shape):

@@ -1,4 +1,4 @@
-"""Indices and writes by index, on MLX, which reads and writes wherever an index points."""
+"""Conversion of indices, and writing by index, on MLX, which reads and writes any memory that an index points to."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,9 +22,10 @@ def _added(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
 
 
 def _extreme(native: Written) -> Written:
-    """Returns the rows' extremes with updates, NaN wherever one took part: MLX passes over them here, unlike elsewhere.
+    """Returns a scattered maximum or minimum that keeps NaN, with derivatives.
 
-    All that reach the extreme share its derivative.
+    `x.at[...].maximum` and `.minimum` (MLX 0.32) can lose a NaN, which `mx.maximum` keeps. All rows and updates that
+    equal the extreme share its derivative equally.
     """
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -33,7 +34,7 @@ def _extreme(native: Written) -> Written:
         count = mx.maximum(_added(before, at, new), 1)
         return (_added(before * tangents[0], at, new * tangents[2]) / count,)
 
-    # A vmap over the places must see them among the arguments.
+    # The places are an argument, and not closed over, so that vmap can map over them.
     derived = differentiated(native, moved)
 
     def extremes(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
@@ -47,12 +48,14 @@ def _extreme(native: Written) -> Written:
 
 
 def _multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-    """Returns products; the derivative, which MLX lacks, is for each factor the product of the others.
+    """Returns rows multiplied by the updates at their indices, with derivatives, which MLX 0.32 lacks.
 
-    Where two of them are zero, second derivatives are lost.
+    The derivative by a factor is the product of all other factors. Second derivatives are 0 where two factors of a
+    product are 0, even if the true ones are not.
     """
 
     def slopes(rows: mx.array, at: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
+        """Returns the derivatives by the rows and by the updates; zeros are counted, not divided by."""
         at = mx.stop_gradient(at)
         zero = updates == 0
         factors = mx.where(zero, mx.ones_like(updates), updates)
@@ -86,25 +89,31 @@ ON_ROWS: dict[str, Written] = {
 
 
 def integers(indices: mx.array) -> mx.array:
-    """Returns indices that are a tensor.
+    """Returns a tensor of indices, through which no gradient flows.
 
-    Raises: ArgumentTypeError if they are no integers.
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
     """
     if not mx.issubdtype(indices.dtype, mx.integer):
-        raise ArgumentTypeError(f"indices are integers, not {DTYPES.neutral[indices.dtype]}")
+        raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
     # MLX cannot differentiate a gather whose indices depend on a differentiated tensor.
     return mx.stop_gradient(indices)
 
 
 def seen(indices: Any) -> Any:
-    """Returns indices; in checked mode a tensor of them as an array on the host, where all are checked."""
+    """Returns indices; in checked mode a tensor is read into an array on the host, where indices are checked."""
     if isinstance(indices, mx.array) and checking():
         return np.asarray(integers(indices))
     return indices
 
 
 def indices_for(indices: Any, length: int) -> mx.array:
-    """Returns indices as a tensor; those known to the host are checked."""
+    """Returns indices as a tensor; those on the host are checked, those in a tensor only in checked mode.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+        IndexOutOfBoundsError: if a checked index is out of bounds.
+    """
     indices = seen(indices)
     if isinstance(indices, mx.array):
         return integers(indices)
@@ -112,21 +121,26 @@ def indices_for(indices: Any, length: int) -> mx.array:
 
 
 def mask_axes(part: Any) -> int | None:
-    """Returns the number of axes of a mask, -1 for other tensors, None for all else."""
+    """Returns the number of axes of a boolean mask, -1 for any other tensor, None for everything else."""
     if not isinstance(part, mx.array):
         return None
     return int(part.ndim) if part.dtype == mx.bool_ else -1
 
 
 def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
-    """Returns rows with updates written at indices from 0 to n; those at n are dropped (there are any if `spill`).
+    """Returns rows with updates written, or combined, at the rows that `at` names.
 
-    An unread index outside is led to one row more, which is cut off again.
+    Args:
+        rows: shape (rows, ...).
+        at: the index of each update, from 0 to the number of rows; an update at that number is dropped.
+        updates: broadcast to shape (*shape of `at`, ...).
+        reduction: a key of `ON_ROWS`, or None to write.
+        spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
     """
     count = rows.shape[0]
     updates = mx.broadcast_to(updates, (*at.shape, *rows.shape[1:]))
     if not rows.size or not updates.size:
-        # MLX 0.32 divides by the size of a row, and the process ends.
+        # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
     if spill:
         rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
@@ -139,20 +153,28 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
 
 
 def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
-    """Returns updates of which, at equal indices, the last alone takes the derivative: MLX gives it to each."""
+    """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
     places = mx.arange(at.size).reshape(at.shape)
     last = mx.zeros(count, places.dtype).at[at].maximum(places)[at] == places
     return mx.where(last.reshape((*at.shape, *(1,) * (updates.ndim - at.ndim))), updates, mx.stop_gradient(updates))
 
 
 def led_aside(indices: mx.array, length: int) -> mx.array:
-    """Returns indices as int64, with `length` in place of those outside 0 to length - 1."""
+    """Returns indices as int64; those outside the range 0 to length - 1 become `length`, which `written` drops."""
     indices = integers(indices).astype(mx.int64)
     return mx.where((indices < 0) | (indices >= length), length, indices)
 
 
 def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
-    """Returns unread indices (..., k) as positions in k axes; one past the last position for those outside."""
+    """Returns index vectors as positions in flattened axes, without reading them.
+
+    Args:
+        indices: shape (..., axes).
+        lengths: the length of each axis.
+
+    Returns:
+        Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
+    """
     at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)

@@ -1,11 +1,12 @@
-"""Linear algebra with derivatives, on MLX: LAPACK on the host's side of the shared memory, and the rules.
+"""Linear algebra with derivatives, on MLX: LAPACK on the host reads MLX's memory without a copy.
 
-Matrices are float32, float64 or complex64. The differential of each function stands behind it (see
-`derivatives.Differential`); those of factors that are unique but for phases keep the phases that `shared.lapack`
-chooses. They hold where the factors are unique: singular values and eigenvalues differ, and matrices have full rank.
+Matrices are float32, float64 or complex64. The differential of a function `f` is `_f_moved` (see
+`derivatives.Differential`). Factors that are unique only up to phases get the phases that `shared.lapack` chooses, and
+the differentials keep them. The differentials are right where the factors are unique: singular values and eigenvalues
+are distinct, and matrices have full rank.
 
-Source: M. B. Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation
-(2008); of complex factors Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD (2019).
+Source: M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
+(2008); for complex factors Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD" (2019).
 """
 
 from collections.abc import Callable
@@ -22,14 +23,14 @@ from emberharmony.core.errors import UnsupportedOpError
 
 
 def imported(array: np.ndarray) -> mx.array:
-    """Returns a host array in its own dtype, complex128 in complex64."""
-    # MLX would narrow float64 unless told its dtype.
+    """Returns a copy of a host array as a tensor of the same dtype; complex128 becomes complex64."""
+    # Without a dtype MLX 0.32 would narrow float64 to float32.
     name = "complex64" if array.dtype.kind == "c" else array.dtype.name
     return of_host(array, promotion.dtypes[name])
 
 
 def on_host(function: Function, *options: Any) -> Function:
-    """Returns a function of `backend.shared.lapack` as one of MLX's arrays, without derivatives."""
+    """Returns a function of `backend.shared.lapack` as a function of MLX arrays, without derivatives."""
 
     def called(*tensors: mx.array) -> Any:
         result = function(*map(np.asarray, tensors), *options)
@@ -39,14 +40,28 @@ def on_host(function: Function, *options: Any) -> Function:
 
 
 def hosted(function: Function, differential: Differential, pull: ReverseRule | None = None, *options: Any) -> Function:
-    """Returns a function of `backend.shared.lapack` as one of MLX's arrays, with derivatives."""
+    """Returns a function of `backend.shared.lapack` as a function of MLX arrays, with derivatives.
+
+    Args:
+        function: the function of host arrays.
+        differential: its differential.
+        pull: its reverse mode, if it is not to be derived from the differential.
+        options: further arguments of `function`.
+    """
     return smooth(on_host(function, *options), differential, pull, True)
 
 
 def smooth(
     function: Function, differential: Differential, pull: ReverseRule | None = None, read: bool = False
 ) -> Function:
-    """Adds derivatives to `function`, except for empty inputs: MLX can hang when it reduces an empty array."""
+    """Adds derivatives to `function`, except for empty inputs: MLX 0.32 can hang when it reduces an empty array.
+
+    Args:
+        function: a function of MLX arrays.
+        differential: its differential.
+        pull: its reverse mode, if it is not to be derived from the differential.
+        read: whether `function` reads its arguments on the host.
+    """
     derived = differentiated(function, differential, pull, read)
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
@@ -74,7 +89,7 @@ def _real(x: mx.array) -> mx.array:
 
 
 def _imaginary(x: mx.array) -> mx.array:
-    """Returns the imaginary part of complex numbers, as imaginary numbers."""
+    """Returns the imaginary part of complex numbers times i, as complex numbers."""
     return x - mx.real(x)
 
 
@@ -90,7 +105,11 @@ inv = hosted(lapack.inv, _inv_moved)
 
 
 def _with_nan(function: Function, x: mx.array, wrong: mx.array) -> mx.array:
-    """Returns a function of matrices, NaN for those of which MLX would raise an error too late, or give anything."""
+    """Returns `function(x)`, with NaN for the matrices that `wrong` marks.
+
+    For these MLX would return arbitrary numbers, or raise an error only when the result is computed. So the function
+    gets identity matrices in their place.
+    """
     wrong = mx.stop_gradient(wrong)[..., None, None]
     result: mx.array = function(mx.where(wrong, mx.eye(x.shape[-1], dtype=x.dtype), x))
     return mx.where(wrong, mx.array(mx.nan, x.dtype), result)
@@ -100,11 +119,12 @@ _lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_moved)
 
 
 def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False) -> Function:
-    """Returns the inverse of a triangular part of matrices; that of real ones is lazy.
+    """Returns a function that inverts a triangular part of matrices; for real matrices it is lazy.
 
     Args:
-        half: takes the part, by NumPy's names.
-        unit: whether it lacks its diagonal, which is of ones.
+        half: called as `half(xp, x)`, returns the triangular part; `xp` is NumPy or MLX.
+        upper: whether the part is the upper triangle.
+        unit: whether the diagonal is 1, and `half` leaves it out.
     """
 
     def whole(xp: Any, x: Any) -> Any:
@@ -120,6 +140,7 @@ def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False
 
 
 def _square_of(x: Any) -> Any:
+    """Returns the largest leading square block of matrices."""
     k = min(x.shape[-2:])
     return x[..., :k, :k]
 
@@ -130,15 +151,17 @@ _of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, un
 
 
 def _lazy_adjugate(x: mx.array) -> mx.array:
+    """Returns the adjugates of real matrices by their singular values, which works for singular matrices too."""
     u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
     one = mx.eye(s.shape[-1], dtype=mx.bool_)
     others = mx.prod(mx.where(one, mx.ones_like(s)[..., None], s[..., None, :]), -1)
     factor = mx.linalg.det(u, stream=mx.cpu) * mx.linalg.det(vh, stream=mx.cpu)
+    # The determinants of the orthogonal factors are 1 or -1.
     return mx.round(factor)[..., None, None] * (adjoint(vh) * others[..., None, :]) @ adjoint(u)
 
 
 def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    # Of a singular matrix this divides by zero.
+    # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
     (cofactors,) = outputs
     moved = cofactors @ tangents[0]
     grown = mx.sum(_diagonal(moved), -1)[..., None, None] * cofactors - moved @ cofactors
@@ -150,7 +173,7 @@ _hosted_adjugate, _real_adjugate = hosted(lapack.adjugate, _adjugate_moved), smo
 
 
 def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    """Returns the tangent of a determinant, also of a singular matrix; that of real ones is lazy."""
+    """Returns the tangent of a determinant, also for singular matrices; for real matrices it is lazy."""
     (x,) = primals
     if is_complex(x):
         cofactors = _hosted_adjugate(x)
@@ -160,7 +183,7 @@ def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
 
 
 def slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    """Returns the tangents of the sign and the logarithm of a determinant; those of real ones are lazy."""
+    """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
     growth = _trace_of_product(inverse, tangents[0])
@@ -168,7 +191,14 @@ def slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
 
 
 def _solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
-    """Returns the solution of `part(a) @ x = b` for matrices b; `inverse(a)` is that of the part."""
+    """Returns the function that solves `part(a) @ x = b`, where `b` is a matrix.
+
+    Args:
+        function: the solver on host arrays, called as `function(a, b, *options)`.
+        inverse: returns the inverse of `part(a)`.
+        part: returns the part of `a` that the solver reads.
+        options: further arguments of `function`.
+    """
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (inverse(primals[0]) @ (tangents[1] - part(tangents[0]) @ outputs[0]),)
@@ -200,7 +230,7 @@ def _qr_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     k = min(r.shape[-2:])
     if q.shape[-1] > k:
         raise UnsupportedOpError(
-            "the columns of Q that complete the others may be any, and have no derivative; take mode 'reduced'"
+            "the additional columns of Q in mode 'complete' are arbitrary and have no derivative; use mode 'reduced'"
         )
     square = r[..., :k]
     scaled = tangents[0][..., :k] @ _of_upper(r)
@@ -208,7 +238,7 @@ def _qr_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     lower = mx.tril(inner, -1)
     turn = lower - adjoint(lower)
     if is_complex(inner):
-        # The diagonal of R is real.
+        # The diagonal of R must stay real.
         turn = turn + _as_matrix(_imaginary(_diagonal(inner)))
     grown = mx.triu(inner - turn)
     beside = adjoint(q) @ tangents[0][..., k:] - turn @ r[..., k:] if r.shape[-1] > k else r[..., k:]
@@ -216,19 +246,24 @@ def _qr_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
 
 
 def qr(x: mx.array, mode: str) -> Any:
-    """Returns Q and R."""
+    """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
     return hosted(lapack.qr, _qr_moved, None, mode)(x)
 
 
 def _gaps(values: mx.array) -> mx.array:
-    """Returns `1 / (values[j] - values[i])`, and 0 where they are equal, or what the values give would be NaN."""
+    """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal, because infinity gives NaN."""
     gaps = values[..., None, :] - values[..., :, None]
     same = gaps == 0
     return mx.where(same, mx.zeros_like(gaps), 1 / mx.where(same, mx.ones_like(gaps), gaps))
 
 
 def _turned_back(columns: mx.array, moved: mx.array) -> mx.array:
-    """Returns, times i, the angles by which columns must turn for their largest components to stay real."""
+    """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
+
+    Args:
+        columns: the vectors, shape (..., n, k).
+        moved: their tangents before the rotation.
+    """
     sizes = mx.abs(columns)
     nearly = sizes >= lapack.NEARLY * mx.max(sizes, -2, keepdims=True)
     first = mx.stop_gradient(mx.argmax(nearly.astype(mx.uint8), -2, keepdims=True))
@@ -237,6 +272,7 @@ def _turned_back(columns: mx.array, moved: mx.array) -> mx.array:
 
 
 def _padded(columns: mx.array, like: mx.array) -> mx.array:
+    """Returns columns followed by zero columns, as many as `like` has in all."""
     extra = like.shape[-1] - columns.shape[-1]
     return mx.concatenate([columns, mx.zeros((*like.shape[:-1], extra), like.dtype)], -1) if extra else columns
 
@@ -259,12 +295,12 @@ def _svd_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     if is_complex(u):
         angle = _turned_back(u, u_moved)
         u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
-    # Columns beyond the singular values may be any, and are taken for fixed.
+    # Columns beyond the singular values are arbitrary, and are treated as constant.
     return _padded(u_moved, u_full), _real(_diagonal(inner)), adjoint(_padded(v_moved, adjoint(vh_full)))
 
 
 def svd(x: mx.array, full_matrices: bool) -> Any:
-    """Returns U, S and Vh."""
+    """Returns the factors U and Vh of the singular value decomposition, and between them the singular values."""
     return hosted(lapack.svd, _svd_moved, None, full_matrices)(x)
 
 
@@ -316,7 +352,8 @@ eigvals = hosted(lapack.eigvals, _eigvals_moved)
 
 
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
-    """Returns packed triangular factors, and the rows that changed places."""
+    """Returns the LU decomposition: the triangular factors packed in one matrix, and the pivots, counted from 0."""
+    # The pivots are integers without a derivative, so only the factors go through `smooth`.
     packed, pivots = map(np.asarray, lapack.lu_factor(np.asarray(x)))
     rows = of_host(lapack.order_of(pivots, x.shape[-2]))
 
@@ -327,6 +364,7 @@ def lu(x: mx.array) -> tuple[mx.array, mx.array]:
 
 
 def _lu_moved(packed: mx.array, tangent: mx.array) -> Arrays:
+    """Returns the tangent of the packed factors; `tangent` is that of the matrix, with its rows in pivoted order."""
     k = min(packed.shape[-2:])
     lower, upper = mx.tril(packed[..., :k, :k], -1) + mx.eye(k, dtype=packed.dtype), mx.triu(packed[..., :k, :k])
     left, right = _of_unit_lower(packed), _of_upper(packed)

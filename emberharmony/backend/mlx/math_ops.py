@@ -14,17 +14,20 @@ _UNORDERED = ("bool", "complex")
 
 
 def is_float(x: mx.array) -> bool:
-    """Returns whether `x` is real and floating."""
+    """Returns whether the dtype of `x` is real and floating."""
     return mx.issubdtype(x.dtype, mx.floating)
 
 
 def is_complex(x: mx.array) -> bool:
-    """Returns whether `x` is complex."""
+    """Returns whether the dtype of `x` is complex."""
     return mx.issubdtype(x.dtype, mx.complexfloating)
 
 
 def _safe_divisor(x1: mx.array, x2: mx.array) -> mx.array:
-    """Returns the divisor with 0 and -1 made 1: on the CPU the one is a trap, the other too for the least integer."""
+    """Returns an integer divisor with 0, and -1 if it is signed, replaced by 1.
+
+    On a CPU, dividing by 0, or the lowest integer by -1, can end the process.
+    """
     unsafe = x2 == 0
     if mx.issubdtype(x1.dtype, mx.signedinteger):
         unsafe = unsafe | (x2 == -1)
@@ -39,17 +42,18 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
         return mx.where(x2 == 0, mx.zeros_like(quotient), quotient)
     if x1.dtype.size == 2:
         return _floor_divide(x1.astype(mx.float32), x2.astype(mx.float32)).astype(x1.dtype)
-    # `floor(x1 / x2)` is one too large where the quotient rounds up to an integer.
+    # `floor(x1 / x2)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
     quotient = mx.round((x1 - mx.remainder(x1, x2)) / x2)
     below = mx.logical_and(unequal(x1 < 0, x2 < 0), x1 != 0)
     quotient = mx.where(mx.logical_and(mx.isinf(x2), mx.isfinite(x1)), -below.astype(x1.dtype), quotient)
     exact = x1 / x2
-    # A quotient of zero has the sign of the exact one.
+    # A quotient of zero must have the sign of the exact quotient.
     return mx.where(x2 == 0, exact, mx.where(quotient == 0, exact * 0, quotient))
 
 
 def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:
-    # A remainder of zero has the sign of the divisor; so written, the derivative by `x1` stays 1.
+    # A remainder of zero must have the sign of the divisor. Written like this, the derivative with respect to `x1`
+    # stays 1.
     rest = mx.remainder(x1, x2)
     if not isinstance(x2, mx.array):
         return rest + 0 if x2 >= 0 else -(0 - rest)
@@ -60,7 +64,7 @@ def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:
 def _mod(x1: mx.array, x2: mx.array) -> mx.array:
     if is_float(x1):
         return _float_mod(x1, x2)
-    # The divisors 0 and -1 are made 1, which leaves 0.
+    # The divisors 0 and -1 are replaced by 1, which leaves the remainder 0.
     return mx.remainder(x1, _safe_divisor(x1, x2))
 
 
@@ -83,7 +87,7 @@ def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _share(wins: mx.array, ties: mx.array, like: mx.array) -> mx.array:
-    """Returns the slope of an extreme by one of two: 1 where it wins, a half where they are equal."""
+    """Returns the derivative of a maximum or minimum by one operand: 1 where it is chosen, 1/2 where both are equal."""
     return wins.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 
@@ -99,6 +103,7 @@ _minimum = elementwise(
     lambda a, b, y: _share(b < a, a == b, y),
     chooses=True,
 )
+# For `clip`: where `x` equals its bound, the derivative with respect to `x` is 1.
 _at_least = where_transformed(
     mx.maximum,
     elementwise(
@@ -128,24 +133,27 @@ def _by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
     return y * mx.log(mx.where(a == 0, mx.ones_like(a), a))
 
 
-# MLX has the derivatives of complex powers wrong, and NaN for those at 0.
+# MLX 0.32 has the derivatives of some complex powers wrong, and NaN for some at 0.
 _pow: Any = elementwise(mx.power, _by_base, _by_exponent)
 
 
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if is_complex(x1):
+        # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
         zero, one = x2 == 0, mx.array(1, x2.dtype)
         return mx.where(zero, one, _pow(x1, mx.where(zero, one, x2)))
     if is_float(x1):
         return _pow(x1, x2)
     if not mx.issubdtype(x1.dtype, mx.signedinteger):
         return mx.power(x1, x2)
+    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
     sign = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
     truncated = mx.where(mx.abs(x1) == 1, sign, mx.zeros_like(x1))
     return mx.where(x2 < 0, truncated, mx.power(x1, mx.maximum(x2, mx.array(0, x2.dtype))))
 
 
 def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
+    """Returns `sqrt(x1**2 + x2**2)` without overflow: the larger operand is factored out."""
     a, b = mx.abs(x1), mx.abs(x2)
     large, small = mx.maximum(a, b), mx.minimum(a, b)
     ratio = small / mx.where(large == 0, mx.array(1, large.dtype), large)
@@ -154,6 +162,7 @@ def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
+    """Returns the derivative of a hypotenuse by one side, and 0 where both sides are 0."""
     return side / mx.where(hypotenuse == 0, mx.ones_like(hypotenuse), hypotenuse)
 
 
@@ -176,7 +185,7 @@ def _abs_pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
 
 
 def _unit(x: mx.array) -> mx.array:
-    """Returns the sign of complex numbers; MLX keeps the signs of the zeros of a zero."""
+    """Returns the sign of complex numbers, +0 for zero, where MLX 0.32 can return -0."""
     return mx.where(x == 0, mx.zeros_like(x), mx.sign(x))
 
 
@@ -192,7 +201,10 @@ def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _gcd(x1: mx.array, x2: mx.array) -> mx.array:
-    """Returns the greatest common divisor by as many of Euclid's steps as the width can need (Lamé's theorem)."""
+    """Returns the greatest common divisor by Euclid's algorithm.
+
+    The number of steps is the most that integers of this width can need (Lamé's theorem), so no value has to be read.
+    """
     a, b = mx.broadcast_arrays(x1, x2)
     for _ in range(x1.dtype.size * 8 * 144 // 100 + 2):
         a, b = mx.where(b == 0, a, b), mx.where(b == 0, b, _mod(a, b))
@@ -252,6 +264,7 @@ class MLXMathOps:
     @staticmethod
     def sign(x: mx.array) -> mx.array:
         if is_float(x):
+            # mx.sign gives 0 for NaN.
             return mx.where(mx.isnan(x), x, mx.sign(x))
         if is_complex(x):
             return _phase(x)

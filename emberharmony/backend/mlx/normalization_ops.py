@@ -1,6 +1,6 @@
-"""Normalisations, on MLX: the fused kernels where they keep their digits.
+"""Normalisations, on MLX: the fused kernels on a GPU, the composites on the CPU.
 
-On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` add float32 one after the other: there the composites stay.
+On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` (MLX 0.32) add float32 sequentially, which loses digits.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from emberharmony.backend.mlx.elementary_ops import on_cpu
 
 
 def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
-    """Returns whether the fused normalisations take a tensor and what it is multiplied by and added to."""
+    """Returns whether the fused kernels can normalise `x` along `axis`, with these scales and offsets, accurately."""
     if axis != -1 or x.ndim == 0 or x.size == 0 or not is_single(x) or on_cpu():
         return False
     return all(w is None or (w.dtype == x.dtype and w.shape == x.shape[-1:]) for w in weights)

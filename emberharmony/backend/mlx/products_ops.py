@@ -14,18 +14,28 @@ from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.core.dispatch import fast
 
 _LONG = 256
-"""The length from which products summed one after the other lose digits on the CPU."""
+"""Sums of more products than this lose digits on the CPU, where MLX adds float32 sequentially."""
 _DIGITS = 53
-"""The bits of an integer that float64 holds."""
+"""The bits of the largest integers that float64 represents exactly."""
 
 
 def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns what `_multiplied` does, if memory can hold it."""
+    """Returns the same as `_multiplied`, if it fits into memory.
+
+    Raises:
+        OutOfMemoryError: if the result is larger than the memory of the machine.
+    """
     return fitting(_multiplied(native, tensors, length))
 
 
 def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns what `native` makes of tensors of one dtype, each element a sum of so many products."""
+    """Returns the product that `native` computes of tensors of one dtype, in a dtype that keeps its digits.
+
+    Args:
+        native: a product such as `mx.matmul`.
+        tensors: the factors.
+        length: the number of products that are summed for each element.
+    """
     first = tensors[0]
     if is_complex(first):
         return native(*tensors)
@@ -38,9 +48,10 @@ def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length
 
 
 def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns a product of integers modulo the range of their dtype; MLX itself multiplies no integers.
+    """Returns a product of integers modulo the range of their dtype. MLX 0.32 has no matrix products of integers.
 
-    Each is cut into limbs so short that float64 holds every sum of their products. Only the CPU has float64.
+    Each integer is split into limbs so short that float64 represents every sum of their products exactly. Only the CPU
+    has float64.
     """
     dtype = tensors[0].dtype
     width = 8 * dtype.size
@@ -51,7 +62,7 @@ def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int
         limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide]
         total = mx.array(0, mx.int64)
         for places in itertools.product(range(count), repeat=len(tensors)):
-            if sum(places) < count:
+            if sum(places) < count:  # higher parts exceed the width of the dtype
                 part = native(*(limb[i] for limb, i in zip(limbs, places, strict=True)))
                 total = total + (part.astype(mx.int64) << bits * sum(places))
         return total.astype(dtype)
@@ -83,7 +94,7 @@ class MLXProductsOps:
         length = check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         if not all(x.size for x in tensors):
-            # A reduction of no elements may never return.
+            # MLX 0.32 can hang when it reduces an empty array.
             shape = np.einsum(subscripts, *(np.broadcast_to(np.zeros((), bool), x.shape) for x in tensors)).shape
             return mx.zeros(shape, tensors[0].dtype)
         return _product(lambda *tensors: mx.einsum(subscripts, *tensors), tensors, length)

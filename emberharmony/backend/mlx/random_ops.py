@@ -1,4 +1,4 @@
-"""Random numbers, on MLX: always with a key of our own, for MLX's implicit state is the same in every new thread."""
+"""Random numbers, on MLX: always with an explicit key, because MLX's implicit state is equal in every new thread."""
 
 import math
 from typing import Any
@@ -12,10 +12,11 @@ from emberharmony.backend.shared.random import DefaultStream, clone, floating
 from emberharmony.backend.shared.shape import as_shape
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
-"""What the keys are drawn from: the host, since a lazy key must not cross threads."""
+"""The generator that keys are drawn from. It is on the host, because a lazy MLX key must not be shared by threads."""
 
 
 def _key() -> mx.array:
+    """Returns a new key for one draw."""
     return mx.random.key(int(STREAM.get().integers(0, 2**63)))
 
 
@@ -28,7 +29,8 @@ class MLXRandomOps:
         check_memory(lengths, wanted.size)
         if wanted != mx.float64:
             return mx.random.uniform(shape=lengths, dtype=wanted, key=_key(), stream=stream)
-        # MLX draws no float64: 53 of 64 bits are put together, which a split of the key gives.
+        # mx.random.uniform (MLX 0.32) does not support float64. Splitting the key gives 64 random bits per number, of
+        # which 53 fill the significand.
         count = math.prod(lengths)
         bits = mx.random.split(_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
         high, low = mx.right_shift(bits[..., 0], 5), mx.right_shift(bits[..., 1], 6)

@@ -1,7 +1,7 @@
 """Reductions and cumulative ops, on MLX.
 
-On the CPU MLX adds float32 one after the other and loses digits (1e-2 at a million elements): there sums are computed
-in float64. A GPU has no float64, but adds in blocks.
+On the CPU MLX 0.32 adds float32 sequentially and loses digits (relative error 1e-2 at a million elements), so sums are
+computed in float64 there. A GPU has no float64, but adds in blocks, which keeps the digits.
 """
 
 import functools
@@ -18,12 +18,15 @@ from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.promote import nonempty, normalized, single
 
 _FEW = 64
-"""Up to so many elements the native sum is as good."""
+"""Up to this many elements the native sum is as accurate."""
 _COMPLEX = ("complex",)
 
 
 def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
-    """Returns a tensor in the dtype that its sum or product is given in: the array API casts before it adds."""
+    """Returns a tensor in the dtype of its sum or product.
+
+    If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
+    """
     if dtype is not None:
         return cast(x, dtype)
     if is_float(x) or is_complex(x):
@@ -32,7 +35,12 @@ def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
 
 
 def widened(x: mx.array, few: int = _FEW) -> mx.array:
-    """Returns a floating tensor as its sums are best computed: in float64 on the CPU, halves in float32 elsewhere."""
+    """Returns a floating tensor in a dtype whose sums lose no digits: float64 on the CPU, else float32 or wider.
+
+    Args:
+        x: a tensor; one that is not floating is returned unchanged.
+        few: up to this many elements float32 is accurate enough on the CPU too.
+    """
     if not is_float(x) or x.dtype == mx.float64:
         return x
     if x.size > few and on_cpu():
@@ -41,19 +49,19 @@ def widened(x: mx.array, few: int = _FEW) -> mx.array:
 
 
 def _left(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
-    """Returns the shape a reduction leaves."""
+    """Returns the shape of the result of a reduction."""
     return [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
 
 
 def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
-    """Returns a native reduction; of no elements the identity, for there MLX 0.32 now and then never returns."""
+    """Returns the result of a native reduction; for an empty tensor the identity, because MLX 0.32 can hang there."""
     if x.size:
         return native(x, axes, keepdims)
     return mx.full(_left(x, axes, keepdims), mx.array(identity, x.dtype))
 
 
 def wide_sum(x: mx.array, axis: Any, keepdims: bool) -> mx.array:
-    """Returns an accurate sum over axes, in the widened dtype; of complex tensors by parts."""
+    """Returns an accurate sum over axes, in the widened dtype; real and imaginary parts are summed separately."""
     if is_complex(x):
         return wide_sum(mx.real(x), axis, keepdims) + 1j * wide_sum(mx.imag(x), axis, keepdims).astype(mx.complex64)
     return reduced(mx.sum, widened(x), axis, keepdims, 0)
@@ -66,7 +74,10 @@ def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype 
 
 @functools.cache
 def _shared(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
-    """Returns a native maximum or minimum whose derivative all that reach it share, in every order and both modes."""
+    """Returns a native maximum or minimum over axes, which are kept, with derivatives of every order in both modes.
+
+    All elements that equal the extreme share its derivative equally.
+    """
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         reached = (primals[0] == outputs[0]).astype(primals[0].dtype)
@@ -108,12 +119,16 @@ def _arg(native: Callable[..., mx.array]) -> Any:
 
 
 def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
-    """Returns `x` and the axis to run along; without one `x` is flattened."""
+    """Returns `x` and the axis to accumulate along; `x` is flattened if `axis` is None."""
     return (x.reshape(-1), 0) if axis is None else (x, single(axis, x.ndim))
 
 
 def _products_moved(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
-    """Returns running products and their tangents, in logarithmically many steps; no zero is divided by."""
+    """Returns the cumulative products of `x` along an axis, and their tangents.
+
+    A parallel prefix product of log2(length) steps combines products of 1, 2, 4, … factors. It does not divide, so
+    zeros are harmless.
+    """
     count, step = x.shape[axis], 1
     while step < count:
         before, before_moved = (mx.split(part, [count - step], axis)[0] for part in (x, tangent))
@@ -126,7 +141,10 @@ def _products_moved(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array
 
 @functools.cache
 def _running_products(axis: int) -> Function:
-    """Returns MLX's running products; their own slopes lack a forward mode, and are NaN in second order at zeros."""
+    """Returns MLX's cumulative product along an axis, with derivatives of our own.
+
+    `mx.cumprod` (MLX 0.32) has no forward mode, and its second derivatives are NaN where an element is 0.
+    """
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (_products_moved(primals[0], tangents[0], axis)[1],)
@@ -136,7 +154,7 @@ def _running_products(axis: int) -> Function:
 
 @functools.cache
 def _product(axes: tuple[int, ...]) -> Function:
-    """Returns MLX's product over axes, which are kept."""
+    """Returns MLX's product over axes, which are kept, with derivatives of our own."""
 
     def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
@@ -166,7 +184,7 @@ def _running(native: Callable[..., mx.array]) -> Any:
         x, axis = _along(x, axis)
         if not x.size:
             return x
-        # Of half precision MLX's running extremes lose NaN.
+        # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.
         wide = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
         return native(wide, axis).astype(x.dtype)
 
@@ -184,6 +202,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: floa
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
+    # Two passes, because the mean of the squares minus the square of the mean would lose digits.
     off = wide - reduced(mx.sum, wide, axes, True, 0) / mx.array(count, wide.dtype)
     total = reduced(mx.sum, off * off, axes, keepdims, 0)
     return total / divisor
@@ -228,7 +247,7 @@ class MLXReductionOps:
     def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
         x = promotion.floats(x)
         variance = _var(x, axis, keepdims, correction)
-        # The root of zero has an infinite slope, which would make the gradient NaN.
+        # The derivative of the square root is infinite at 0, which would make the gradient NaN.
         none = variance == 0
         root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))
         return root.astype(mx.float32 if is_complex(x) else x.dtype)
@@ -250,12 +269,13 @@ class MLXReductionOps:
         axes = normalized(axis, x.ndim)
         if not axes:
             return x
+        # Subtract the maximum, so that no exponential overflows.
         top = _extreme(mx.max, mx.maximum)(x, axes, True, float("-inf"))
         shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
         wide = widened(x - shift)
         terms = exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide)
         total = reduced(mx.sum, terms, axes, True, 0)
-        # The logarithm of 0 has an infinite slope, which would make the gradient NaN.
+        # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
         none = total == 0
         total = mx.where(none, -mx.inf, mx.log(mx.where(none, 1, total))).astype(x.dtype) + shift
         return total if keepdims else mx.squeeze(total, axes)

@@ -13,11 +13,11 @@ from emberharmony.core.dispatch import fast
 _COMPLEX = ("complex",)
 _BITS = {2: mx.int16, 4: mx.int32, 8: mx.int64}
 _REACH = {mx.float16: 15, mx.bfloat16: 100, mx.float32: 100, mx.float64: 1000}
-"""A power of two that the dtype holds with either sign; three such steps lead from one end of it beyond the other."""
+"""An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 
 
 def _kept(native: Native) -> Native:
-    """Returns a rounding op; MLX leaves integers and booleans as they are, and would round complex numbers."""
+    """Returns a rounding op that rejects complex tensors; MLX returns integers and booleans unchanged."""
 
     @fast(native, "{0}.itemsize < 8")
     def rounded(x: mx.array) -> mx.array:
@@ -29,7 +29,7 @@ def _kept(native: Native) -> Native:
 
 def _signbit(x: mx.array) -> mx.array:
     promotion.refuse(x, _COMPLEX)
-    # MLX's view has no gradient.
+    # `view` (MLX 0.32) has no gradient; that of a sign bit is 0.
     return (mx.stop_gradient(x).view(_BITS[x.dtype.size]) if is_float(x) else x) < 0
 
 
@@ -39,7 +39,7 @@ def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
-    # The bits of floats of one sign, read as integers, are in the order of their sizes.
+    # For floats of one sign, the bits read as integers are in the order of the magnitudes.
     bits = _BITS[x1.dtype.size]
     outward = (x2 > x1) == (x1 > 0)
     stepped = (x1.view(bits) + mx.where(outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
@@ -50,7 +50,8 @@ def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     )
 
 
-# The step by a last place is constant but for the powers of two; no step is taken where the two are equal.
+# Between powers of two the size of the step is constant, so the derivative by x1 is 1. Where the operands are equal,
+# the result is x2, and the derivative by x1 is 0.
 _next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), lambda x1, x2, y: mx.zeros_like(y))
 
 
@@ -66,14 +67,15 @@ class MLXRoundingOps(Decimals):
     @staticmethod
     def trunc(x: mx.array) -> mx.array:
         promotion.refuse(x, _COMPLEX)
-        # `x <= 0` keeps the sign of -0.0.
+        # `<=`, because ceil keeps the sign of -0.0.
         return mx.where(x <= 0, mx.ceil(x), mx.floor(x)) if is_float(x) else x
 
     _nearest = staticmethod(mx.round)
 
     @staticmethod
     def _scaled(x: mx.array, decimals: int, bound: float) -> mx.array:
-        # mx.round multiplies by the reciprocal of a power of ten, and in float64 by one of float32.
+        # mx.round with decimals (MLX 0.32) multiplies by the reciprocal of a power of ten, which is not exact, and has
+        # only the precision of float32 in float64.
         scale = mx.array(10.0 ** abs(decimals), x.dtype)
         if decimals < 0:
             return mx.round(x / scale) * scale
@@ -99,7 +101,8 @@ class MLXRoundingOps(Decimals):
         x = promotion.floats(x1)
         promotion.refuse(x, _COMPLEX)
         reach = _REACH[x.dtype]
-        # A count too large for int32 is cut down before its sign could change.
+        # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
+        # for int64 first, because a cast would change its sign.
         far = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
         rest = mx.maximum(mx.minimum(x2, far).astype(mx.int64), -3 * reach)
         for _ in range(3):

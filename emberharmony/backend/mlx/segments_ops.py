@@ -1,4 +1,4 @@
-"""Groups of slices, on MLX."""
+"""Reductions of segments, that is of groups of slices, on MLX."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +20,7 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
         segment_ids = seen(segment_ids)
         unread = isinstance(segment_ids, mx.array)
+        # With a known number of segments, ids in a tensor stay unread, which keeps them lazy.
         if unread and num_segments is not None:
             check_segments(segment_ids.shape, data.shape)
             num_segments = segment_count(num_segments)
@@ -32,6 +33,7 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
+        # Half precision is combined in float32, to keep its digits.
         half = data.dtype in (mx.float16, mx.bfloat16)
         rows = mx.full((num_segments, *data.shape[1:]), of_host(np.asarray(start), mx.float32 if half else data.dtype))
         return written(rows, ids, data.astype(rows.dtype), reduction, unread).astype(data.dtype)

@@ -1,4 +1,4 @@
-"""Label sequences, on MLX, which reads wherever an index points."""
+"""Label sequences, on MLX, which reads any memory that an index points to."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from emberharmony.core.checked_mode import checking
 
 
 def _led_inside(numbers: Any, limit: int) -> Any:
-    """Returns labels or lengths; in a tensor, which nobody has checked, those outside 0 to limit - 1 are the nearest.
+    """Returns labels or lengths; those in a tensor, which are not checked, are clipped to the range 0 to limit - 1.
 
-    In checked mode they stay, and are found where they are read by.
+    In checked mode they are returned unchanged, because the composite then checks them when it uses them as indices.
     """
     if not isinstance(numbers, mx.array) or checking() or limit < 1:
         return numbers

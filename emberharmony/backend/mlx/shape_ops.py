@@ -1,4 +1,4 @@
-"""Changing the shape, on MLX."""
+"""Changes of shape, on MLX."""
 
 import math
 from collections.abc import Sequence
@@ -28,13 +28,19 @@ from emberharmony.core.errors import AxisError, ShapeError
 
 
 def _inferred(size: int, shape: Any) -> tuple[int, ...]:
-    """Returns a shape with its -1 replaced; MLX refuses one for empty tensors and takes other negative lengths."""
+    """Returns a shape with its -1 replaced by the length that fits.
+
+    `mx.reshape` (MLX 0.32) rejects -1 for an empty tensor, and accepts some other negative lengths.
+
+    Raises:
+        ShapeError: if no length fits, or if another length is negative.
+    """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if min(shape, default=0) >= 0:
         return shape
     rest = math.prod(n for n in shape if n >= 0)
     if sum(n < 0 for n in shape) > 1 or -1 not in shape or rest == 0 or size % rest:
-        raise ShapeError(f"{size} elements do not fill shape {shape}")
+        raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
     return tuple(size // rest if n == -1 else n for n in shape)
 
 
@@ -46,7 +52,7 @@ class MLXShapeOps:
 
     @staticmethod
     def reshape(x: mx.array, shape: Any, copy: bool | None = None) -> mx.array:
-        # Arrays are immutable, so that whether they share memory is nobody's concern.
+        # Arrays are immutable, so it makes no difference whether they share memory.
         check_copy(copy)
         return mx.reshape(x, _inferred(x.size, shape))
 
@@ -64,7 +70,9 @@ class MLXShapeOps:
             return mx.moveaxis(x, source, destination)
         sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
         if len(sources) != len(places):
-            raise AxisError(f"{len(sources)} axes cannot move to {len(places)} places")
+            raise AxisError(
+                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
+            )
         order = [axis for axis in range(x.ndim) if axis not in sources]
         for place, axis in sorted(zip(places, sources, strict=True)):
             order.insert(place, axis)
@@ -92,9 +100,9 @@ class MLXShapeOps:
         if axis is None:
             return fitting(mx.concatenate([x.reshape(-1) for x in tensors]))
         if tensors[0].ndim == 0:
-            raise ShapeError("tensors without axes cannot be joined; stack them (ops.stack)")
+            raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
         if not (axis.__class__ is int and -tensors[0].ndim <= axis < tensors[0].ndim):
-            # MLX looks at the axis of several tensors only.
+            # mx.concatenate (MLX 0.32) does not check the axis if there is only one tensor.
             (axis,) = normalized(axis, tensors[0].ndim)
         return fitting(mx.concatenate(tensors, axis))
 
@@ -112,7 +120,7 @@ class MLXShapeOps:
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
-            raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
         return tuple(mx.unstack(x, axis=axis))
 
     @staticmethod
@@ -142,7 +150,7 @@ class MLXShapeOps:
     def roll(x: mx.array, shift: Any, axis: Any = None) -> mx.array:
         if not x.size:
             return x
-        # A shift beyond 32 bits ends the process (MLX 0.32).
+        # A shift beyond 32 bits raises or, in a tuple, ends the process (MLX 0.32), so reduce it modulo the length.
         if axis is None:
             return mx.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
         if shift.__class__ is int and axis.__class__ is int and -x.ndim <= axis < x.ndim:
@@ -150,7 +158,7 @@ class MLXShapeOps:
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
-        return mx.roll(x, short, axes)  # type: ignore[arg-type]  # its stub takes tuples of one
+        return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
     @staticmethod
     def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:
@@ -161,7 +169,7 @@ class MLXShapeOps:
             try:
                 result = mx.pad(x, pairs, constant_values=value)
             except (OverflowError, TypeError):
-                # MLX counts lengths in 32 bits.
+                # MLX counts lengths in 32 bits, so an error may mean that the result would not fit into memory.
                 lengths = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
                 check_memory(lengths, x.itemsize)
                 raise

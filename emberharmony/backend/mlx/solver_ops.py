@@ -1,8 +1,8 @@
-"""Linear algebra, on MLX: LAPACK on the host's side of the shared memory, with derivatives (see `linear`).
+"""Linear algebra, on MLX: by NumPy's LAPACK, which reads MLX's memory without a copy, with derivatives (see `linear`).
 
-MLX has its linear algebra on the CPU only and for real numbers only; there a NaN can end the process (eig), an empty
-matrix too (inv), and a matrix that is not positive-definite goes unseen. NumPy reads MLX's memory without a copy.
-Determinants, which cannot fail, stay MLX's own, and lazy.
+The linear algebra of MLX 0.32 supports only the CPU and real numbers. A NaN (eig) or an empty matrix (inv) can end the
+process, and a matrix that is not positive-definite (cholesky) raises no error. Only real determinants are computed by
+MLX itself: they cannot fail, and stay lazy.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResu
 def _det(x: mx.array) -> mx.array:
     if x.dtype == mx.float32:
         return mx.linalg.det(x, stream=mx.cpu)
-    # mx.linalg.det has the digits of float32 only.
+    # mx.linalg.det (MLX 0.32) computes float64 with the precision of float32, so use the diagonal of the LU factors.
     factors, pivots = mx.linalg.lu_factor(x, stream=mx.cpu)
     swapped = (pivots != mx.arange(x.shape[-1], dtype=pivots.dtype)).astype(x.dtype)
     return mx.prod(mx.diagonal(factors, 0, -2, -1) * (1 - 2 * swapped), -1)
@@ -28,6 +28,7 @@ def _det(x: mx.array) -> mx.array:
 
 def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
     sign, logarithm = mx.linalg.slogdet(x, stream=mx.cpu)
+    # If the determinant is NaN, so is its sign.
     return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
 
 
@@ -37,11 +38,20 @@ _hosted_slogdet = linear.hosted(lapack.slogdet, linear.slogdet_moved)
 
 
 def _is_lazy(x: mx.array) -> bool:
+    """Returns whether MLX can compute the determinants of square matrices itself.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+    """
     return bool(square(x).size) and not is_complex(x)
 
 
 def _solved(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array, b: mx.array) -> mx.array:
-    """Returns solutions; a vector is one right-hand side, and batches are broadcast."""
+    """Returns the solutions of linear systems; a vector `b` is one right-hand side, and batches broadcast.
+
+    Raises:
+        ShapeError: if the matrices are not square, or the right-hand sides do not fit.
+    """
     check_sides(a, b)
     columns = b[..., None] if b.ndim == 1 else b
     if a.shape[:-2] != columns.shape[:-2]:

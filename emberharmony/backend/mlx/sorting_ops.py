@@ -1,4 +1,4 @@
-"""Sorting, searching and sets, on MLX."""
+"""Sorting, searching and set ops, on MLX."""
 
 import mlx.core as mx
 import numpy as np
@@ -13,17 +13,17 @@ _COMPLEX = ("complex",)
 
 
 def _reversed(x: mx.array) -> mx.array:
-    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if is_float(x) else ~x
 
 
 def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
-    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
     return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
 
 
 def _sortable(x: mx.array) -> mx.array:
-    """Returns booleans as integers, for no GPU sorts them."""
+    """Returns booleans as integers, because MLX cannot sort booleans on a GPU."""
     return x.astype(mx.uint8) if x.dtype == mx.bool_ else x
 
 
@@ -75,17 +75,17 @@ class MLXSortingOps:
         sorted_sequence: mx.array, values: mx.array, side: str = "left", sorter: mx.array | None = None
     ) -> mx.array:
         if sorted_sequence.ndim != 1:
-            raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
+            raise ShapeError(f"expected a sorted sequence of shape (n,), got shape {sorted_sequence.shape}")
         a, b = promotion.common(sorted_sequence, values)
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
-            # MLX checks no index by itself.
+            # MLX does not check indices, so `sorter_of` checks them on the host.
             a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
         return _search(a, b, side_of(side))
 
     @staticmethod
     def unique(x: mx.array) -> mx.array:
-        # How many there are is known only to the host.
+        # The shape of the result depends on the values, so find the unique ones on the host.
         values = _sort(x, None)
         host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
         new = np.ones(host.shape, bool)

@@ -45,5 +45,5 @@ class MLXStatisticsOps:
         if range is None and x.size and not op_globals.untransformed:
             share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
             moved = self.min(x) * (1 - share) + self.max(x) * share
-            steps = steps + (moved - mx.stop_gradient(moved))  # of zeros, which have the derivative of the edges
+            steps = steps + (moved - mx.stop_gradient(moved))  # adds 0, which carries the derivative of the edges
         return of_host(counts), steps

@@ -1,4 +1,4 @@
-"""Tensors as such, on MLX."""
+"""Conversion and properties of tensors, on MLX."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class MLXTensorOps:
     @staticmethod
     def convert_to_tensor(x: mx.array, dtype: Any = None, device: Any = None, copy: bool | None = None) -> mx.array:
         if device is not None:
-            place(device)
+            place(device)  # raises for an unknown device; the memory is shared
         result = x if dtype is None else MLXTensorOps.cast(x, dtype)
         if result is not x:
             refuse_copy(copy)
@@ -58,7 +58,7 @@ class MLXTensorOps:
         except RuntimeError as error:
             if passing(error):
                 raise
-            # NumPy knows no bfloat16. MLX does, but would narrow float64.
+            # NumPy does not import bfloat16. MLX does, but it cannot import everything: it narrows float64.
             return mx.from_dlpack(x)
         return self.from_numpy(host)
 
@@ -70,7 +70,7 @@ class MLXTensorOps:
             array = np.asarray(x)
         if is_traced(x):
             raise TracedTensorError(LEAVES)
-        # It aliases memory that other arrays may share.
+        # The array shares its memory with the tensor, which must not change, and perhaps with other tensors.
         array.flags.writeable = False
         return array
 

@@ -1,4 +1,4 @@
-"""Tensors that are being differentiated, on MLX, whose arrays do not say so themselves."""
+"""Recognises traced tensors, on MLX, whose arrays carry no mark of being differentiated."""
 
 import io
 import re
@@ -12,7 +12,7 @@ from emberharmony.core.tracing import TELLERS
 
 Arrays = Sequence[mx.array]
 _PRIMALS: ContextVar[tuple[mx.array, ...]] = ContextVar("emberharmony_primals", default=())
-"""The arrays by which the transforms under way differentiate here, as they are handed to the function."""
+"""The arrays with respect to which the running transforms differentiate, as the differentiated function got them."""
 _STEPS = frozenset(
     (
         *(
@@ -31,27 +31,27 @@ _STEPS = frozenset(
         *("ArgReduce", "ArgSort", "ArgPartition", "SearchSorted"),
     )
 )
-"""The primitives of MLX's graph whose derivative is zero: nothing before them is differentiated through them."""
+"""The primitives of MLX's graph whose derivative is zero: no gradient reaches the arrays before them."""
 _PRIMITIVE = re.compile(r'^\{ (\d+) \[label ="([^"]*)"', re.MULTILINE)
 _INPUT = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
 _OUTPUT = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
 
 
 class OnTapeError(Exception):
-    """Tells that MLX cannot transform a function, for a tape differentiates what it computes."""
+    """Raised when MLX cannot transform a function because a tape records what the function computes."""
 
 
 def is_nested() -> bool:
-    """Returns whether a transform of MLX differentiates the function that runs here.
+    """Returns whether a transform of MLX is differentiating the function that runs in this thread or task.
 
-    A second one inside would take from MLX 0.32's arrays the mark that keeps their graph: evaluated later, by an `if`
-    or a read, they would be constants to the first.
+    A second transform inside would remove the mark by which the arrays of MLX 0.32 keep their graph. If an `if` or a
+    read evaluated them afterwards, the first transform would treat them as constants.
     """
     return bool(_PRIMALS.get())
 
 
 def watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
-    """Returns what `fn(*leaves)` lists while a transform of MLX differentiates it by `leaves`."""
+    """Returns the outputs of `fn(*leaves)` as a list, while a transform of MLX differentiates it by `leaves`."""
     token = _PRIMALS.set((*_PRIMALS.get(), *leaves))
     try:
         return list(fn(*leaves))
@@ -60,15 +60,17 @@ def watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
 
 
 def is_traced(x: mx.array) -> bool:
-    """Returns whether a transform of ours under way differentiates by this array, or by one it was computed from.
+    """Returns whether a running transform differentiates with respect to this array, or to one it was computed from.
 
-    MLX keeps the graph of such arrays, evaluated or not, and exports it: that takes 1 µs for each array in it.
+    MLX keeps the graph of such arrays even after they are evaluated. The graph can only be read by exporting it, which
+    takes 1 µs for each array in it.
     """
     primals = _PRIMALS.get()
     return bool(primals) and mx.issubdtype(x.dtype, mx.inexact) and _depends(x, primals)
 
 
 def _depends(x: mx.array, primals: Arrays) -> bool:
+    """Returns whether `x` is one of `primals` or was computed from one, by MLX's graph in the DOT language."""
     text = io.StringIO()
     names = {f"primal{i}": primal for i, primal in enumerate(primals)}
     mx.export_to_dot(text, x, read=x, **names)
@@ -79,7 +81,7 @@ def _depends(x: mx.array, primals: Arrays) -> bool:
     for array, primitive in _INPUT.findall(graph):
         inputs.setdefault(primitive, []).append(array)
     waiting = ["read"] if '"read"' in graph else []
-    if not waiting:  # it is a primal, and has its name
+    if not waiting:  # `x` is a primal, whose name replaced "read"
         return True
     seen = set(waiting)
     while waiting:

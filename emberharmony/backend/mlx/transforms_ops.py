@@ -1,4 +1,4 @@
-"""Derivatives, on MLX, which keeps no graph: what is differentiated again is traced again."""
+"""Transforms of functions, on MLX, which keeps no graph: differentiating again traces the function again."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -22,9 +22,10 @@ _NO_RULE = r"not (yet )?implemented|cannot vmap|during function transformations|
 
 
 class MLXTransformsOps:
-    """Holds the ops of `ops/transforms.py` and what the others are made of.
+    """Holds the ops of `ops/transforms.py` and the methods that the other transforms are made of.
 
-    In checked mode functions are differentiated by the tape of `transforms/tape.py`, whose tensors cannot be read.
+    In checked mode the tape of `transforms/tape.py` differentiates functions, because it refuses every read of a traced
+    tensor.
     """
 
     stop_gradient = staticmethod(mx.stop_gradient)
@@ -40,6 +41,7 @@ class MLXTransformsOps:
         if _by_tape(primals):
             found: tuple[list[mx.array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return found
+        # `pull` runs `fn` again, which must then draw the same random numbers.
         draws = Draws()
         with draws.recorded():
             outputs = list(fn(*primals))
@@ -100,9 +102,9 @@ class MLXTransformsOps:
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
         if any(isinstance(primal, TensorProxy) for primal in primals):
             return Backend.custom_vjp(cast(Backend, self), forward, backward, primals)
-        # Their gradient is stopped, or MLX would look for the derivatives of what `forward` does, and refuse some.
+        # Stop the gradients of the primals: MLX would differentiate `forward` too, and raise for ops without a rule.
         outputs = forward(*map(mx.stop_gradient, primals))
-        if not outputs:  # MLX 0.32 reads the first output of a function, and dies if there is none
+        if not outputs:  # MLX 0.32 crashes on a custom function without outputs, because it reads the first one
             return []
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
@@ -114,24 +116,32 @@ class MLXTransformsOps:
 
 
 def _by_tape(tensors: Tensors) -> bool:
-    """Returns whether the tape differentiates: in checked mode, inside another transform, by what is on a tape."""
+    """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
     return checking() or is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
 
 def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
-    """Returns outputs that MLX can take.
+    """Returns the outputs of a function as a list of arrays.
 
-    Raises: OnTapeError if one stands on a tape, because the function closes over a tensor that does.
+    Raises:
+        OnTapeError: if an output is recorded on a tape, because the function closes over a tensor that is.
     """
     if any(isinstance(output, TensorProxy) for output in outputs):
-        raise OnTapeError("the function closes over a tensor that a tape differentiates by")
+        raise OnTapeError("the function closes over a tensor that is recorded on a tape")
     return list(outputs)
 
 
 def _linked(
     ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
 ) -> list[mx.array]:
-    """Returns those after the first `count` tensors, whose gradients by these are `backward(primals, cotangents)`."""
+    """Returns the outputs of a function, connected to its primals by a user-defined gradient.
+
+    Args:
+        ops: the backend.
+        backward: called as `backward(primals, cotangents)`, returns the gradients of the primals.
+        count: the number of primals.
+        tensors: the primals, then the outputs.
+    """
 
     @mx.custom_function
     def function(tensors: list[mx.array]) -> list[mx.array]:
@@ -139,7 +149,7 @@ def _linked(
 
     @function.vjp
     def pull(tensors: list[mx.array], cotangents: list[mx.array], outputs: list[mx.array]) -> list[mx.array]:
-        # Without it what `backward` computes again might be computed at once, and kept.
+        # Without `depends` MLX might compute the intermediate values of `backward` early, and keep them in memory.
         return [*backward(mx.depends(tensors[:count], outputs), cotangents), *cotangents]
 
     @function.jvp
@@ -165,7 +175,11 @@ def _linked(
 
 
 def _reached(x: mx.array) -> mx.array:
-    """Returns a tensor that must not be differentiated through: that is refused if a gradient reaches it."""
+    """Returns a tensor through which nothing may be differentiated: if a gradient reaches it, an error is raised.
+
+    Raises:
+        TracedTensorError: later, when a transform differentiates the result.
+    """
 
     @mx.custom_function
     def function(x: mx.array) -> mx.array:
@@ -188,9 +202,13 @@ def _reached(x: mx.array) -> mx.array:
 
 
 def _kept(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
-    """Returns `fn` with some of its outputs only, none of them the result of `stop_gradient` itself.
+    """Returns `fn` reduced to some of its outputs, as copies that no `stop_gradient` returned directly.
 
-    MLX counts such outputs out and would give their cotangents to the next.
+    `mx.vjp` (MLX 0.32) skips an output that is the result of `stop_gradient`, and gives its cotangent to the next one.
+
+    Args:
+        fn: a function of arrays.
+        wanted: the positions of the outputs.
     """
 
     def kept(*leaves: mx.array) -> list[mx.array]:

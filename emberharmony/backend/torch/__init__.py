@@ -40,7 +40,7 @@ from emberharmony.core.dtypes import default_complex, default_float
 
 
 def _is_plain(value: Any) -> bool:
-    """Returns whether this is a number, or a nested list of numbers alone that is not empty."""
+    """Returns whether `value` is a Python number, or a non-empty list or tuple of them, nested or not."""
     if isinstance(value, (list, tuple)):
         return bool(value) and all(_is_plain(item) for item in value)
     return isinstance(value, (int, float, complex)) and not isinstance(value, np.generic)
@@ -84,6 +84,8 @@ class TorchBackend(
     dtypes = DTYPES
     exact_type = False
     eager = True
+    # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
+    # patterns come before general ones.
     errors = (
         (torch.linalg.LinAlgError, "", errors.LinAlgError),  # type: ignore[attr-defined]
         (RuntimeError, "should not contain infs or NaNs", errors.LinAlgError),
@@ -128,7 +130,11 @@ class TorchBackend(
         return str(torch.__version__)
 
     def convert(self, value: Any, dtype: Any = None) -> torch.Tensor:
-        """Returns what is `TensorLike` as a tensor; torch.compile traces no dtypes of NumPy, only lists of numbers."""
+        """Returns a `TensorLike` value as a tensor.
+
+        torch.compile (PyTorch 2.13) cannot trace NumPy dtypes. While it traces, Python numbers and lists of them are
+        therefore converted without NumPy.
+        """
         if torch.compiler.is_compiling() and isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
             if dtype is None:
                 made = torch.tensor(value)
@@ -139,14 +145,21 @@ class TorchBackend(
         return converted
 
     def from_numpy(self, array: np.ndarray) -> torch.Tensor:
-        """Returns a NumPy array as a tensor on the default device; shares memory where that is safe."""
+        """Returns a NumPy array as a tensor on the default device.
+
+        The tensor shares the array's memory where that is safe (see `shareable`).
+
+        Raises:
+            DTypeError: if PyTorch has no such dtype.
+        """
         self.dtypes[array.dtype.name]
         if not shareable(array):
             array = array.copy()
         if array.dtype.char in "qQ":
-            # NumPy has two names for 64 bits, PyTorch knows one.
+            # NumPy has two types of 64-bit integers ("long" and "long long"), of which PyTorch accepts only one.
             array = array.view(array.dtype.name)
         if array.dtype.name == "bfloat16":
+            # torch.from_numpy does not accept the bfloat16 of ml_dtypes, so pass its bits.
             tensor = torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
         else:
             tensor = torch.from_numpy(array)

@@ -1,4 +1,4 @@
-"""Activations, on PyTorch: the fused kernels where they mean the same and are faster."""
+"""Activations, on PyTorch: the fused kernels where they give the same results and are faster."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ _FLOATING = "{0}.dtype.is_floating_point"
 
 
 def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
-    """Returns a softmax over one axis or several, which are joined to one."""
+    """Returns a softmax over one axis, or over several, which are joined into one for the kernel."""
 
     @fast(native, f"{{1}}.__class__ is int and {{0}}.ndim and {_FLOATING}")
     def softmax(x: torch.Tensor, axis: Any = -1) -> torch.Tensor:
@@ -40,7 +40,7 @@ class TorchActivationOps:
 
     log_sigmoid = staticmethod(promotion.unary(functional.logsigmoid))
     selu = staticmethod(promotion.unary(functional.selu))
-    # Beyond its threshold the kernel returns x: at 40 that is exact in float64 too.
+    # Above its threshold the kernel returns `x`. A threshold of 40 makes that exact in float64; the default of 20 not.
     softplus = staticmethod(promotion.unary(lambda x: functional.softplus(x, 1.0, 40.0)))
     softmax = staticmethod(_over_axes(torch.softmax))
     log_softmax = staticmethod(_over_axes(torch.log_softmax))
@@ -91,7 +91,8 @@ class TorchActivationOps:
     def glu(self, x: torch.Tensor, axis: int = -1) -> torch.Tensor:
         normalized(axis, x.ndim)
         if x.itemsize == 2 and x.is_floating_point():
-            return self.composed("glu")(x, axis)  # the kernel's forward mode has no half precision
+            # The forward mode of functional.glu (PyTorch 2.13) has no half precision.
+            return self.composed("glu")(x, axis)
         return functional.glu(promotion.floats(x), axis)
 
     def gelu(self, x: torch.Tensor, approximate: bool = True) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Attention, on PyTorch: the fused kernel where no derivative is asked for."""
+"""Attention, on PyTorch: the fused kernel, except where a derivative may be needed."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,11 @@ from emberharmony.backend.shared.attention import check_attention
 
 
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
-    """Returns whether the fused attention may be called.
+    """Returns whether the fused kernel may compute the attention.
 
-    It has no second derivatives and no forward mode, and training it is no faster: where a derivative may be asked for
-    the composite is run. Half precision is left to it too, in which no number is low enough to mask with.
+    The kernel (PyTorch 2.13) has no second derivatives and no forward mode, and is no faster in training, so the
+    composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
+    the additive mask.
     """
     tensors = (query, key, value) if bias is None else (query, key, value, bias)
     if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
@@ -25,7 +26,7 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
 def _mask(
     bias: torch.Tensor | None, mask: torch.Tensor | None, is_causal: bool, query: torch.Tensor, keys: int
 ) -> torch.Tensor | None:
-    """Returns what is added to the products, so low where a key is not looked at that the product is lost in it."""
+    """Returns the additive mask: the bias, and for masked keys a number so low that it absorbs the logit."""
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask != 0
     if is_causal:
@@ -34,7 +35,7 @@ def _mask(
     if mask is not None:
         nothing = query.new_zeros(()) if bias is None else bias
         bias = torch.where(mask, nothing, torch.finfo(query.dtype).min * 0.5)
-    # PyTorch takes no vector.
+    # The kernel expects a mask of at least two axes (PyTorch 2.13).
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
 
 

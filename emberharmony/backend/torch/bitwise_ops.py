@@ -15,6 +15,8 @@ _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 _binary = functools.partial(Promotion.binary, promotion)
 
 
+# A processor defines no result for a shift by a negative count, or by at least the width of the dtype. The functions
+# below shift by 0 there, and fill in the result.
 def _left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
     outside = (x2 < 0) | (x2 >= width)
@@ -45,4 +47,5 @@ class TorchBitwiseOps:
     @staticmethod
     def bitwise_not(x: torch.Tensor) -> torch.Tensor:
         promotion.refuse(x, _INEXACT)
+        # PyTorch 2.13 has no `bitwise_not` for wide unsigned dtypes.
         return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)

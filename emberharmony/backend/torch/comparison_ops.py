@@ -10,6 +10,7 @@ def _close(
     x1: torch.Tensor, x2: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
     a, b = promotion.common(x1, x2)
+    # The difference of integers can overflow, so compare integers as float64.
     if not (a.dtype.is_floating_point or a.dtype.is_complex):
         a, b = a.to(torch.float64), b.to(torch.float64)
     return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -17,7 +18,7 @@ def _close(
 
 @fast(torch.logical_not, "")
 def _not(x: torch.Tensor) -> torch.Tensor:
-    # PyTorch has no `logical_not` of the wide unsigned dtypes, and raises.
+    # torch.logical_not raises for wide unsigned dtypes (PyTorch 2.13), and dispatch then calls this function.
     return torch.eq(x, 0)
 
 

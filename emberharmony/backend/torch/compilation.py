@@ -1,4 +1,4 @@
-"""Functions compiled by `torch.compile`: as a whole, else in parts, else not at all."""
+"""Functions compiled by `torch.compile`: as a whole if possible, else in parts, else not at all."""
 
 import functools
 import threading
@@ -15,16 +15,17 @@ _LOCK = threading.Lock()
 
 
 class _State:
-    """Tells the transforms called in a function that is compiled in parts: then none of these may lie inside them.
+    """Counts the running calls of functions that are compiled in parts.
 
-    PyTorch would compile what a transform calls for itself, and take tensors that are being differentiated for plain.
+    While there are any, transforms run uncompiled. Otherwise torch.compile could compile only the function inside a
+    transform, and would treat its traced tensors as plain ones.
     """
 
     in_parts = 0
 
 
 def whole(transform: F) -> F:
-    """Returns a transform that torch.compile either traces with all that it calls, or leaves alone with it."""
+    """Returns a transform that torch.compile traces completely, with all functions that it calls, or not at all."""
 
     @functools.wraps(transform)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -36,12 +37,11 @@ def whole(transform: F) -> F:
 
 
 class Compiled:
-    """A function that is compiled as far as it can be, which its first calls find out.
+    """A function that is compiled as far as possible; the first calls find out how far.
 
     Args:
         fn: the function.
-        in_transform: tells whether a transform is under way, which traces what it is given; `torch.compile` refuses to
-            run inside it.
+        in_transform: returns whether a transform of `torch.func` is running; `torch.compile` cannot run inside one.
     """
 
     def __init__(self, fn: Callable[..., Any], in_transform: Callable[[], bool]) -> None:
@@ -50,11 +50,12 @@ class Compiled:
         self._way = _WHOLE
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns what the function returns."""
+        """Returns the result of the function."""
         if self._in_transform():
             return self._fn(*args, **kwargs)
         if is_watched():
-            # PyTorch would compile NumPy's functions too, and lose the gradient that NumPy itself refuses to lose.
+            # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
+            # such a call raises TracedTensorError.
             with torch._dynamo.config.patch(trace_numpy=False):
                 return self._called(*args, **kwargs)
         return self._called(*args, **kwargs)

@@ -15,36 +15,39 @@ _TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d, functio
 
 
 def flat(pairs: Any) -> list[int]:
-    """Returns the numbers before and after each axis as `functional.pad` takes them, the last axis first."""
+    """Returns the padding (before, after) of each axis in the order that `functional.pad` takes: last axis first."""
     return [number for pair in reversed(pairs) for number in pair]
 
 
 def _is_native(x: torch.Tensor, kernel: torch.Tensor) -> bool:
-    """Returns whether PyTorch convolves such tensors."""
+    """Returns whether PyTorch's kernels can convolve `x`: floating, not empty, with one to three spatial axes."""
     return x.is_floating_point() and 3 <= kernel.ndim <= 5 and x.numel() > 0 and kernel.numel() > 0
 
 
 def _widened(x: torch.Tensor) -> torch.Tensor:
-    """Returns half precision as float32 where it is not known to be summed so."""
+    """Returns half precision on the CPU as float32, because its kernels do not promise to accumulate in float32."""
     return x.float() if x.itemsize == 2 and x.is_cpu else x
 
 
 def _plain(x: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor, and in reverse mode its cotangent, in a layout that can be read in one way only.
+    """Returns a tensor in an unambiguous memory layout; in reverse mode the cotangent passes through the same.
 
-    Where an axis has length 1 several layouts are the same, and oneDNN at times takes one and reads another: the
-    results, or the gradients, are then wrong.
+    If an axis has length 1, several layouts describe the same tensor. oneDNN (PyTorch 2.13) sometimes mistakes one for
+    another, which makes the results or the gradients wrong.
     """
     return x.reshape(-1).reshape(x.shape) if 1 in x.shape[1:] else x
 
 
 def _channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
-    """Returns a tensor as the kernels take it."""
+    """Returns an input as the kernels take it: shape (batch, channels, *spatial), float32 or wider on the CPU."""
     return _plain(_widened(x.movedim(-1, 1) if last else x))
 
 
 def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
-    """Returns a kernel as the kernels of PyTorch take it, dense, which some of their gradients insist on."""
+    """Returns a convolution kernel (*spatial, in, out) as PyTorch takes it: (out, in, *spatial).
+
+    It is contiguous, because the gradients of some of PyTorch's kernels require that.
+    """
     n = kernel.ndim - 2
     return _widened(kernel).permute(n + 1, n, *range(n)).contiguous()
 
@@ -72,6 +75,7 @@ class TorchConvolutionOps:
         plan = windows(shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x, w = _channels_second(x, last), _outputs_first(w)
         around = [before for before, _ in plan.padding]
+        # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
             x, around = functional.pad(x, flat(plan.padding)), [0] * n
         result = _plain(_CONV[n - 1](x, w, None, plan.strides, around, plan.dilation, groups)).to(kind)
@@ -96,7 +100,8 @@ class TorchConvolutionOps:
         n, kind = w.ndim - 2, x.dtype
         lengths = x.shape[1:-1] if last else x.shape[2:]
         plan = transposed(lengths, w.shape[:-2], strides, padding, output_padding, dilation_rate)
-        # PyTorch cuts both ends alike; the rest is cut, or filled with zeros, afterwards.
+        # PyTorch removes the same number of elements at both ends of an axis. The rest is removed, or padded with
+        # zeros, afterwards.
         excess = plan.excess(w.shape[:-2])
         both = [max(min(pair), 0) for pair in excess]
         x, w = _channels_second(x, last), _outputs_first(w)

@@ -20,7 +20,7 @@ def _float(dtype: torch.dtype | None) -> torch.dtype:
 
 
 _HALF = 65504.0
-"""The greatest number that every floating dtype holds."""
+"""The largest number that every floating dtype can represent: the maximum of float16."""
 
 tril, triu = through_signed(torch.tril), through_signed(torch.triu)
 
@@ -45,7 +45,7 @@ class TorchCreationOps(HostMade):
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and (dtype is None or dtype.is_floating_point):
             return torch.full(as_shape(shape), fill_value, dtype=_float(dtype), device=place(device))
-        # A number beyond the dtype, which torch.full refuses, is infinite.
+        # torch.full (PyTorch 2.13) raises for a number beyond the range of the dtype, which must become infinity.
         value = promotion.filling(fill_value, dtype).to(place(device))
         return value.expand(as_shape(shape)).clone()
 
@@ -77,6 +77,7 @@ class TorchCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> torch.Tensor:
         dtype, shape = _float(dtype), as_shape((N, N if M is None else M))
+        # torch.eye has no offset, and no kernel for wide unsigned dtypes (PyTorch 2.13).
         if k == 0 and dtype not in SIGNED:
             return torch.eye(*shape, dtype=dtype, device=place(device))
         matrix = torch.zeros(shape, dtype=dtype, device=place(device))
@@ -94,8 +95,12 @@ class TorchCreationOps(HostMade):
     @staticmethod
     def diag(x: torch.Tensor, k: int = 0) -> torch.Tensor:
         if x.ndim not in (1, 2):
-            raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {tuple(x.shape)}")
+            raise ShapeError(
+                f"expected a vector or a matrix, got shape {tuple(x.shape)}; for the diagonals of a batch of matrices "
+                f"use ops.diagonal"
+            )
         if x.ndim == 2:
             return torch.diag(x, held(k, *x.shape)).clone()
+        # A huge offset would make a huge matrix out of a short vector.
         check_memory((len(x) + abs(k), len(x) + abs(k)), x.itemsize)
         return torch.diag(x, k).clone()

@@ -1,4 +1,4 @@
-"""Derivatives for what PyTorch has wrong, in forward mode or in higher orders."""
+"""Replacements for derivatives that PyTorch has wrong, in forward mode or in higher orders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,9 +9,10 @@ from torch.autograd import forward_ad
 
 
 def is_nested(x: torch.Tensor) -> bool:
-    """Returns whether gradients of gradients are under way in `torch.func`, or around it.
+    """Returns whether a gradient of a gradient by `x` is being computed, by `torch.func` or by autograd around it.
 
-    There some kernels take for fixed what they have kept from forward: `layer_norm` its mean and deviation.
+    Some kernels then treat the values that they saved in the forward pass as constants: `layer_norm` does so with its
+    mean and standard deviation (PyTorch 2.13).
     """
     if torch.compiler.is_compiling():
         return False
@@ -20,9 +21,10 @@ def is_nested(x: torch.Tensor) -> bool:
 
 
 class _Multiplied(torch.autograd.Function):
-    """Multiplies rows by the updates at their indices, in forward mode: there PyTorch's tangent is zero.
+    """Multiplies rows by the updates at their indices, with a forward mode.
 
-    Where two factors are zero, second derivatives are lost.
+    The forward mode of PyTorch's `scatter_reduce` (2.13) silently returns a zero tangent for products. Here, second
+    derivatives are 0 where two factors of a product are 0, even if the true ones are not.
     """
 
     generate_vmap_rule = True
@@ -34,7 +36,7 @@ class _Multiplied(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Sequence[torch.Tensor], output: torch.Tensor) -> None:
-        """Keeps the arguments."""
+        """Saves the arguments."""
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
@@ -60,7 +62,10 @@ def _scattered(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> t
 
 
 def _slopes(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the derivatives of products by their rows and by their updates, none found by dividing by zero."""
+    """Returns the derivatives of the products with respect to the rows and to the updates.
+
+    Each is the product of all other factors. Zeros are counted and left out, so that nothing is divided by zero.
+    """
     zero = updates == 0
     factors = torch.where(zero, 1, updates)
     product = multiplied(torch.ones_like(rows), at, factors)
@@ -70,7 +75,7 @@ def _slopes(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> tupl
 
 
 def multiplied(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    """Returns rows multiplied by the updates at their indices, with a right forward mode."""
+    """Returns rows multiplied by the updates at their indices, with a correct forward mode."""
     if forward_ad._current_level < 0:
         return _scattered(rows, at, updates)
     result: torch.Tensor = _Multiplied.apply(rows, at, updates)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Where tensors live, on PyTorch."""
+"""Devices and memory, on PyTorch."""
 
 import contextlib
 from typing import Any
@@ -11,7 +11,7 @@ PLACEMENT = Placement()
 
 
 def _accelerator() -> str | None:
-    """Returns the type of the accelerator there is: "cuda", "mps", "xpu"."""
+    """Returns the type of this machine's accelerator ("cuda", "mps", "xpu"), or None if it has none."""
     if not torch.accelerator.is_available():
         return None
     current = torch.accelerator.current_accelerator()
@@ -19,15 +19,16 @@ def _accelerator() -> str | None:
 
 
 def available() -> list[str]:
-    """Returns the neutral names of the devices there are."""
+    """Returns the neutral names of the devices of this machine."""
     kind = _accelerator()
     return ["cpu", *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if kind else 0))]
 
 
 def native(device: Any) -> torch.device:
-    """Returns a native device.
+    """Returns a device, given by name or as a native device, as a native device.
 
-    Raises: DeviceError if it is unknown or absent.
+    Raises:
+        DeviceError: if the device is unknown or this machine does not have it.
     """
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
@@ -42,14 +43,20 @@ def native(device: Any) -> torch.device:
 
 
 def named(device: torch.device) -> str:
-    """Returns the neutral name of a native device; one that holds no values ("meta") keeps its own."""
+    """Returns the neutral name of a native device; the device "meta", which holds no values, keeps its own name."""
     if device.type in ("cpu", "meta"):
         return device.type
     return "gpu" if not device.index else f"gpu:{device.index}"
 
 
 def place(device: Any) -> torch.device | None:
-    """Returns the native device for the `device` argument of an op that makes a tensor."""
+    """Returns the native device for the `device` argument of an op that makes a tensor.
+
+    Without an argument it is the default device, or None for PyTorch's own default.
+
+    Raises:
+        DeviceError: if the device is unknown or this machine does not have it.
+    """
     if device is not None:
         return native(device)
     return PLACEMENT.chosen(native) if PLACEMENT.touched else None
@@ -60,7 +67,7 @@ class TorchDeviceOps:
 
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns what `with ops.device(...)` enters."""
+        """Returns the context manager of `with ops.device(...)`."""
         return PLACEMENT.overridden(native(device))
 
     @staticmethod

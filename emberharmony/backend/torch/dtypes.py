@@ -1,4 +1,4 @@
-"""PyTorch's dtypes by neutral name, and the promotion rule PyTorch's ops are bound with."""
+"""PyTorch's dtypes by neutral name, and the promotion rule of PyTorch's ops."""
 
 from typing import Any
 
@@ -16,22 +16,23 @@ DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
 
 
 def cast(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns `x` in that dtype; of a complex number the real part, without PyTorch's warning."""
+    """Returns `x` in a dtype; complex numbers lose their imaginary part, without PyTorch's warning."""
     if x.is_complex() and not dtype.is_complex and dtype is not torch.bool:
         x = x.real
     return x.to(dtype)
 
 
 def floating(dtype: torch.dtype | None) -> torch.dtype:
-    """Returns `dtype` or the default float, in a way that torch.compile can trace."""
+    """Returns `dtype`, or the default float if it is None, in a way that torch.compile can trace."""
     if dtype is None:
         return torch.float32 if op_globals.float32_default else DTYPES[neutral.default_float()]
     return dtype
 
 
 def on_host(x: torch.Tensor) -> np.ndarray:
-    """Returns a tensor's values as an array, which shares its memory where it can."""
+    """Returns a tensor's values as an array, which shares the tensor's memory where possible."""
     x = x.detach().resolve_conj().resolve_neg().cpu()
+    # `Tensor.numpy` does not support bfloat16 (PyTorch 2.13), so pass its bits.
     bits = x.view(torch.uint16) if x.dtype is torch.bfloat16 else x
     while torch._C._functorch.is_gradtrackingtensor(bits):
         bits = torch._C._functorch.get_unwrapped(bits)
@@ -40,15 +41,17 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     except RuntimeError as error:
         if passing(error):
             raise
-        # Transforms of torch.func hide the memory, and zeros that they make have none.
+        # A tensor wrapped by torch.func gives no access to its memory, and the zeros that torch.func makes have none;
+        # `tolist` reads both.
         array = np.array(bits.clone().tolist(), DTYPES.neutral[bits.dtype].name).reshape(tuple(bits.shape))
     return array.view(bfloat16_of_numpy()) if x.dtype is torch.bfloat16 else array
 
 
 def shareable(array: np.ndarray) -> bool:
-    """Returns whether a tensor may use an array's memory: PyTorch ends the process over negative strides, and writes.
+    """Returns whether a tensor may share an array's memory.
 
-    What is read-only, others rely on.
+    The array must be writable, because PyTorch has no read-only tensors and would write to memory that others expect
+    to stay the same. Negative strides are not allowed: `torch.from_dlpack` (PyTorch 2.13) aborts the process.
     """
     return array.flags.writeable and all(stride >= 0 for stride in array.strides)
 
@@ -58,23 +61,29 @@ _LOWEST = -(2**63)
 
 
 def orderable(x: torch.Tensor) -> torch.Tensor:
-    """Returns booleans and wide unsigned integers, whose order PyTorch has no kernels for, as integers so ordered."""
+    """Returns booleans and wide unsigned integers as integers in the same order, which PyTorch can compare and sort."""
     if x.dtype is torch.bool:
         return x.to(torch.uint8)
     if x.dtype in _WIDE:
+        # Flipping the highest bit of uint64 shifts its range to that of int64, and keeps the order.
         return x.to(torch.int64) ^ (_LOWEST if x.dtype is torch.uint64 else 0)
     return x
 
 
 def restored(ordered: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Returns what `orderable` made in the dtype it had before."""
+    """Returns the result of `orderable` in its original dtype: the inverse of `orderable`."""
     return (ordered ^ _LOWEST if dtype is torch.uint64 else ordered).to(dtype)
 
 
 def through_int64(native: Native, ordered: bool) -> Native:
-    """Returns a binary op that also takes the unsigned dtypes PyTorch has no kernels for.
+    """Returns a binary op that also supports uint16, uint32 and uint64, for which PyTorch has no kernels.
 
-    uint64 is computed modulo 2**64; where the order of the values matters, its range is shifted to that of int64.
+    uint64 is computed in int64, modulo 2**64. If `ordered`, its range is shifted to that of int64 first, so that the
+    order of the values is kept.
+
+    Args:
+        native: the op for all other dtypes.
+        ordered: whether the result depends on the order of the values.
     """
 
     def wide(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -91,8 +100,10 @@ def through_int64(native: Native, ordered: bool) -> Native:
 
 
 class _Promotion(Promotion):
+    """The promotion rule of PyTorch's ops, with the wide unsigned dtypes that PyTorch has no kernels for."""
+
     def binary(self, native: Native, *, ordered: bool = False, **options: Any) -> Native:
-        """Returns a binary op over `native`; `ordered` says that its result depends on the order of the values."""
+        """Returns a binary op over `native`; `ordered` means that its result depends on the order of the values."""
         options.setdefault("fast_native", native)
         return super().binary(through_int64(native, ordered), **options)
 

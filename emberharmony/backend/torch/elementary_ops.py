@@ -15,7 +15,7 @@ _REAL: dict[str, Any] = {"inexact": True, "weak": False, "kinds": ("complex",), 
 
 
 def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a float function whose kernels for half precision, which lose all digits near zero, are not used."""
+    """Returns a float function that computes half precision in float32: PyTorch's kernel loses digits near zero."""
 
     @fast(native, "{0}.dtype is native_float32")
     def floating(x: torch.Tensor) -> torch.Tensor:
@@ -26,7 +26,7 @@ def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 
 
 def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a float function that is `mended` for complex tensors, whose special cases PyTorch has wrong."""
+    """Returns a float function that uses `mended` for complex tensors: PyTorch has some special values wrong."""
 
     @fast(native, "{0}.dtype.is_floating_point")
     def floating(x: torch.Tensor) -> torch.Tensor:
@@ -38,7 +38,7 @@ def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
     near, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
-    # Of -0 the real part is 0.
+    # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
     real = torch.where(finite, near.real + 0.0, above.real - 1)
     return torch.complex(real, torch.where(finite, near.imag, above.imag))
 
@@ -48,12 +48,16 @@ def _log1p(x: torch.Tensor) -> torch.Tensor:
 
 
 def _arccos(x: torch.Tensor) -> torch.Tensor:
+    # PyTorch does not always keep the sign of a zero imaginary part where `x` is 0.
     angle = torch.arccos(x)
     return torch.complex(angle.real, torch.where(x == 0, -x.imag, angle.imag))
 
 
 class _LogOfSum(torch.autograd.Function):
-    """Is `torch.logaddexp` or the like to base 2, whose second derivatives are NaN where one term is far larger."""
+    """Computes `torch.logaddexp` or `torch.logaddexp2`, with derivatives that are right in every order.
+
+    The second derivatives of PyTorch itself are NaN where one term is far larger than the other.
+    """
 
     generate_vmap_rule = True
 
@@ -64,14 +68,14 @@ class _LogOfSum(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Binary, Unary, torch.Tensor, torch.Tensor], output: torch.Tensor) -> None:
-        """Keeps the terms and their sum."""
+        """Saves the two terms and the result."""
         _, ctx.power, x1, x2 = inputs
         ctx.save_for_backward(x1, x2, output)
         ctx.save_for_forward(x1, x2, output)
 
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
-        """Returns the gradients: each term's share of the sum."""
+        """Returns the gradients: the cotangent times each term's share of the sum."""
         *terms, y = ctx.saved_tensors
         return None, None, *((cotangent * _share(ctx.power, x, y)).sum_to_size(x.shape) for x in terms)
 
@@ -84,6 +88,7 @@ class _LogOfSum(torch.autograd.Function):
 
 
 def _share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
     finite = y.isfinite()
     return torch.where(finite, power(torch.where(finite, x - y, 0)), (x == y).to(y.dtype))
 
@@ -91,7 +96,7 @@ def _share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def _summed(native: Binary, power: Unary) -> Binary:
     def logarithm(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if torch.compiler.is_compiling():
-            # It cannot trace a function that has a forward mode of its own.
+            # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
             return native(x1, x2)
         result: torch.Tensor = _LogOfSum.apply(native, power, x1, x2)  # type: ignore[no-untyped-call]
         return result
@@ -100,19 +105,21 @@ def _summed(native: Binary, power: Unary) -> Binary:
 
 
 def _i0(x: torch.Tensor) -> torch.Tensor:
-    # PyTorch multiplies an exponential that overflows before the product does, and an infinite one with 0.
+    # torch.special.i0 multiplies exp(|x|) by a small factor. It gives infinity where exp overflows but the product does
+    # not, and NaN where `x` is infinite.
     size, infinite = x.abs(), x.isinf()
     far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
     near = torch.where(infinite, size, torch.special.i0(torch.where(far, 0, x)))
     away = torch.where(far, size, 80)
     scaled, root = torch.special.i0e(away.detach()), torch.exp(away.detach() / 2)
-    # There it grows as an exponential does.
+    # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
     growth = torch.special.i1e(away.detach()) / scaled * (away - away.detach())
     return torch.where(far, scaled * root * root * torch.exp(growth), near)
 
 
 def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    # Of two equal numbers PyTorch gives a tenth of eps less than one more. The derivatives are right.
+    # For two equal numbers the result must be exactly x + 1, but PyTorch's can be a tenth of eps less. The correction
+    # is detached, because the derivatives are right.
     result = torch.logaddexp2(x1, x2)
     alike = (x1 == x2) & x1.isfinite()
     return result + torch.where(alike, x1 + 1 - result, 0.0).detach()

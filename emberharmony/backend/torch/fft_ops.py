@@ -11,17 +11,26 @@ Native = Callable[..., torch.Tensor]
 
 
 def _widened(x: torch.Tensor) -> torch.Tensor:
+    """Returns a floating or complex tensor, half precision as float32: PyTorch has no half-precision FFT on the CPU."""
     x = promotion.floats(x)
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
 
 
 def _empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Tensor:
-    """Returns the transform of no elements, which MKL refuses: zeros of the right shape and dtype."""
+    """Returns the transform of an empty tensor: zeros of the right shape and dtype. MKL raises for it."""
     one = native(x.new_zeros(length), length)
     return one.new_zeros((*x.shape[:axis], one.shape[0], *x.shape[axis + 1 :]))
 
 
 def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Native:
+    """Returns the op over a PyTorch transform along one axis.
+
+    Args:
+        native: the function of PyTorch.
+        real: whether the input must be real.
+        halved: whether the input is one half of a Hermitian spectrum.
+    """
+
     def transform(x: torch.Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
         if real:
             promotion.refuse(x, ("complex",))
@@ -33,6 +42,8 @@ def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Nativ
 
 
 def _many(native: Native, single: Native) -> Native:
+    """Returns the op over a PyTorch transform along several axes; `single` is the transform along one."""
+
     def transform(
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:

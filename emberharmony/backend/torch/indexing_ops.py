@@ -38,9 +38,18 @@ from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 
 
 def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
-    """Returns what `torch.take_along_dim` does, which reads an index outside as one modulo the length."""
+    """Returns the elements of `x` at indices along an axis; the other axes broadcast.
+
+    `torch.take_along_dim` (PyTorch 2.13) takes an out-of-bounds index modulo the length. `torch.gather` raises.
+
+    Raises:
+        ShapeError: if `indices` and `x` differ in the number of axes.
+    """
     if indices.ndim != x.ndim:
-        raise ShapeError(f"indices of {indices.ndim} axes do not vary along with the {x.ndim} axes of the tensor")
+        raise ShapeError(
+            f"expected indices with as many axes as the tensor, got {indices.ndim} and {x.ndim} axes; reshape the "
+            f"indices, or use ops.take"
+        )
     length = x.shape[axis]
     if x.shape[:axis] != indices.shape[:axis] or x.shape[axis + 1 :] != indices.shape[axis + 1 :]:
         shapes = ((*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (x, indices))
@@ -54,7 +63,7 @@ take_along_dim = through_signed(_along)
 
 
 def _in_company(part: Any, device: torch.device) -> Any:
-    """Returns a single index as a tensor of one."""
+    """Returns a single index as a tensor of one element, and every other part of a key unchanged."""
     if type(part) is int:
         return torch.tensor([part], device=device)
     single = isinstance(part, torch.Tensor) and part.ndim == 0 and part.dtype is not torch.bool
@@ -94,7 +103,7 @@ class TorchIndexingOps:
         new: list[Any] = []
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, slice) and part.step is not None and part.step < 0:
-                # PyTorch has no steps backwards: the axis is reversed and read forwards.
+                # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
                 places, last = range(x.shape[axis])[part], x.shape[axis] - 1
                 x = flip(x, (axis,))
                 part = slice(last - places.start, last - places.stop, -places.step) if places else slice(0, 0)
@@ -104,14 +113,15 @@ class TorchIndexingOps:
                 part = integers(part, x.device)
             new.append(part)
         if any(isinstance(part, torch.Tensor) and part.ndim for part in new):
-            # An integer beside tensors of indices is one of them, as in NumPy: it tells where the axes come to stand.
+            # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
             new = [_in_company(part, x.device) for part in new]
         return x[tuple(new)]
 
     @staticmethod
     def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if x.ndim == 0:
-            raise ShapeError("a tensor without axes has no indices")
+            raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
+        # PyTorch 2.13 has no `nonzero` for wide unsigned dtypes.
         return torch.nonzero(x != 0 if x.dtype in SIGNED else x, as_tuple=True)
 
     @staticmethod
@@ -136,13 +146,16 @@ class TorchIndexingOps:
             promotion.refuse(x, ("complex",))
         if reduction_of(reduction, REDUCE) in (None, "add"):
             if x.dtype in SIGNED:
+                # PyTorch 2.13 has no `index_put` for wide unsigned dtypes; their bits are added and moved as signed.
                 signed = SIGNED[x.dtype]
                 values = values.view(signed)
                 return x.view(signed).index_put(columns, values, accumulate=reduction == "add").view(x.dtype)
+            # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
             if reduction is None and (values.requires_grad or torch._C._functorch.is_batchedtensor(values)):
                 values = values.expand((*at.shape[:-1], *x.shape[len(columns) :]))
                 values = last_of_equal(columns, x.shape[: len(columns)], values)
             return x.index_put(columns, values, accumulate=reduction == "add")
+        # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
         linear = torch.zeros(at.shape[:-1], dtype=torch.int64, device=x.device)
         for column, length in zip(columns, x.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
@@ -180,6 +193,7 @@ class TorchIndexingOps:
     @staticmethod
     def one_hot(x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None) -> torch.Tensor:
         if x.dtype in SIGNED:
+            # PyTorch 2.13 does not compare wide unsigned dtypes with int64.
             x = x.to(torch.int64)
         hits = x.unsqueeze(-1) == torch.arange(class_count(num_classes), device=x.device)
         return torch.moveaxis(hits, -1, axis).to(DTYPES[default_float()] if dtype is None else dtype)

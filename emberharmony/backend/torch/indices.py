@@ -1,4 +1,4 @@
-"""Indices and writes by index, on PyTorch."""
+"""Conversion of indices, and reading and writing by index, on PyTorch."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,11 @@ NARROW = {torch.bool: torch.uint8, torch.float16: torch.float32, torch.bfloat16:
 
 
 def through_signed(native: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Returns a function that moves elements and knows no wide unsigned dtypes: these are viewed as signed ones."""
+    """Returns a function that also supports wide unsigned dtypes, by viewing them as signed ones.
+
+    Args:
+        native: a function that only moves elements, and has no kernels for wide unsigned dtypes (PyTorch 2.13).
+    """
 
     def called(x: torch.Tensor, *args: Any) -> torch.Tensor:
         signed = SIGNED.get(x.dtype)
@@ -34,21 +38,32 @@ index_select = through_signed(torch.index_select)
 
 
 def integers(indices: Any, device: torch.device) -> torch.Tensor:
-    """Returns indices as an int64 tensor: uint8 would be taken for a mask, and few ops take the others.
+    """Returns indices as an int64 tensor.
 
-    Raises: ArgumentTypeError if they are no integers.
+    PyTorch treats a uint8 tensor as a mask, and few of its ops accept indices of other dtypes than int64.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
     """
     if not isinstance(indices, torch.Tensor):
         return torch.from_numpy(np.array(host_indices(indices))).to(device)
     if indices.dtype is torch.int64:
         return indices
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
-        raise ArgumentTypeError(f"indices are integers, not {DTYPES.neutral[indices.dtype]}")
+        raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
     return indices.to(torch.int64)
 
 
 def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
-    """Returns indices as an int64 tensor without negative ones; those known to the host are checked."""
+    """Returns indices as an int64 tensor in which those of the valid range -length to length - 1 are not negative.
+
+    Indices on the host (numbers, lists, arrays) are checked. Those in a tensor are not, since reading them may wait for
+    the accelerator.
+
+    Raises:
+        ArgumentTypeError: if the indices are not integers.
+        IndexOutOfBoundsError: if an index on the host is out of bounds.
+    """
     if not isinstance(indices, torch.Tensor):
         if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
             return torch.tensor(indices, dtype=torch.int64, device=x.device)
@@ -61,14 +76,14 @@ def _from_zero(indices: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
-    """Returns the slices of `x` at indices along an axis, which the shape of `indices` replaces."""
+    """Returns the slices of `x` at indices along an axis; in the result the shape of `indices` replaces that axis."""
     if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
         return torch.select_copy(x, axis, indices)
     if isinstance(indices, torch.Tensor):
         where = integers(indices, x.device)
         inside(x.shape[axis], where.numel())
         if not x.is_cpu:
-            # An accelerator ends the program where index_select meets a negative index.
+            # On an accelerator index_select ends the process at a negative index.
             return x[(slice(None),) * axis + (where,)]
     else:
         where = indices_like(indices, x.shape[axis], x)
@@ -79,30 +94,36 @@ def taken(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
-        # It takes no negative ones.
+        # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
             found = index_select(x, axis, _from_zero(flat, x.shape[axis]))
         except IndexError:
-            checked(flat.numpy(), x.shape[axis])  # which names the one that is outside
+            checked(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
     return found if flat is where else found.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
 
 
 def mask_axes(part: Any) -> int | None:
-    """Returns the number of axes of a mask, -1 for other tensors, None for all else."""
+    """Returns the number of axes of a boolean mask, -1 for any other tensor, None for everything else."""
     if not isinstance(part, torch.Tensor):
         return None
     return part.ndim if part.dtype is torch.bool else -1
 
 
 def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], values: torch.Tensor) -> torch.Tensor:
-    """Returns values to write at indices, at equal ones the last value, which alone takes the derivative there.
+    """Returns the values to write at indices, where equal indices all get the last of their values.
 
-    PyTorch writes any of them, and gives each a derivative.
+    Only that last value gets a gradient. PyTorch itself would write any of the values, and give each of them a
+    gradient.
+
+    Args:
+        columns: the indices of each of the first axes.
+        lengths: the lengths of these axes.
+        values: shape (*shape of the indices, *shape of a slice).
     """
     at = torch.zeros_like(columns[0])
     for column, length in zip(columns, lengths, strict=False):
-        # An index outside is found when the values are written.
+        # Clamp an index out of bounds here; the write that follows raises for it.
         at = at * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
     shape, places = at.shape, torch.arange(at.numel(), device=at.device)
     flat, rest = at.reshape(-1), values.shape[at.ndim :]
@@ -114,7 +135,14 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
 
 
 def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
-    """Returns rows, each combined with the updates at its index."""
+    """Returns rows, each combined with all updates whose index is that row.
+
+    Args:
+        rows: shape (rows, ...).
+        at: the index of each update, shape (updates,).
+        updates: shape (updates, ...).
+        reduction: a key of `REDUCE`.
+    """
 
     def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
         if reduction == "add" and updates.shape[1:] == rows.shape[1:]:
@@ -124,7 +152,7 @@ def reduced(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reducti
         places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
         return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
 
-    # Half precision is summed in single; booleans, as numbers.
+    # Half precision is combined in float32, to keep its digits, and booleans as numbers.
     wide = NARROW.get(rows.dtype, rows.dtype)
     combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide), updates.to(wide))
     return combined.to(rows.dtype)

@@ -1,6 +1,6 @@
 """Losses, on PyTorch.
 
-`binary_crossentropy` of probabilities is left to the composite, because PyTorch's kernel is no faster.
+The composite computes `binary_crossentropy` of probabilities, because PyTorch's kernel is no faster.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ class TorchLossesOps:
         plain = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
         if not (plain and from_logits and axis == -1):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
+        # A label out of range has loss 0: it selects class 0 here, and is masked below.
         known = (target >= 0) & (target < output.shape[-1])
         place = torch.where(known, target, 0).unsqueeze(-1)
         lost = torch.log_softmax(output, -1).gather(-1, place).squeeze(-1).neg()

@@ -16,21 +16,23 @@ _UNORDERED = ("bool", "complex")
 _INEXACT = ("bool", "float", "complex")
 _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
-"""What every floating dtype holds."""
+"""The largest number that every floating dtype can represent: the maximum of float16."""
 _FLOAT32 = "{0}.dtype is native_float32"
-# The general way for unsigned integers, by addition modulo 2**64, does not divide.
+# `promotion.binary` computes wide unsigned dtypes as int64 modulo 2**64, which is wrong for ops that divide. These use
+# the method of the base class, and `unsigned.wide`.
 _binary = functools.partial(Promotion.binary, promotion)
 _multiply = promotion.binary(torch.multiply)
 
 
 _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
+"""When the native sum with a Python number is right: PyTorch adds infinity to a complex tensor with a NaN part."""
 
 
 def _by_parts(native: Binary) -> Binary:
-    """Returns a sum or difference that takes the parts of complex numbers one by one.
+    """Returns a sum or difference that computes the real and the imaginary parts of complex numbers separately.
 
-    PyTorch 2.13 multiplies the second operand by a complex 1 (`alpha`), which makes NaN of the 0 in `inf + 0j`.
-    Dispatch still calls the native one for two complex tensors, which this would make ten times slower when small.
+    PyTorch 2.13 multiplies the second operand by a complex 1 (`alpha`), which turns the 0 of `inf + 0j` into NaN.
+    Dispatch still calls the native op for two complex tensors, because this one is ten times slower for small tensors.
     """
 
     def added(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -45,16 +47,16 @@ def _sum(native: Binary, kinds: tuple[str, ...] = ()) -> Any:
     return fast(native, promotion.same, _FINITE)(promotion.binary(_by_parts(native), kinds=kinds, direct=False))
 
 
-# Of `torch.floor_divide` there is no derivative, not even zero.
+# `torch.floor_divide` raises where a derivative is needed (PyTorch 2.13); `torch.div` has the derivative 0.
 _floor_divide = functools.partial(torch.div, rounding_mode="floor")
 
 
 def _divided(native: Binary) -> Binary:
-    """Returns a division that gives 0 where PyTorch refuses to divide an integer by 0."""
+    """Returns a division, or a remainder, that is 0 for an integer divided by 0, for which PyTorch raises."""
 
     def divided(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype.is_floating_point:
-            # A quotient that is rounded to a half before it is floored may be one off.
+            # A quotient that is rounded to half precision before it is floored may be one too large.
             return native(x1, x2) if x1.dtype.itemsize > 2 else native(x1.float(), x2.float()).to(x1.dtype)
         zero = x2 == 0
         return native(x1, torch.where(zero, 1, x2)).masked_fill(zero, 0)
@@ -66,7 +68,8 @@ def _remainder(x1: torch.Tensor, x2: Any) -> torch.Tensor:
     rest = torch.remainder(x1, x2)
     if not rest.dtype.is_floating_point:
         return rest
-    # A remainder of zero has the sign of the divisor; so written, the derivative by `x1` stays 1.
+    # A remainder of zero must have the sign of the divisor. Written like this, the derivative with respect to `x1`
+    # stays 1.
     if not isinstance(x2, torch.Tensor):
         return rest.add_(0.0) if x2 >= 0 else rest.neg_().add_(0.0).neg_()
     sign = torch.sign(x2)
@@ -80,28 +83,30 @@ def _divide_no_nan(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
 
 def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     if x1.dtype.is_complex:
+        # PyTorch 2.13 gives NaN for 0 ** 0 and infinity ** 0 of complex numbers.
         zero = x2 == 0
         return torch.where(zero, 1, torch.pow(x1, torch.where(zero, 1, x2)))
     if x1.dtype.is_floating_point or not (x2 < 0).any():
         return torch.pow(x1, x2)
+    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
     sign = torch.where(x2 % 2 == 0, 1, x1)
     truncated = torch.where(x1.abs() == 1, sign, 0)
     return torch.where(x2 < 0, truncated, torch.pow(x1, x2.clamp_min(0)))
 
 
 def _heaviside(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    # Of `torch.heaviside` there is no derivative.
+    # torch.heaviside (PyTorch 2.13) has no derivative, and gives 0 for NaN.
     return torch.where(x1.isnan(), x1, torch.where(x1 == 0, x2, (x1 > 0).to(x1.dtype)))
 
 
 def _hypot(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    # Where both are zero PyTorch's slope is 0 / 0.
+    # Where both operands are zero, PyTorch's derivative is 0 / 0, which is NaN.
     none = (x1 == 0) & (x2 == 0)
     return torch.hypot(x1.masked_fill(none, 1), x2).masked_fill(none, 0)
 
 
 def _gcd(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    # PyTorch's is negative where the least integer is involved.
+    # torch.gcd can be negative if an operand is the lowest integer of its dtype.
     return torch.gcd(x1, x2).abs()
 
 
@@ -111,7 +116,7 @@ def _square(x: torch.Tensor) -> torch.Tensor:
 
 
 def _is_plain(bound: Any) -> bool:
-    """Returns whether PyTorch takes a bound as it is: it refuses numbers that the dtype does not hold."""
+    """Returns whether torch.clamp accepts a bound unchanged: it raises for numbers beyond the range of the dtype."""
     return bound is None or (type(bound) in (int, float) and -_HELD <= bound <= _HELD)
 
 
@@ -161,7 +166,7 @@ class TorchMathOps:
         for bound, name, nearer in ((low, "min", self.maximum), (high, "max", self.minimum)):
             if bound is not None:
                 x, limit = promotion.common(x, bound if type(bound) in _NUMBERS else self.convert(bound))
-                # Where `x` is equal to its bound, the slope by it is one.
+                # Where `x` equals a bound, its derivative must be 1, as in torch.clamp; that of torch.maximum is 1/2.
                 x = torch.clamp(x, **{name: limit}) if x.dtype.is_floating_point else nearer(x, limit)
         return x
 
@@ -174,7 +179,7 @@ class TorchMathOps:
         if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
             return (-x.to(torch.int64)).to(x.dtype)
         if x.dtype.is_complex:
-            # PyTorch's vectorised kernel gives +0 for the parts that are +0.
+            # The vectorised kernel for complex numbers (PyTorch 2.13) gives +0.0 for a part that is +0.0, not -0.0.
             return torch.view_as_complex(-torch.view_as_real(x.resolve_conj()))
         return torch.negative(x)
 
@@ -187,5 +192,6 @@ class TorchMathOps:
         if x.dtype.is_complex:
             return torch.sgn(x)
         if x.dtype.is_floating_point:
+            # torch.sign gives 0 for NaN.
             return torch.where(x.isnan(), x, torch.sign(x))
         return torch.sign(x) if x.dtype.is_signed else (x != 0).to(x.dtype)

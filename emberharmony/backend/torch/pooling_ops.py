@@ -1,4 +1,4 @@
-"""Pools, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
+"""Pooling, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,12 +18,12 @@ _ADAPTIVE_AVERAGE = (functional.adaptive_avg_pool1d, functional.adaptive_avg_poo
 
 
 def _is_native(x: torch.Tensor) -> bool:
-    """Returns whether PyTorch pools such a tensor."""
+    """Returns whether PyTorch's kernels can pool `x`: floating, not empty, with one to three spatial axes."""
     return x.is_floating_point() and 3 <= x.ndim <= 5 and x.numel() > 0
 
 
 def _through(native: Native, x: torch.Tensor, data_format: str | None) -> torch.Tensor:
-    """Returns what a function of (batch, channels, *spatial) gives for a tensor in the given format."""
+    """Returns the result of a kernel that takes (batch, channels, *spatial), for a tensor in the given format."""
     if channels_last(data_format):
         return native(x.movedim(-1, 1)).movedim(1, -1)
     return native(x)
@@ -36,23 +36,24 @@ def _plan(x: torch.Tensor, pool_size: Any, strides: Any, padding: str, data_form
 
 
 def _even(plan: Windows) -> list[int] | None:
-    """Returns the zeros on either side of each axis, or None if they differ: PyTorch pads both sides alike."""
+    """Returns the padding of each axis, or None if it differs on its two sides: PyTorch pads both sides equally."""
     return None if any(a != b for a, b in plan.padding) else [a for a, _ in plan.padding]
 
 
 def _averages(x: torch.Tensor, plan: Windows) -> torch.Tensor:
-    """Returns the means of the windows of a tensor with the channels second."""
+    """Returns the mean of each window of a tensor (batch, channels, *spatial); padding does not count."""
     pool, around = _AVERAGE[len(plan.size) - 1], _even(plan)
-    # In three axes PyTorch refuses a window longer than the tensor without its zeros.
+    # avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
     if around is not None and all(k <= n for k, n in zip(plan.size, x.shape[2:], strict=True)):
         return pool(x, plan.size, plan.strides, around, count_include_pad=False)
+    # Else average the padded tensor, and divide by the share of real elements in each window.
     padded = functional.pad(x, flat(plan.padding))
     held = functional.pad(torch.ones((1, 1, *x.shape[2:]), dtype=x.dtype, device=x.device), flat(plan.padding))
     return pool(padded, plan.size, plan.strides) / pool(held, plan.size, plan.strides)
 
 
 def _maxima(x: torch.Tensor, plan: Windows) -> torch.Tensor:
-    """Returns the largest elements of the windows of a tensor with the channels second."""
+    """Returns the largest element of each window of a tensor (batch, channels, *spatial)."""
     around = _even(plan)
     if around is None:
         x, around = functional.pad(x, flat(plan.padding), value=-torch.inf), [0] * len(plan.size)

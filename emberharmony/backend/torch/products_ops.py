@@ -11,11 +11,12 @@ _NO_KERNEL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, to
 
 
 def _computed(dtype: torch.dtype) -> torch.dtype:
-    """Returns the dtype products are computed in: int64 where integers have no kernel."""
+    """Returns the dtype to multiply in: int64 for the integer dtypes that lack a kernel in some product."""
     return torch.int64 if dtype in _NO_KERNEL else dtype
 
 
-@fast(torch.matmul, promotion.same)  # PyTorch refuses mixed dtypes, but not where a tensor is empty
+# PyTorch 2.13 rejects mixed dtypes by itself, except in an empty batch; so the fast path must compare the dtypes.
+@fast(torch.matmul, promotion.same)
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
@@ -32,7 +33,7 @@ class TorchProductsOps:
     def vecdot(x1: torch.Tensor, x2: torch.Tensor, axis: int = -1) -> torch.Tensor:
         check_paired(x1, x2, axis)
         a, b = (x.movedim(axis, -1) for x in promotion.common(x1, x2))
-        # Products are summed in their own dtype: halves would overflow.
+        # torch.linalg.vecdot sums in the dtype of the products, so half precision would overflow.
         wide = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _computed(a.dtype)
         if a.is_floating_point() or a.is_complex():
             return torch.linalg.vecdot(a.to(wide), b.to(wide)).to(a.dtype)

@@ -1,4 +1,4 @@
-"""Random numbers, on PyTorch: from generators of our own, so that a program's own stream is left alone."""
+"""Random numbers, on PyTorch: from generators of our own, so that PyTorch's global generator is not advanced."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from emberharmony.core.state.draws import watched
 
 
 class _Generators(dict[torch.device, torch.Generator]):
-    """Holds one generator a device, all started by one seed."""
+    """Holds one generator for each device, all started from the same seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -26,9 +26,10 @@ STREAM = DefaultStream(_Generators)
 
 
 def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
+    """Returns the result of `torch.rand` or `torch.randn`, drawn on the default device."""
     device = place(None) or torch.get_default_device()
     wanted = DTYPES[floating(dtype)]
-    # PyTorch holds a lock of the generator's while it draws from one or clones it.
+    # No lock is needed: PyTorch holds the generator's own lock while it draws from it or clones it.
     generator = watched(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
     values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=wanted, device=device)
     return values

@@ -14,13 +14,16 @@ _WIDE = _UNSIGNED[1:]
 _HALVES = (torch.float16, torch.bfloat16)
 _COMPLEX = ("complex",)
 _PLAIN = "({1}.__class__ is int or {1} is None) and {0}.dtype.is_floating_point and {0}.ndim"
-"""When the native reductions do what is wanted: they take all axes for none, and axis 0 of a tensor without axes."""
+"""When the native reductions are right by themselves: they read `()` as all axes, and accept axis 0 of a 0-d tensor."""
 _SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
-"""When the native variance does: of less than one degree of freedom it warns."""
+"""When the native variance is right by itself: it warns if the count of elements is not larger than `correction`."""
 
 
 def _summable(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.dtype]:
-    """Returns a tensor and the dtype that its sum or product is given in: the array API casts before it adds."""
+    """Returns a tensor, and the dtype of its sum or product.
+
+    If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
+    """
     if dtype is not None:
         return cast(x, dtype), dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:
@@ -29,7 +32,10 @@ def _summable(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor,
 
 
 def _kernel(wanted: torch.dtype) -> torch.dtype:
-    """Returns the dtype that has the kernels: unsigned sums are those of int64, modulo 2**64."""
+    """Returns the dtype to reduce in: PyTorch has no kernels for wide unsigned dtypes, so they use int64.
+
+    Both count modulo 2**64, so the results have the same bits.
+    """
     return torch.int64 if wanted in _WIDE else wanted
 
 
@@ -58,6 +64,7 @@ def _extreme(native: Any, pair: Any) -> Any:
                 nonempty(x.shape, axes)
             shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
             return x.new_empty(shape) if bound is None else bound.expand(shape).clone()
+        # An empty tuple of axes means all axes to PyTorch.
         result = native(orderable(x), axes, keepdims) if axes else orderable(x)
         if bound is not None:
             result = pair(result, orderable(bound))
@@ -78,7 +85,7 @@ def _arg(native: Any) -> Any:
 
 
 def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
-    """Returns `x` and the axis to run along; without one `x` is flattened."""
+    """Returns `x` and the axis to accumulate along; `x` is flattened if `axis` is None."""
     return (x.reshape(-1), 0) if axis is None else (x, single(axis, x.ndim))
 
 
@@ -100,21 +107,21 @@ def _running(native: Any) -> Any:
 
 
 def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
-    """Returns the variance or standard deviation that `native` is, of half precision in float32.
+    """Returns the variance or the standard deviation of `x`, computed by `native`; half precision in float32.
 
-    PyTorch's own keep their digits, and the standard deviation does not overflow where its square would.
+    PyTorch's kernels lose no digits, and `torch.std` does not overflow where the variance would.
     """
     x = x.to(torch.float32) if x.dtype in _HALVES else x
     axes = normalized(axis, x.ndim)
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         x, axes, keepdims = x.unsqueeze(-1), (x.ndim,), False
-    count = math.prod([x.shape[a] for a in axes])  # torch.compile traces no generator here
+    count = math.prod([x.shape[a] for a in axes])  # a list: torch.compile cannot trace a generator here
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
     if count > correction:
         return native(x, axes, correction=correction, keepdim=keepdims)
-    # PyTorch warns of a divisor that is not positive.
+    # PyTorch warns if the divisor, count - correction, is not positive. The result must be NaN then.
     return native(x, axes, correction=0, keepdim=keepdims) * math.nan
 
 
@@ -145,8 +152,10 @@ class TorchReductionOps:
     ) -> torch.Tensor:
         x, wanted = _summable(x, dtype)
         result = x.to(_kernel(wanted))
+        # A wider dtype loses no digits, and intermediate products do not overflow.
         if wanted in (*_HALVES, torch.float32):
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
+        # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
         for a in sorted(normalized(axis, x.ndim), reverse=True):
             result = torch.prod(result, a, keepdims)
         return result.to(wanted)
@@ -190,7 +199,7 @@ class TorchReductionOps:
         wide = x.to(torch.float32) if x.dtype in _HALVES else x
         if not wide.requires_grad:
             return torch.logsumexp(wide, axes, keepdims).to(x.dtype)
-        # Where all is -inf the derivative of PyTorch's kernel is NaN.
+        # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
         none = torch.all(wide == -torch.inf, axes, keepdim=True)
         result = torch.logsumexp(wide.masked_fill(none, 0), axes, True).masked_fill(none, -torch.inf).to(x.dtype)
         return result if keepdims else result.squeeze(axes)

@@ -10,11 +10,11 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
 _REACH = {torch.float16: 15, torch.bfloat16: 100, torch.float32: 100, torch.float64: 1000}
-"""A power of two that the dtype holds with either sign; three such steps lead from one end of it beyond the other."""
+"""An exponent e for which the dtype can represent 2**e and 2**-e; three such steps exceed its range of exponents."""
 
 
 def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Returns a rounding op, which leaves integers and booleans as they are."""
+    """Returns a rounding op that returns integers and booleans unchanged."""
 
     @fast(native, "{0}.dtype is native_float32")
     def rounded(x: torch.Tensor) -> torch.Tensor:
@@ -41,7 +41,9 @@ class TorchRoundingOps(Decimals):
         rounded = torch.round(x, decimals=decimals)
         if decimals < 0:
             return rounded
-        # A number that has no such decimals swallows the step; a comparison with `bound` would take PyTorch longer.
+        # A number so large that it has no such decimals must stay the same, but torch.round may scale it to infinity.
+        # For such a number `still - step` and `still + step` are the number itself, so clamping restores it. This is
+        # faster than a comparison with `bound`.
         step, still = 10.0**-decimals, x.detach()
         return torch.clamp(rounded, still - step, still + step)
 
@@ -57,6 +59,7 @@ class TorchRoundingOps(Decimals):
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
+        # 2 ** x2 alone may overflow where the product does not, so multiply in three steps.
         reach = _REACH[x.dtype]
         rest = x2.to(torch.int64)
         if x2.dtype is torch.uint64:

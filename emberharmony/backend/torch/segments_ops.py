@@ -1,4 +1,4 @@
-"""Groups of slices, on PyTorch."""
+"""Reductions of segments, that is of groups of slices, on PyTorch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +17,7 @@ def _segment(reduction: str) -> Callable[..., torch.Tensor]:
         data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> torch.Tensor:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
         known = not isinstance(segment_ids, torch.Tensor)
         ids = integers(segment_ids, data.device)
         check_segments(ids.shape, data.shape)

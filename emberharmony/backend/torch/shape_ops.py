@@ -1,4 +1,4 @@
-"""Changing the shape, on PyTorch."""
+"""Changes of shape, on PyTorch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ class TorchShapeOps:
     @staticmethod
     @fast(torch.swapaxes, "{0}.ndim")
     def swapaxes(x: torch.Tensor, axis1: int, axis2: int) -> torch.Tensor:
-        # Of a tensor without axes PyTorch takes axis 0 and -1.
+        # For a 0-d tensor PyTorch accepts the axes 0 and -1, which must raise.
         return torch.swapaxes(x, *(normalized(axis, x.ndim)[0] for axis in (axis1, axis2)))
 
     broadcast_shapes = staticmethod(broadcast_shapes)
@@ -70,7 +70,9 @@ class TorchShapeOps:
             return torch.moveaxis(x, source, destination)
         sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
         if len(sources) != len(places):
-            raise AxisError(f"{len(sources)} axes cannot move to {len(places)} places")
+            raise AxisError(
+                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
+            )
         return torch.moveaxis(x, sources, places)
 
     @staticmethod
@@ -81,7 +83,7 @@ class TorchShapeOps:
     def squeeze(x: torch.Tensor, axis: Any = None) -> torch.Tensor:
         if axis is None:
             return torch.squeeze(x)
-        # PyTorch passes over axes that are longer than 1.
+        # PyTorch silently keeps an axis that is longer than 1, which must raise.
         if axis.__class__ is int and x.ndim and -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
             return torch.squeeze(x, axis)
         return x.reshape(squeezed(x.shape, normalized(axis, x.ndim)))
@@ -102,9 +104,12 @@ class TorchShapeOps:
         ndim = tensors[0].ndim
         for x in tensors:
             if x.ndim != ndim or ndim == 0:
-                # PyTorch passes over an empty vector, whatever the others are.
+                # PyTorch ignores an empty vector, whatever the shapes of the others.
                 shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
-                raise ShapeError(f"tensors of shapes {shapes} cannot be joined")
+                raise ShapeError(
+                    f"expected tensors with the same number of axes, at least one, got shapes {shapes}; reshape them, "
+                    f"or use ops.stack"
+                )
         if not -ndim <= axis < ndim:
             raise AxisError(f"axis {axis} is out of range for tensors of {ndim} axes")
         return torch.cat(tensors, axis)
@@ -125,7 +130,7 @@ class TorchShapeOps:
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> tuple[torch.Tensor, ...]:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
-            raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
         return tuple(torch.unbind(x, axis))
 
     @staticmethod
@@ -155,7 +160,7 @@ class TorchShapeOps:
         axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
         if any(n.bit_length() > 63 for n in shifts):
-            # PyTorch takes shifts of 64 bits.
+            # PyTorch takes shifts up to 64 bits, so reduce larger ones modulo the length.
             shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
         return roll(x, shifts, axes) if axes else x.clone()
 
@@ -171,6 +176,7 @@ class TorchShapeOps:
                 return torch.nn.functional.pad(x, flat)
             value = promotion.filling(constant_values, x.dtype).item()
             if isinstance(value, complex):
+                # `functional.pad` takes no complex value (PyTorch 2.13).
                 parts = (
                     torch.nn.functional.pad(p, flat, value=v) for p, v in ((x.real, value.real), (x.imag, value.imag))
                 )

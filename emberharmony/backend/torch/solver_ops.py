@@ -14,13 +14,16 @@ from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResu
 from emberharmony.core.state.handlers import passing
 
 _NEARLY = 0.999
-"""Components so close to the largest one, as a fraction of it, count as equal to it: the first of them decides."""
+"""A component of at least this fraction of the largest one counts as equal to it; the first such one is chosen.
+
+Rounding would otherwise decide between components of the same magnitude, and the libraries would differ.
+"""
 
 
 def _phases(columns: torch.Tensor) -> torch.Tensor:
-    """Returns, per column, the factor of magnitude 1 that makes its largest component positive.
+    """Returns, for each column, the factor of magnitude 1 that makes its largest component positive.
 
-    Of complex columns it depends on them, and is differentiated too.
+    For complex columns the factor varies with the column, so it is differentiated too.
     """
     if not columns.numel():
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
@@ -30,18 +33,23 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
 
 
 def _signs(x: torch.Tensor) -> torch.Tensor:
-    """Returns the factors of magnitude 1 of numbers, 1 for zero."""
+    """Returns the sign or phase of numbers, a factor of magnitude 1; 1 for zero."""
     signs = torch.sgn(x if x.is_complex() else x.detach())
     return torch.where(signs == 0, torch.ones_like(signs), signs)
 
 
 def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns right-hand sides as matrices; PyTorch takes what could be either for a batch of vectors."""
+    """Returns right-hand sides as matrices: PyTorch would read some batches of matrices as batches of vectors."""
     return b.unsqueeze(-1) if b.ndim == 1 else b[(None,) * max(a.ndim - b.ndim, 0)]
 
 
 def _any(x: torch.Tensor, unread: bool = False) -> bool:
-    """Returns whether any element is true; under `torch.compile` and `torch.func.vmap` no value is read."""
+    """Returns whether any element is true.
+
+    Args:
+        x: a boolean tensor.
+        unread: the result under `torch.compile` and `torch.func.vmap`, where no value can be read.
+    """
     if torch.compiler.is_compiling():
         return unread
     try:
@@ -53,10 +61,10 @@ def _any(x: torch.Tensor, unread: bool = False) -> bool:
 
 
 def _is_finite(x: torch.Tensor) -> bool:
-    """Returns whether all elements are finite; True where no value is read.
+    """Returns whether all elements are finite; True under `torch.compile` and vmap, where no value can be read.
 
-    A finite sum says so at a fifth of the cost of `isfinite` (small matrices, PyTorch 2.13). Where the sum is not
-    finite, it may have overflowed, and the elements decide.
+    If the sum is finite, all elements are: this costs a fifth of `isfinite` (small matrices, PyTorch 2.13). If the sum
+    is not finite, it may have overflowed, so the elements are checked.
     """
     if torch.compiler.is_compiling():
         return True
@@ -67,9 +75,12 @@ def _is_finite(x: torch.Tensor) -> bool:
 
 
 def _finite(x: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor of finite matrices.
+    """Returns `x`, if its matrices are finite.
 
-    Raises: LinAlgError for others, which MKL (PyTorch 2.13) answers with anything, or by ending the process.
+    For other matrices MKL (PyTorch 2.13) returns arbitrary numbers or ends the process.
+
+    Raises:
+        LinAlgError: if an element is infinite or NaN.
     """
     if not _is_finite(x.detach()):
         raise not_finite(x.shape)
@@ -77,17 +88,22 @@ def _finite(x: torch.Tensor) -> torch.Tensor:
 
 
 def _finite_below(x: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor of square matrices whose lower halves are finite."""
+    """Returns `x`, if its matrices are square and their lower triangles, which the kernel reads, are finite.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if an element on or below a diagonal is infinite or NaN.
+    """
     if not _is_finite(square(x).detach()):
         _finite(x.tril())
     return x
 
 
 def _hermitian(x: torch.Tensor) -> torch.Tensor:
-    """Returns a matrix as it is, but with derivatives by its Hermitian part alone.
+    """Returns matrices unchanged, but with a derivative that depends only on the Hermitian part of a tangent.
 
-    The forward mode of PyTorch 2.13 takes every tangent for Hermitian. Its reverse mode lets the imaginary cotangent of
-    the diagonal of a complex Cholesky factor through; that of real matrices is right.
+    The forward mode of PyTorch 2.13 assumes that every tangent is Hermitian. Its reverse mode wrongly propagates the
+    imaginary cotangent of the diagonal of a complex Cholesky factor; for real matrices it is right.
     """
     if not x.is_complex() and forward_ad._current_level < 0:
         return x
@@ -97,18 +113,19 @@ def _hermitian(x: torch.Tensor) -> torch.Tensor:
 
 
 def _products_of_others(s: torch.Tensor) -> torch.Tensor:
-    """Returns for each element of the last axis the product of all the others."""
+    """Returns, for each element of the last axis, the product of all other elements."""
     ones = torch.ones_like(s[..., :1])
     before = torch.cat([ones, s[..., :-1]], -1).cumprod(-1)
     return before * torch.cat([s[..., 1:], ones], -1).flip(-1).cumprod(-1).flip(-1)
 
 
 def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
-    """Returns the derivative of the determinant, also where that is zero and there is no inverse."""
+    """Returns the derivative of the determinant, also for singular matrices, which have no inverse."""
     singular = determinant.detach() == 0
     if not _any(singular, unread=True):
         return determinant[..., None, None] * torch.linalg.inv(x).mT
-    # Each way is left out by a matrix that has derivatives there.
+    # Both formulas run on all matrices. Where a formula is not used, it gets a diagonal matrix on which it and its
+    # derivatives are finite, else NaN would enter the gradient.
     chosen = singular[..., None, None]
     steps = torch.arange(1, x.shape[-1] + 1, device=x.device).diag().to(x.dtype)
     inverse = torch.linalg.inv(torch.where(chosen, steps, x))
@@ -119,7 +136,7 @@ def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
 
 
 class _Det(torch.autograd.Function):
-    """Is `torch.linalg.det`, with derivatives right in both modes and where it is zero."""
+    """Computes `torch.linalg.det`, with derivatives that are right in both modes and for singular matrices."""
 
     generate_vmap_rule = True
 
@@ -130,7 +147,7 @@ class _Det(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
-        """Keeps the matrix and the determinant."""
+        """Saves the matrix and the determinant."""
         ctx.save_for_backward(inputs[0], output)
         ctx.save_for_forward(inputs[0], output)
 
@@ -146,19 +163,22 @@ class _Det(torch.autograd.Function):
 
 
 class _Slogdet(torch.autograd.Function):
-    """Is `torch.linalg.slogdet`, with derivatives right in every order: PyTorch's own take its factors for fixed."""
+    """Computes `torch.linalg.slogdet`, with derivatives that are right in every order.
+
+    PyTorch 2.13 treats the factors that it saves for the backward pass as constants.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns sign and logarithm."""
+        """Returns the sign of the determinant, and the logarithm of its magnitude."""
         sign, logarithm = torch.linalg.slogdet(x)
         return sign, logarithm
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[torch.Tensor], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """Keeps the matrix and the sign."""
+        """Saves the matrix and the sign."""
         ctx.save_for_backward(inputs[0], output[0])
         ctx.save_for_forward(inputs[0], output[0])
 
@@ -186,7 +206,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def det(x: torch.Tensor) -> torch.Tensor:
-        # `torch.compile` cannot trace a function that has a forward mode of its own.
+        # torch.compile (PyTorch 2.13) cannot trace an autograd.Function that defines `jvp`.
         native = torch.linalg.det if torch.compiler.is_compiling() else _Det.apply
         determinant: torch.Tensor = native(square(x))
         return determinant
@@ -194,8 +214,10 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def slogdet(x: torch.Tensor) -> SlogdetResult:
+        # As in `det`.
         native = torch.linalg.slogdet if torch.compiler.is_compiling() else _Slogdet.apply
         sign, logarithm = native(square(x))
+        # If the determinant is NaN, so is its sign.
         return SlogdetResult(torch.where(logarithm.isnan(), logarithm.detach().to(sign.dtype), sign), logarithm)
 
     @staticmethod
@@ -215,7 +237,7 @@ class TorchSolverOps:
     def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool = False) -> torch.Tensor:
         check_sides(a, b)
         if _any(a.detach().diagonal(0, -2, -1) == 0):
-            raise LinAlgError("the matrix is singular: its diagonal has a zero")
+            raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         result = torch.linalg.solve_triangular(a, _columns(a, b), upper=not lower)
         return result.squeeze(-1) if b.ndim == 1 else result
 
@@ -223,8 +245,11 @@ class TorchSolverOps:
     @inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
         factor = torch.linalg.cholesky(_hermitian(square(x)))
+        # PyTorch raises for matrices that are not positive-definite, but not for some with infinities or NaN.
         if _any(~factor.detach().isfinite()):
-            raise LinAlgError("the matrix is not finite")
+            raise LinAlgError(
+                "expected a finite matrix, got infinities or NaN, or elements so large that the factor overflows"
+            )
         return factor.mH if upper else factor
 
     @staticmethod
@@ -232,6 +257,7 @@ class TorchSolverOps:
     def qr(x: torch.Tensor, mode: str = "reduced") -> QRResult:
         check_qr_mode(mode)
         q, r = torch.linalg.qr(matrices(x), mode=mode)
+        # QR is unique only up to signs, or phases; choose those that make the diagonal of R positive.
         signs = _signs(torch.diagonal(r, 0, -2, -1))
         extra = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))
         signs = torch.cat([signs, extra], -1)
@@ -242,6 +268,7 @@ class TorchSolverOps:
     def svd(x: torch.Tensor, full_matrices: bool = True) -> SVDResult:
         u, s, vh = torch.linalg.svd(_finite(matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
+        # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
         phases = _phases(u[..., :k])
         if k == u.shape[-1] == vh.shape[-2]:
             return SVDResult(u * phases, s, vh * phases.mH)
@@ -279,4 +306,4 @@ class TorchSolverOps:
     @inexact(promotion)
     def lu_factor(x: torch.Tensor) -> LUResult:
         factors, pivots, _ = torch.linalg.lu_factor_ex(matrices(x))
-        return LUResult(factors, pivots.long() - 1)
+        return LUResult(factors, pivots.long() - 1)  # LAPACK counts rows from 1

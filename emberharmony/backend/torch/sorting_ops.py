@@ -1,4 +1,4 @@
-"""Sorting, searching and sets, on PyTorch."""
+"""Sorting, searching and set ops, on PyTorch."""
 
 import torch
 from torch.autograd import forward_ad
@@ -12,12 +12,12 @@ _COMPLEX = ("complex",)
 
 
 def _reversed(x: torch.Tensor) -> torch.Tensor:
-    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if x.dtype.is_floating_point else ~x
 
 
 def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
-    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
     return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
 
 
@@ -32,6 +32,7 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
     """Returns a vector in ascending order, complex numbers by their real and then by their imaginary part; NaN last."""
     if not x.dtype.is_complex:
         return torch.sort(x, stable=True).values
+    # A stable sort by the secondary key, then by the primary one, gives the lexicographic order.
     by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
     order = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
     found = x[by_imaginary[order]]
@@ -56,6 +57,7 @@ class TorchSortingOps:
     @staticmethod
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
         top(x.shape, k)
+        # torch.topk does not promise an order of equal elements; a stable sort does.
         order = _argsort(x, -1, True)[..., :k]
         return restored(torch.take_along_dim(orderable(x), order, -1), x.dtype), order
 
@@ -64,14 +66,15 @@ class TorchSortingOps:
         sorted_sequence: torch.Tensor, values: torch.Tensor, side: str = "left", sorter: torch.Tensor | None = None
     ) -> torch.Tensor:
         if sorted_sequence.ndim != 1:
-            raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
+            raise ShapeError(f"expected a sorted sequence of shape (n,), got shape {tuple(sorted_sequence.shape)}")
         a, b = (orderable(x).contiguous() for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
         if sorter is not None:
             a = a[torch.from_numpy(sorter_of(on_host(sorter), len(a))).to(a.device)]
         if not a.dtype.is_floating_point:
             return torch.searchsorted(a, b, side=side_of(side))
-        # PyTorch compares with NaN as if that were neither above nor below.
+        # NaN counts as larger than all numbers, but torch.searchsorted compares by IEEE rules: every comparison with
+        # NaN is false. So search among the numbers only.
         nan = torch.isnan(a)
         numbers = a.numel() - torch.sum(nan)
         found = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
@@ -80,10 +83,12 @@ class TorchSortingOps:
     @staticmethod
     def unique(x: torch.Tensor) -> torch.Tensor:
         if x.dtype.is_complex or x.requires_grad or (x.dtype.is_floating_point and forward_ad._current_level >= 0):
-            # PyTorch's own has no derivative, and no order of complex NaN; here the first of equal elements is kept.
+            # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
+            # first of equal elements.
             found = _ordered(x.reshape(-1))
             same = (found[1:] == found[:-1]) | (found[1:].isnan() & found[:-1].isnan())
             return found[torch.cat([same.new_zeros(min(len(found), 1)), same]).logical_not()]
+        # torch.unique returns every NaN; keep the first only.
         found = torch.unique(x, sorted=True)
         if not x.dtype.is_floating_point:
             return found
@@ -94,6 +99,8 @@ class TorchSortingOps:
     def isin(x1: torch.Tensor, x2: torch.Tensor, invert: bool = False) -> torch.Tensor:
         a, b = (orderable(x) for x in promotion.common(x1, x2))
         if a.dtype.is_complex:
+            # torch.isin has no kernel for complex numbers.
             found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
             return ~found if invert else found
-        return torch.isin(a, b.contiguous(), invert=invert)  # it takes a view of the second one as a vector
+        # torch.isin (PyTorch 2.13) raises if the second tensor is not contiguous.
+        return torch.isin(a, b.contiguous(), invert=invert)

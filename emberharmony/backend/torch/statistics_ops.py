@@ -16,7 +16,7 @@ class TorchStatisticsOps:
         if weights is None:
             return torch.bincount(x, None, minlength)
         weights = promotion.floats(weights)
-        # Of `torch.bincount` there is no derivative.
+        # torch.bincount (PyTorch 2.13) has no derivative with respect to the weights; index_add has.
         count = max(minlength, int(x.max()) + 1 if x.numel() else 0)
         return (
             weights.new_zeros(count, dtype=torch.float64).index_add(0, x, weights.to(torch.float64)).to(weights.dtype)
@@ -36,5 +36,5 @@ class TorchStatisticsOps:
         if range is None and x.numel():
             share = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
             moved = given.min() * (1.0 - share) + given.max() * share
-            steps = steps + (moved - moved.detach())  # of zeros, which have the derivative of the edges
+            steps = steps + (moved - moved.detach())  # adds 0, which carries the derivative of the edges
         return torch.bincount(places, minlength=bins), steps

@@ -1,4 +1,4 @@
-"""Tensors as such, on PyTorch."""
+"""Conversion and properties of tensors, on PyTorch."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class TorchTensorOps:
         if copy is None or (copy is False and result is x):
             return result
         refuse_copy(copy)
-        # The real part of a complex tensor is a view of it.
+        # `cast` makes a real tensor from a complex one as a view of its real part.
         return result.clone() if result is x or x.is_complex() else result
 
     @staticmethod
@@ -41,6 +41,7 @@ class TorchTensorOps:
         if (x.requires_grad or not torch.compiler.is_compiling()) and is_traced(x):
             raise UnsupportedOpError(NO_BITS)
         check_view(x.shape, x.itemsize, dtype.itemsize)
+        # PyTorch stores conjugation and negation as flags, which a view of the bits would miss.
         x = x.resolve_conj().resolve_neg()
         if not x.numel():
             return torch.empty(
@@ -63,7 +64,8 @@ class TorchTensorOps:
     @staticmethod
     def to_numpy(x: torch.Tensor) -> np.ndarray:
         if torch.compiler.is_compiling():
-            # PyTorch would compile the NumPy calls that follow, and not see what is lost.
+            # torch.compile would translate the NumPy calls below into PyTorch ops, and skip the check for traced
+            # tensors.
             torch._dynamo.graph_break()
         if is_traced(x):
             raise TracedTensorError(LEAVES)
@@ -75,4 +77,4 @@ class TorchTensorOps:
 
     @staticmethod
     def eval(*trees: Any) -> None:
-        return None
+        return None  # PyTorch computes eagerly

@@ -1,4 +1,4 @@
-"""Tensors that are being differentiated, on PyTorch: how to tell them, and the refusal to read numbers from them."""
+"""Traced tensors, on PyTorch: recognises them, and refuses to read numbers from them."""
 
 import functools
 import sys
@@ -15,11 +15,11 @@ from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.tracing import TELLERS, lost
 
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
-"""The nodes of PyTorch's graph whose derivative is zero, so that nothing before them is differentiated through them."""
+"""The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
 
 
 class _Gradients(threading.local):
-    """The leaves of the gradients that this thread computes by `torch.autograd`, the innermost last."""
+    """The leaves of all gradients that this thread is computing by `torch.autograd`, those of the innermost last."""
 
     def __init__(self) -> None:
         self.leaves: list[Sequence[torch.Tensor]] = []
@@ -29,10 +29,13 @@ _GRADIENTS = _Gradients()
 
 
 class Watched:
-    """A block that runs a function to be differentiated: to read a number from what depends on its arguments raises.
+    """A context in which reading a number from a traced tensor raises `TracedTensorError`.
+
+    A transform runs the function that it differentiates in this context.
 
     Args:
-        leaves: the arguments, where `torch.autograd` differentiates; `torch.func` marks its own.
+        leaves: the arguments of the function if `torch.autograd` differentiates it; `torch.func` marks its arguments
+            itself.
     """
 
     __slots__ = ("_guard", "_leaves")
@@ -51,16 +54,17 @@ class Watched:
 
 
 def is_watched() -> bool:
-    """Returns whether `torch.autograd` differentiates the function that runs here, for a transform of ours."""
+    """Returns whether one of our transforms is differentiating the function that runs in this thread."""
     return bool(_GRADIENTS.leaves)
 
 
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:
-    """Returns whether a transform under way differentiates by this tensor, or by one that it was computed from.
+    """Returns whether a running transform differentiates with respect to this tensor, or to one it was computed from.
 
-    A tensor for which only the user's own graph is recorded, such as a `torch.nn.Parameter`, is not meant.
+    A tensor that only the user's own autograd graph records, such as a `torch.nn.Parameter`, is not traced.
 
     Args:
+        x: the tensor.
         below: whether to look for tangents of outer transforms too.
     """
     if forward_ad._current_level >= 0 and _has_tangent(x, below):
@@ -68,7 +72,7 @@ def is_traced(x: torch.Tensor, below: bool = True) -> bool:
     if not torch.is_grad_enabled():
         return False
     while _functorch.is_functorch_wrapped_tensor(x):
-        # A wrapper whose level is -2 outlived its transform.
+        # The level of a wrapper that outlived its transform is -2.
         alive = _functorch.is_gradtrackingtensor(x) and _functorch.maybe_get_level(x) > 0
         if alive and x.requires_grad and _depends(x, None):
             return True
@@ -77,7 +81,7 @@ def is_traced(x: torch.Tensor, below: bool = True) -> bool:
 
 
 def _has_tangent(x: torch.Tensor, below: bool) -> bool:
-    """Returns whether a tensor has a tangent in the innermost transform, or in one below it."""
+    """Returns whether a tensor has a tangent in the innermost transform or, if `below`, in one around it."""
     if forward_ad.unpack_dual(x).tangent is not None:
         return True
     if not below or _functorch.peek_interpreter_stack() is None:
@@ -89,7 +93,7 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
 
 
 def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
-    """Returns whether the graph leads from a tensor that requires a gradient to one of the leaves, or to any."""
+    """Returns whether `x`, which requires a gradient, was computed from one of `leaves`, or from any leaf if None."""
     own = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
     roots = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
     if x.grad_fn is None:
@@ -112,17 +116,21 @@ def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
 
 @functools.cache
 def _kernels() -> tuple[Any, Any, Any]:
-    """Registers the functions that see every read of a number; returns their dispatch key, and what keeps them.
+    """Registers kernels that intercept every read of a number.
 
-    The key is one that PyTorch reserves for experiments. Kernels registered for it run only in threads that include it,
-    as `Watched` does, and the ops that have none pass it by at no cost: a `TorchFunctionMode` costs 2.4 µs an op.
+    They are registered for a dispatch key that PyTorch reserves for experiments. They run only in threads that include
+    the key, as `Watched` does. Ops without such a kernel skip the key at no cost, whereas a `TorchFunctionMode` costs
+    2.4 µs for each op.
+
+    Returns:
+        The dispatch key, and the two libraries that keep the kernels registered as long as they live.
     """
     name = "TESTING_ONLY_GenericMode"
     key = torch._C._dispatch_key_parse(name)
     others: Any = torch.library.Library("_", "IMPL", name)
     numbers = torch.library.Library("aten", "IMPL", name)
     others.m.fallback_fallthrough()
-    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for those defined from now on
+    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for operators defined later
     for operator in torch._ops._higher_order_ops.values():
         operator.fallthrough(key)
     excluded = torch._C.DispatchKeySet(key)
@@ -132,21 +140,22 @@ def _kernels() -> tuple[Any, Any, Any]:
             return op(x)
 
     def number(x: torch.Tensor) -> Any:
-        # PyTorch's own kernels read some below autograd, and each read once for every transform below the innermost.
+        # Reads below autograd come from PyTorch's own kernels. Outer transforms need no check here, because PyTorch
+        # repeats the read once for each of them.
         inside = torch._C._dispatch_tls_is_dispatch_key_excluded(torch.DispatchKey.AutogradFunctionality)
         if not inside and is_traced(x, below=False):
             raise TracedTensorError(lost("float(), item() or another way to read a number"))
         return passed_on(torch.ops.aten._local_scalar_dense.default, x)
 
     def resolved(x: torch.Tensor) -> torch.Tensor:
-        # `tolist` reads the memory, and the only op that it calls on its way is this one.
+        # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls first (PyTorch 2.13).
         if "tolist" in sys._getframe(1).f_code.co_names and is_traced(x):
             raise TracedTensorError(lost("tolist()"))
         found: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)
         return found
 
     def truth(x: torch.Tensor) -> bool:
-        # An `if` on a value is no read: which branch runs is piecewise constant.
+        # Allow `if` on a value: the branch taken is piecewise constant, so no gradient is lost.
         return bool(passed_on(torch.ops.aten.is_nonzero.default, x.detach()))
 
     numbers.impl("_local_scalar_dense", number)

@@ -1,4 +1,4 @@
-"""Derivatives, on PyTorch: those of `torch.func`, which nest with each other and with `torch.autograd`."""
+"""Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`."""
 
 import functools
 import warnings
@@ -22,7 +22,7 @@ _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
 class TorchTransformsOps:
-    """Holds the ops of `ops/transforms.py` and what the others are made of."""
+    """Holds the ops of `ops/transforms.py` and the methods that the other transforms are made of."""
 
     stop_gradient = staticmethod(torch.detach)
     is_traced = staticmethod(is_traced)
@@ -38,7 +38,7 @@ class TorchTransformsOps:
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
             outputs = _watched(fn, leaves)
-            # PyTorch takes no integers for results, and wants one at least.
+            # torch.func.vjp requires at least one output, and rejects integer outputs.
             places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
             return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
 
@@ -75,14 +75,16 @@ class TorchTransformsOps:
                 nonlocal count
                 outputs = tuple(_watched(fn, leaves))
                 count = len(outputs)
-                return outputs or (torch.zeros(()),)  # PyTorch wants one at least
+                return outputs or (torch.zeros(()),)  # torch.func.jvp requires at least one output
 
             outputs, pushed = torch.func.jvp(wanted, tuple(primals), tuple(tangents))  # type: ignore[misc]
             outputs, pushed = outputs[:count], pushed[:count]
+            # The user's own autograd graph will differentiate the forward mode, whose gradients PyTorch has partly
+            # wrong (see `_in_reverse_mode`).
             if any(tangent.requires_grad for tangent in pushed):
                 found: tuple[list[torch.Tensor], list[torch.Tensor]] = self.transposed(fn, primals)(tangents)
                 return found
-            # A number beside a tensor without axes makes its tangent a float64 (PyTorch 2.13).
+            # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
             alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
             return list(outputs), alike
 
@@ -120,7 +122,7 @@ class TorchTransformsOps:
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
         call = self.composed("host_call")
         if torch.compiler.is_compiling():
-            # PyTorch would compile NumPy's functions, which are to run as they are.
+            # torch.compile would translate NumPy calls inside `fn` into PyTorch ops; `fn` must run unchanged.
             call = torch._dynamo.disable(call)
         return call(fn, *args, vjp=vjp)
 
@@ -130,16 +132,18 @@ class TorchTransformsOps:
 
 
 def _is_inexact(x: torch.Tensor) -> bool:
-    """Returns whether a tensor has derivatives."""
+    """Returns whether the dtype of a tensor allows derivatives."""
     return x.is_floating_point() or x.is_complex()
 
 
 def _in_transform() -> bool:
-    """Returns whether a transform of `torch.func` is under way."""
+    """Returns whether a transform of `torch.func` is running."""
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Returns the outputs of `fn(*primals)`, and the gradients of the first output, computed by `torch.func`."""
+
     def split(*leaves: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         loss, *aux = _watched(fn, leaves)
         return loss, tuple(aux)
@@ -149,10 +153,10 @@ def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch
 
 
 def _gradients_of_autograd(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Returns what `_gradients_of_func` does, at half its cost for small tensors.
+    """Returns the same as `_gradients_of_func`, at half the cost for small tensors.
 
-    Inside another gradient, ours or the user's, the loss comes from more than these primals; then the graph is kept.
-    That a `torch.nn.Parameter` requires gradients does not say so: it always does.
+    Inside another gradient, ours or the user's, the loss also depends on other tensors that require gradients, so the
+    graph is kept for it. A `torch.nn.Parameter` does not mean that: it always requires gradients.
     """
     with torch.enable_grad():
         asked = any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
@@ -169,12 +173,15 @@ def _gradients_of_autograd(fn: TensorFunction, primals: Tensors) -> tuple[list[t
 
 
 def _leaf(x: torch.Tensor) -> torch.Tensor:
-    """Returns a tensor of the same values that requires a gradient, as one made in inference mode cannot."""
+    """Returns a tensor of the same values that requires a gradient.
+
+    A tensor made in inference mode cannot require one, so it is cloned.
+    """
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
 
 
 def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
-    """Returns the tensors that `fn(*leaves)` lists while `torch.func` differentiates it."""
+    """Returns the outputs of `fn(*leaves)` as a list, while `torch.func` differentiates `fn`."""
     if torch.compiler.is_compiling():
         return list(fn(*leaves))
     with Watched():
@@ -201,21 +208,22 @@ def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> boo
 
 
 class _Custom(torch.autograd.Function):
-    """Returns outputs that were computed from constant primals, whose gradients are `backward(primals, cotangents)`.
+    """Connects outputs to the primals by a user-defined gradient: `backward(primals, cotangents)`.
 
-    What the user's own graph records of them, by a `torch.nn.Parameter` that the function closes over, is kept.
+    The outputs were computed from detached primals. They keep what the user's own autograd graph recorded of them, for
+    example by a `torch.nn.Parameter` that the function closes over.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(backward: Callable[..., Any], count: int, *tensors: torch.Tensor) -> Any:
-        """Returns the outputs, none of which is an input itself: PyTorch could not save that."""
+        """Returns views of the outputs, because PyTorch cannot save an output that is itself an input."""
         return tuple(y.view_as(y) for y in tensors[:count])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keeps the primals."""
+        """Saves the primals, and the shapes, dtypes and devices of the outputs."""
         ctx.backward_function, ctx.count, *tensors = inputs
         primals = tensors[ctx.count :]
         ctx.save_for_backward(*primals)
@@ -225,8 +233,8 @@ class _Custom(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        """Returns the gradients of the outputs as they came, and of the primals."""
-        # As saved, they may belong to a transform that has ended; their views do not.
+        """Returns the cotangents unchanged as the gradients of the outputs, and the gradients of the primals."""
+        # A saved tensor may belong to a transform that has ended; its view does not.
         primals = [x.view_as(x) for x in ctx.saved_tensors]
         return None, None, *cotangents, *ctx.backward_function(primals, cotangents)
 
@@ -234,7 +242,7 @@ class _Custom(torch.autograd.Function):
     def jvp(ctx: Any, _backward: None, _count: None, *tangents: torch.Tensor) -> Any:
         """Returns the tangents."""
         zeros = [torch.zeros(**like) for like in ctx.like]
-        # As saved they have tangents, with which a derivative that has one of its own would be pushed forward again.
+        # Saved primals still have their tangents; drop these, or `backward` would propagate them a second time.
         primals = [forward_ad.unpack_dual(x).primal for x in ctx.saved_tensors]
         _, push = torch.func.vjp(  # type: ignore[misc]
             lambda *cotangents: tuple(ctx.backward_function(primals, cotangents)), *zeros
@@ -244,9 +252,10 @@ class _Custom(torch.autograd.Function):
 
 
 def _in_reverse_mode() -> bool:
-    """Returns whether gradients of what is computed now are asked for.
+    """Returns whether a `torch.func` gradient around this call will differentiate the result.
 
-    PyTorch 2.13 has those of its forward mode wrong, unsaid, for solve, slogdet, eigh, layer_norm and others.
+    PyTorch 2.13 differentiates the forward mode of solve, slogdet, eigh, layer_norm and others wrongly, without an
+    error.
     """
     if torch.compiler.is_compiling():
         return False
@@ -255,7 +264,7 @@ def _in_reverse_mode() -> bool:
 
 @functools.cache
 def _load_forward_mode() -> None:
-    """Imports what `torch.func.jvp` imports on its first use, by means that PyTorch itself calls deprecated."""
+    """Makes `torch.func.jvp` do the imports of its first call, without the DeprecationWarning that they cause."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.func.jvp(torch.sin, (torch.zeros(()),), (torch.zeros(()),))

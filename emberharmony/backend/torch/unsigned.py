@@ -1,6 +1,8 @@
-"""The arithmetic of uint16, uint32 and uint64, for which PyTorch has no kernels, through int64.
+"""Arithmetic of uint16, uint32 and uint64, computed in int64, because PyTorch 2.13 has no kernels for them.
 
-uint64 is worked on as the int64 of the same bits. Source: division by Hacker's Delight (Warren), section 9-3.
+All functions below `wide` compute uint64: they take and return int64 tensors of the same bits.
+
+Source: for the division, Warren, "Hacker's Delight", section 9-3.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,12 @@ _HIGHEST = 2**63 - 1
 
 
 def wide(native: Binary, bits64: Binary) -> Binary:
-    """Returns a binary op over `native` that also takes the wide unsigned dtypes, of uint64 by `bits64`."""
+    """Returns a binary op that also supports uint16, uint32 and uint64.
+
+    Args:
+        native: the op for all other dtypes. It computes uint16 and uint32 too, whose values int64 can represent.
+        bits64: the op for uint64, on int64 tensors of the same bits.
+    """
 
     def called(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype not in (torch.uint16, torch.uint32, torch.uint64):
@@ -25,26 +32,28 @@ def wide(native: Binary, bits64: Binary) -> Binary:
 
 
 def _below(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Returns whether `a < b` as unsigned numbers: flipping the highest bit maps their order to that of int64."""
     return (a ^ _LOWEST) < (b ^ _LOWEST)
 
 
 def floor_divide(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the quotient; 0 by zero."""
+    """Returns the quotient, rounded down; 0 where the divisor is 0."""
     divisor = torch.where(b > 0, b, 1)
-    # Half the dividend fits int64; twice its quotient is at most one too small.
+    # Half the dividend fits into int64. Twice its quotient is at most one too small.
     quotient = torch.floor_divide(shift_right(a, torch.ones_like(a)), divisor) << 1
     quotient = quotient + ~_below(a - quotient * divisor, divisor)
-    # A divisor from 2**63 on is held once at most.
+    # A divisor of 2**63 or more, negative as int64, fits into the dividend at most once.
     return torch.where(b < 0, (~_below(a, b)).to(torch.int64), quotient).masked_fill(b == 0, 0)
 
 
 def mod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns the remainder; 0 by zero."""
+    """Returns the remainder; 0 where the divisor is 0."""
     return (a - floor_divide(a, b) * b).masked_fill(b == 0, 0)
 
 
 def power(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns the power modulo 2**64."""
+    # An exponent of 2**63 or more would be negative as int64, so raise to half the exponent, and square.
     root = torch.pow(a, shift_right(b, torch.ones_like(b)))
     return root * root * torch.where(b & 1 == 1, a, 1)
 
@@ -58,6 +67,6 @@ def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def shift_right(a: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """Returns the bits moved down, zeros following; `count` is from 0 to 63."""
+    """Returns the bits shifted right by `count`, from 0 to 63; zeros enter from the left, as unsigned shifts demand."""
     once = (a >> 1) & _HIGHEST
     return torch.where(count == 0, a, once >> (count - 1).clamp_min(0))
