@@ -190,7 +190,7 @@ class Backend:
             if not host.size or np.may_share_memory(self.bound.to_numpy(tensor), host):
                 return tensor
         raise ArgumentError(
-            f"{brief(value)} cannot become a tensor of backend {self.name!r} without a copy, which copy=False forbids; "
+            f"{brief(value)} cannot become a tensor of backend {self.name!r} without a copy, which copy=False refuses; "
             f"leave out copy to allow it"
         )
 
