@@ -1,4 +1,4 @@
-"""What every backend is: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
+"""The base class of backends: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
 
 import contextlib
 import functools
@@ -40,13 +40,14 @@ _TAKEN: set[str] = set()
 
 def _tape() -> Any:
     """Returns the module that differentiates by recording ops."""
+    # Only programs that differentiate pay for importing the tape and its rules.
     from emberharmony.transforms import tape
 
     return tape
 
 
 class Unsupported:
-    """Stands where a backend cannot offer an op; calling it raises `UnsupportedOpError` with the reason."""
+    """A placeholder for an op that a backend cannot offer; a call raises `UnsupportedOpError` with the reason."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -56,37 +57,38 @@ class Unsupported:
         self.op, self.backend = name, owner.__name__
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Raises `UnsupportedOpError`."""
+        """Raises `UnsupportedOpError` with the reason."""
         raise UnsupportedOpError(f"{self.op}() is unsupported by {self.backend}: {self.reason}")
 
 
 def unsupported(reason: str) -> Any:
-    """Declares that a backend does not offer the op it is assigned to, as in `eig = unsupported("no kernel")`."""
+    """Returns a placeholder that declares an op as not offered by a backend: `eig = unsupported("no kernel")`."""
     return Unsupported(reason)
 
 
 class Backend:
-    """Is the base of all backends; a subclass adds one mixin per category and the attributes below.
+    """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
 
-    An op `name` is the attribute of that name. It takes native tensors (and, for parameters annotated `Operand`, Python
-    numbers), native dtypes and the declared defaults, and returns native tensors. Composites need not be defined.
+    Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is
+    annotated `Operand`), native dtypes and the declared defaults, and returns native tensors. A subclass must define
+    every primitive (an op declared without a body); it may override composites (ops written in terms of other ops).
     """
 
     name: ClassVar[str]
     tensor_type: ClassVar[type]
     dtypes: ClassVar[NativeDTypes]
     exact_type: ClassVar[bool] = True
-    """Whether `x.__class__ is tensor_type` tells a tensor; False if subclasses are tensors too (torch.nn.Parameter)."""
+    """Whether every tensor has `tensor_type` as its class; False if subclasses are tensors too (torch.nn.Parameter)."""
     wraps: ClassVar[bool] = False
-    """Whether natives may return something else than `tensor_type` (NumPy scalars), which `wrap` mends."""
+    """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
     eager: ClassVar[bool] = False
-    """Whether all ops are compiled at the switch and not each at its first call, which `torch.compile` cannot trace."""
+    """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
-    """(native exception, pattern searched in its message, typed error), tried in order."""
+    """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
     prefix: str
-    """What the globals of its compiled ops begin with."""
+    """The prefix of the global names that the compiled ops of this backend use; unique per backend object."""
     bound: Bound
-    """The ops compiled for it."""
+    """The ops compiled for this backend."""
     _kinds: Kinds
 
     def __init__(self) -> None:
@@ -98,7 +100,7 @@ class Backend:
 
     @classmethod
     def missing_ops(cls) -> list[str]:
-        """Returns the names of the primitives that the class neither defines nor declares unsupported."""
+        """Returns the sorted names of the primitives that the class neither defines nor declares unsupported."""
         complete()
         return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
 
@@ -112,14 +114,14 @@ class Backend:
         return isinstance(value, (self.tensor_type, TensorProxy))
 
     def is_traced(self, value: Any) -> bool:
-        """Returns whether a tensor is being differentiated: a transform under way has a derivative by it, or before it.
+        """Returns whether a running transform differentiates with respect to a tensor, or to an input of it.
 
-        A library that differentiates its own tensors says which they are, as far as it tells.
+        Backends whose library has its own automatic differentiation override this, as far as the library can tell.
         """
         return isinstance(value, TensorProxy)
 
     def kind_of(self, tensor: Any) -> str:
-        """Returns the kind of a native tensor's dtype, "float" or "complex" among them; traced by torch.compile."""
+        """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""
         return self._kinds[tensor.dtype]
 
     def dtype_of(self, tensor: Any) -> DType:
@@ -129,29 +131,37 @@ class Backend:
     def from_numpy(self, array: np.ndarray[Any, Any]) -> Any:
         """Returns a NumPy array as a native tensor of the same dtype on the default device.
 
-        Raises: DTypeError where the backend or the device has no such dtype; nothing is narrowed.
+        Raises:
+            DTypeError: if the backend or the device does not have this dtype; the array is never narrowed.
         """
         raise NotImplementedError
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns what `with ops.device(...)` enters.
+        """Returns the context manager behind `with ops.device(...)`.
 
-        Raises: DeviceError for a device that there is not; UnsupportedOpError if the backend has no choice of devices.
+        Raises:
+            DeviceError: if the device does not exist.
+            UnsupportedOpError: if the backend has only one device.
         """
         raise UnsupportedOpError(f"device() is unsupported by {type(self).__name__}, which has one device")
 
     def wrap(self, result: Any) -> Any:
-        """Returns an op's result with every native scalar made a tensor."""
+        """Returns an op's result with every native scalar converted to a tensor."""
         return result
 
     def convert(self, value: Any, dtype: Any = None) -> Any:
-        """Returns what is `TensorLike` as a native tensor; its own tensors are returned as they are.
+        """Returns a `TensorLike` value as a native tensor; tensors of this backend are returned unchanged.
 
         Args:
-            value: what to convert.
-            dtype: what Python numbers, and lists of them, are read in, without one the default of their kind.
+            value: a tensor, NumPy array, number, or nested list of these.
+            dtype: the dtype for Python numbers and lists of them; by default the default dtype of their kind.
 
-        Raises: BackendMismatchError for a tensor of another backend; DTypeError and ShapeError for what makes no array.
+        Raises:
+            ArgumentTypeError: if the value does not convert to an array.
+            BackendMismatchError: if the value is a tensor of another backend.
+            DTypeError: if the backend does not have the array's dtype.
+            RangeError: if a Python integer does not fit the dtype.
+            ShapeError: if a nested list is ragged.
         """
         if isinstance(value, self.tensor_type):
             return value
@@ -166,29 +176,31 @@ class Backend:
         return self._import(to_host(value, None if dtype is None else as_dtype(dtype)))
 
     def shared(self, value: Any) -> Any:
-        """Returns what is `TensorLike` as a native tensor in the same memory.
+        """Returns a `TensorLike` value as a native tensor that shares the memory of the value.
 
-        Raises: ArgumentError where that takes a copy, and what `convert` raises.
+        Raises:
+            ArgumentError: if the conversion needs a copy.
+            EmberError: as `convert` does.
         """
         tensor = self.convert(value)
         if isinstance(value, (self.tensor_type, TensorProxy)) and tensor is value:
             return tensor
-        with contextlib.suppress(ValueError):  # NumPy's, for what it would have to copy
+        with contextlib.suppress(ValueError):  # NumPy raises it if it would have to copy
             host = np.asarray(value, copy=False)
             if not host.size or np.may_share_memory(self.bound.to_numpy(tensor), host):
                 return tensor
         raise ArgumentError(
-            f"{brief(value)} becomes a tensor of backend {self.name!r} by a copy, which copy=False refuses; leave out "
-            f"copy, which then copies where it must"
+            f"{brief(value)} cannot become a tensor of backend {self.name!r} without a copy, which copy=False refuses; "
+            f"leave out copy to allow it"
         )
 
     @staticmethod
     def option(value: Any) -> Any:
-        """Returns an argument that is no tensor as the libraries take it: NumPy's booleans as Python's."""
+        """Returns an argument that is not a tensor; a NumPy boolean becomes a Python one, which all libraries take."""
         return bool(value) if value.__class__ is np.bool_ else value
 
     def as_tensors(self, values: Any) -> list[Any]:
-        """Returns a sequence of `TensorLike` as a list of native tensors."""
+        """Returns a sequence of `TensorLike` values as a list of native tensors."""
         kind = self.tensor_type
         return [value if value.__class__ is kind else self.convert(value) for value in values]
 
@@ -196,10 +208,14 @@ class Backend:
         try:
             return self.from_numpy(array)
         except KeyError as error:
-            raise DTypeError(f"there is no dtype {array.dtype}: cast the array first") from error
+            raise DTypeError(f"the backend has no dtype {array.dtype}; cast the array first") from error
 
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
-        """Returns what runs an op while this backend is active: its own definition, or the composite's body."""
+        """Returns the function that runs an op on this backend: its own definition, else the composite's body.
+
+        Raises:
+            BackendProtocolError: if the op is a primitive that the backend does not define.
+        """
         own = getattr(type(self), spec.name, None)
         if own is not None:
             return getattr(self, spec.name)
@@ -208,7 +224,7 @@ class Backend:
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Returns a composite (run with this backend active) or an alias; called for what the class lacks."""
+        """Returns a composite, run with this backend active, or an alias; called for names that the class lacks."""
         if name in ALIASES:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
@@ -217,11 +233,12 @@ class Backend:
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:
-        """Returns a composite's own body, run with this backend active: what an override falls back on."""
+        """Returns a composite's own body, run with this backend active; overrides use it as their fallback."""
         spec = OPS[name]
 
         @functools.wraps(spec.declared)
         def composite(*args: Any, **kwargs: Any) -> Any:
+            # The body calls other ops, which run on the active backend.
             if DIRECT.bound is self.bound or selection.current() is self:
                 return spec.declared(*args, **kwargs)
             with selection.Override(self):
@@ -230,31 +247,32 @@ class Backend:
         return composite
 
     def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
-        """Returns the tensors that `fn(*primals)` lists, and the function from their cotangents to gradients.
+        """Returns the list of tensors `fn(*primals)`, and the pullback: the function from cotangents to gradients.
 
-        The second takes one cotangent an output, of its shape and dtype, or None for zero, and gives one gradient a
-        primal; it may be called again, and calls `fn` again where the library keeps no graph (MLX). Both nest.
+        The pullback takes one cotangent per output, of its shape and dtype, or None for zero, and returns one gradient
+        per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
+        Calls may nest, for derivatives of higher order.
         """
         found: tuple[list[Any], Pullback] = _tape().pullback(self, fn, primals)
         return found
 
     def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the tensors that `fn(*primals)` lists, and the gradients of the first, a scalar; calls `fn` once."""
+        """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
     def pushforward(
         self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """Returns the tensors that `fn(*primals)` lists, and their tangents; those of integers mean nothing."""
+        """Returns the list of tensors `fn(*primals)`, and their tangents; ignore the tangents of integer outputs."""
         return self.linearized(fn, primals)(tangents)
 
     def linearized(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns the function of tangents that `pushforward` is; each call of it may call `fn` again."""
+        """Returns `pushforward` at fixed primals, as a function of the tangents; each call may run `fn` again."""
         return self.transposed(fn, primals)
 
     def transposed(self, fn: TensorFunction, primals: Sequence[Any]) -> Pushforward:
-        """Returns what `linearized` does: the pullback of the pullback, which is linear in its cotangents.
+        """Returns the same as `linearized`, as the pullback of the pullback: a pullback is linear in its cotangents.
 
         Source: Townsend, "A new trick for calculating Jacobian vector products" (2017).
         """
@@ -279,14 +297,19 @@ class Backend:
         return push
 
     def batched(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False) -> list[Any]:
-        """Returns the tensors that `fn` lists for each slice of `tensors` along `axes`, stacked along axis 0.
+        """Applies `fn` to each slice of `tensors` along `axes`, and returns its list of results stacked along axis 0.
 
-        Random numbers are drawn for each slice, or, if `fn` sees to that where it is called several times, the `same`.
+        Args:
+            fn: takes one slice of each tensor and returns a list of tensors.
+            tensors: the tensors to slice.
+            axes: the axis to slice, one per tensor.
+            same: whether `fn` gives all slices the same random draws, also if it is called once per slice; by default
+                each slice has draws of its own.
         """
         return self.looped(fn, tensors, axes)
 
     def looped(self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int]) -> list[Any]:
-        """Returns what `batched` does, and calls `fn` once a slice: for libraries, and ops, that do not vectorize."""
+        """Returns the same as `batched`, but calls `fn` once per slice: for libraries and ops that do not vectorize."""
         take, stack = self.bound.take, self.bound.stack
         rows = [
             fn(*(take(tensor, i, axis=axis) for tensor, axis in zip(tensors, axes, strict=True)))
@@ -295,22 +318,27 @@ class Backend:
         return [stack(list(column)) for column in zip(*rows, strict=True)]
 
     def cannot_transform(self, error: BaseException | None) -> bool:
-        """Returns whether an error, or what it comes from, says that the library cannot vectorize or compile something.
+        """Returns whether an error, or one of its causes, says that the library cannot vectorize or compile a function.
 
-        Such as an op without a rule, or reading a value that is not there yet.
+        The function may use an op without a rule, or read a value that is not computed yet.
         """
         return False
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` as the library compiles it; this one has no compiler."""
+        """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler."""
         return fn
 
     def stop_gradient(self, x: Any) -> Any:
-        """Returns `x`; whatever differentiates on this backend takes it for a constant."""
+        """Returns `x` as a constant, which transforms do not differentiate."""
         return x
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
-        """Returns the tensors that `forward` lists; traced primals hand the call to their tape, which has its rule."""
+        """Returns the list of tensors `forward(*primals)`, with `backward` as its derivative.
+
+        Raises:
+            TracedTensorError: if `forward` uses a traced tensor that is not one of the primals.
+        """
+        # A traced primal belongs to a tape, which records the call together with `backward`.
         for primal in primals:
             if isinstance(primal, TensorProxy):
                 traced: list[Any] = primal.run(self, "custom_vjp", (forward, backward, list(primals)))
@@ -321,7 +349,7 @@ class Backend:
         return outputs
 
     def _named(self, op: str, message: str) -> str:
-        """Returns a message that begins with the op that was called, and tells in which other one it went wrong."""
+        """Returns a message that begins with the op that was called, and names the inner op that failed, if any."""
         head = _HEAD.match(message)
         if head is None:
             return message if "() is " in message else f"{op}() on backend {self.name!r}: {message}"
@@ -331,9 +359,9 @@ class Backend:
         return f"{op}() on backend {self.name!r}: {inner}{message[head.end() :]}"
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
-        """Returns the typed error for a native one that an op raised.
+        """Returns the typed error for an error that an op raised.
 
-        A typed error raised below gets the op's and the backend's name in front.
+        If the error is typed already, its message gets the names of the op and the backend in front.
         """
         if isinstance(error, EmberError):
             error.args = (self._named(op, str(error)),)

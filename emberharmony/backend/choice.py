@@ -1,7 +1,7 @@
-"""Choosing a backend: what `ops.set_backend`, `ops.use_backend` and their kin do.
+"""The choice of the backend: `ops.set_backend`, `ops.use_backend` and related functions.
 
-First that is set wins: a `use_backend` block; `set_backend` in this process; `EMBERHARMONY_BACKEND`; the persisted
-setting; the automatic choice.
+The first of these that is set wins: a `use_backend` block; `set_backend` in this process; the environment variable
+`EMBERHARMONY_BACKEND`; the persisted setting; the automatic choice.
 """
 
 import contextlib
@@ -39,14 +39,16 @@ ENVIRONMENT = "EMBERHARMONY_BACKEND"
 
 
 def set_backend(name: str, *, persist: bool = False) -> None:
-    """Makes the named backend active for the whole process, in all threads.
+    """Makes the named backend active for the whole process, in all threads; after an error the old one stays active.
 
     Args:
         name: "numpy", "torch", "mlx" or a plugin's name.
-        persist: also write it to the settings file, for later processes.
+        persist: whether to write the name to the settings file too, for later processes.
 
-    Raises: BackendNotFoundError for an unknown name; BackendUnavailableError if its library is missing; OSError if the
-    setting cannot be written. Whatever is raised, the old backend stays active.
+    Raises:
+        BackendNotFoundError: if the name is unknown.
+        BackendUnavailableError: if the backend's library is missing.
+        OSError: if the setting cannot be written.
 
     Example:
         >>> ops.set_backend("numpy")
@@ -66,20 +68,20 @@ def get_backend() -> str:
 
 
 def current() -> "TensorBackend":
-    """Returns the active backend object, whose attributes are the ops: `current().sin(x)`."""
+    """Returns the active backend object; its methods are the ops: `current().sin(x)`."""
     backend: TensorBackend = selection.current()
     return backend
 
 
 def choose() -> tuple[Backend, str]:
-    """Returns the backend that the environment, the settings or the machine call for, and which of these it was."""
+    """Returns the backend that the environment, the settings file or the machine selects, and which of these did."""
     named = os.environ.get(ENVIRONMENT)
     if named:
         return _load_for(named, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
     if persisted is not None:
         asker = (
-            f"the settings file {settings.path()}; `emberharmony backend set` writes another name, `backend unset` none"
+            f"the settings file {settings.path()}; `emberharmony backend set` and `emberharmony backend unset` edit it"
         )
         return _load_for(persisted, asker), str(settings.path())
     return load(automatic()), "automatic"
@@ -93,10 +95,10 @@ def _load_for(name: str, asker: str) -> Backend:
 
 
 def prepare() -> None:
-    """Loads the backend if one was asked for by name, as `ops` does at the end of its import.
+    """Loads the backend that the environment or the settings name, if any; `ops` calls this at the end of its import.
 
-    The automatic choice waits for the first call of an op, as does what fails here, so that `ops.set_backend` can
-    still be reached; and whoever sets another backend does not pay for two.
+    The automatic choice waits for the first call of an op, so a program that sets its backend does not load two. A
+    backend that fails to load raises its error at the first call of an op too, so `ops.set_backend` can still be used.
     """
     if os.environ.get(ENVIRONMENT) or settings.exists():
         with contextlib.suppress(EmberError):
@@ -106,10 +108,11 @@ def prepare() -> None:
 def backend_of(*trees: Any) -> Backend | None:
     """Returns the backend whose tensors the trees hold; None if they hold no tensor.
 
-    NumPy arrays count as host data beside the tensors of another backend.
+    NumPy arrays count as host data if there are tensors of another backend.
 
-    Raises: BackendMismatchError if tensors of two other backends are mixed; ArgumentTypeError for a tensor that
-    belongs to no backend known here.
+    Raises:
+        ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
+        BackendMismatchError: if the trees hold tensors of two backends other than NumPy.
     """
     found: dict[str, Backend] = {}
     for leaf in tree_leaves(trees):
@@ -139,15 +142,21 @@ def _owner(leaf: Any) -> Backend | None:
 
 
 class use_backend(selection.Override):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
-    """Overrides the backend for this thread or asyncio task: a context manager and a decorator.
+    """An override of the backend for this thread or asyncio task: a context manager and a decorator.
 
-    Blocks nest and are undone by exceptions; other threads and tasks never see them. Tasks started inside inherit it.
+    Blocks nest, and leaving one by an exception restores the former backend too. Other threads and tasks are not
+    affected, but tasks that start inside a block inherit it.
 
     Args:
         name: a backend's name, or a backend object.
-        like: tensors, or a tree of them, whose backend is to be used; without any tensor the active one stays.
+        like: tensors, or a tree of them, whose backend is used; without a tensor the active backend stays.
 
-    Raises: as `set_backend`; for `like` as `backend_of`.
+    Raises:
+        ArgumentError: unless exactly one of `name` and `like` is given.
+        ArgumentTypeError: if a tensor in `like` belongs to no loaded or built-in backend.
+        BackendMismatchError: if `like` holds tensors of two backends other than NumPy.
+        BackendNotFoundError: if the name is unknown.
+        BackendUnavailableError: if the backend's library is missing.
 
     Example:
         >>> with ops.use_backend("numpy"):
@@ -166,7 +175,11 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         return load(self._name) if self._name is not None else backend_of(self._like) or selection.current()
 
     def __call__(self, function: F) -> F:
-        """Returns `function` run under this override at each call; coroutine functions too."""
+        """Returns a function, or coroutine function, that runs `function` under this override at each call.
+
+        Raises:
+            ArgumentTypeError: if `function` is a generator function.
+        """
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & (GENERATOR | ASYNC_GENERATOR):
             raise ArgumentTypeError(
@@ -191,9 +204,9 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
 
 
 def available_backends() -> dict[str, dict[str, Any]]:
-    """Returns, by name, what can be loaded here: version, whether loaded, and the devices of those that are.
+    """Returns the installed backends by name, each with "version", "loaded" and "devices".
 
-    Nothing is imported that was not asked for, so a backend that is not loaded yet shows no devices.
+    The devices of a backend that is not loaded yet are None, because listing them would import its library.
     """
     live = {backend.name: backend for backend in loaded()}
     found: dict[str, dict[str, Any]] = {}
@@ -207,7 +220,7 @@ def available_backends() -> dict[str, dict[str, Any]]:
 
 
 def _version(name: str) -> str | None:
-    from importlib import metadata  # 20 ms that only this listing pays
+    from importlib import metadata  # imported here, because it takes 20 ms and only this listing needs it
 
     try:
         return metadata.version(name)

@@ -1,4 +1,4 @@
-"""From a native error to a typed one that names op, backend, what was seen, what was wanted and the way out."""
+"""Translation of native errors to typed ones, whose message names the op, the backend, the arguments and a way out."""
 
 import re
 from typing import Any
@@ -22,22 +22,31 @@ _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
     (ValueError, errors.ArgumentError),
 )
 _TOO_LARGE = re.compile("array is too big|Maximum allowed (dimension|size) exceeded")
-"""The messages of NumPy, which every backend uses on the host, for shapes that memory does not hold."""
+"""NumPy's messages for shapes too large for memory; every backend may raise them, since all use NumPy on the host."""
 _AXES = frozenset(("axis", "axes", "axis1", "axis2", "source", "destination", "spatial_dims"))
 _MOST_AXES = 2**16
+"""A bound far above the number of axes that any library supports."""
 _WAY_OUT: dict[type[EmberError], str] = {
-    errors.AxisError: "axes count from -ndim to ndim - 1, each at most once",
+    errors.AxisError: "an axis is from -ndim to ndim - 1, and named at most once",
     errors.DTypeError: "cast the tensor first (ops.cast)",
-    errors.IndexOutOfBoundsError: "indices count from -n to n - 1",
+    errors.IndexOutOfBoundsError: "on an axis of length n an index is from -n to n - 1",
     errors.LinAlgError: "check the matrix, or add a small multiple of the identity",
-    errors.OutOfMemoryError: "make it in parts, or of a narrower dtype",
+    errors.OutOfMemoryError: "compute it in parts, or use a narrower dtype",
 }
 
 
 def explain(
     backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], typed: type[EmberError] | None
 ) -> EmberError:
-    """Returns the typed error; `typed` is the class the backend's own table found, if any."""
+    """Returns the typed error for a native one.
+
+    Args:
+        backend: the backend that ran the op.
+        op: the name of the op.
+        error: the native error.
+        arguments: the arguments of the op, in the declared order.
+        typed: the class that the backend's own table of errors gives, None if it has none.
+    """
     spec = OPS[op]
     head = f"{op}() on backend {backend.name!r}: "
     if typed in (None, errors.ShapeError):
@@ -47,9 +56,9 @@ def explain(
     if isinstance(error, ValueError) and _TOO_LARGE.search(str(error)):
         typed = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
-        typed = errors.AxisError  # of a shape, asked for the length of an axis
+        typed = errors.AxisError  # Python's message for `x.shape[axis]` with an axis out of range
     if isinstance(error, (TypeError, ValueError, OverflowError)) and _names_a_far_axis(spec, arguments):
-        typed = errors.AxisError  # the libraries report the width of their own integers
+        typed = errors.AxisError  # the libraries only say that the number does not fit their integers
     if typed is None:
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
@@ -59,7 +68,7 @@ def explain(
 
 
 def _names_a_far_axis(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
-    """Returns whether an argument names an axis that no tensor has."""
+    """Returns whether an argument names an axis that no tensor can have."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         if parameter.name in _AXES:
             axes = value if isinstance(value, (tuple, list)) else (value,)
@@ -69,7 +78,7 @@ def _names_a_far_axis(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
 
 
 def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns the arguments in short: `x=float32(2, 3), axis=5`."""
+    """Returns a short description of the arguments: `x=float32(2, 3), axis=5`."""
     names = [p.name for p in spec.parameters]
     names += [""] * (len(arguments) - len(names))
     return ", ".join(f"{name}={_brief(backend, value)}" for name, value in zip(names, arguments, strict=False))
@@ -79,7 +88,7 @@ def _brief(backend: Any, value: Any) -> str:
     if backend.is_tensor(value):
         try:
             dtype = backend.dtype_of(value)
-        except DTypeError:  # on NumPy an array of strings, which is what the error tells
+        except DTypeError:  # a NumPy array of strings or objects, whose dtype is often the cause of the error
             dtype = value.dtype
         return f"{dtype}{tuple(value.shape)}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
@@ -89,7 +98,7 @@ def _brief(backend: Any, value: Any) -> str:
 
 
 def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns the operands' shapes, "(2, 3) and (4,)", if they do not broadcast, else an empty string."""
+    """Returns the operands' shapes as "(2, 3) and (4,)" if they do not broadcast, else an empty string."""
     shapes = [
         tuple(value.shape)
         for parameter, value in zip(spec.parameters, arguments, strict=False)

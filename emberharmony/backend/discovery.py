@@ -1,4 +1,4 @@
-"""From a name to a backend: the built-in three, third parties' through entry points, each loaded only when named."""
+"""Loading of backends by name: the three built-in ones, and plugins found by entry points; none before it is named."""
 
 import importlib
 import os
@@ -25,66 +25,69 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
-"""Name of each built-in backend and the module whose presence makes it available."""
+"""The names of the built-in backends, and the module whose presence makes each one available."""
 
 _LOADED: dict[str, Backend] = {}
 
 
 def _plugins() -> dict[str, Any]:
-    from importlib.metadata import entry_points  # only a name that is not built in pays for this import (20 ms)
+    from importlib.metadata import entry_points  # imported here: it takes 20 ms, and built-in names do not need it
 
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def backend_names() -> list[str]:
-    """Returns the names of all backends that could be asked for: built-in ones first, then plugins."""
+    """Returns the names of all known backends: built-in ones first, then plugins."""
     return [*BUILTIN, *sorted(set(_plugins()) - set(BUILTIN))]
 
 
 def is_installed(name: str) -> bool:
-    """Returns whether the library behind a built-in backend, or that plugin, is installed; imports nothing."""
+    """Returns whether a plugin, or the library behind a built-in backend, is installed; does not import it."""
     if name not in BUILTIN:
         return name in _plugins()
-    import importlib.util  # no import of `ops` needs it: 0.3 ms
+    import importlib.util  # imported here: it takes 0.3 ms, and importing `ops` does not need it
 
     root, _, leaf = BUILTIN[name].partition(".")
     try:
         spec = importlib.util.find_spec(root)
-    except ImportError:  # an import hook forbids it
+    except ImportError:  # an import hook forbids the library
         return False
     if spec is None or not leaf:
         return spec is not None
+    # find_spec("mlx.core") would import the package `mlx`, so look for a file of that name instead.
     places = spec.submodule_search_locations or []
     return any(file.startswith(leaf) for place in places for file in os.listdir(place))
 
 
 def install_line(name: str) -> str:
-    """Returns the command that installs what a built-in backend needs."""
+    """Returns the command that installs the library behind a built-in backend."""
     return "pip install numpy" if name == "numpy" else f'pip install "emberharmony[{name}]"'
 
 
 def load(name: str) -> Backend:
-    """Returns the backend of that name, loaded and checked once.
+    """Returns the backend of that name; the first call for a name loads and checks it.
 
-    Raises: BackendNotFoundError for an unknown name, with the nearest, and for what is no name; BackendUnavailableError
-    if its library is missing or fails to import, with the install line; BackendProtocolError if it lacks ops;
-    DeviceError if the environment names a device it does not have.
+    Raises:
+        BackendNotFoundError: if the name is unknown (the message suggests the nearest one), or not a string.
+        BackendProtocolError: if the backend lacks primitives.
+        BackendUnavailableError: if its library is missing or fails to import; the message has the install line.
+        DeviceError: if the environment names a device that the backend does not have.
     """
     if not isinstance(name, str):
         raise BackendNotFoundError(f"a backend is named by a string ({', '.join(backend_names())}), not {brief(name)}")
     if name not in _LOADED:
-        complete()  # which may load this very backend: importing `ops` loads the one that the environment names
+        complete()  # may load this backend already: it imports `ops`, which loads the one that the environment names
     if name not in _LOADED:
         backend = _construct(name)
         check(backend)
         if os.environ.get(ENVIRONMENT) and not BLOCK_ENTERED.get():
             backend.bound.get_default_device()
-        return _LOADED.setdefault(name, backend)  # another thread may have loaded it meanwhile
+        return _LOADED.setdefault(name, backend)  # another thread may have loaded it in the meantime: keep the first
     return _LOADED[name]
 
 
 def loaded() -> list[Backend]:
-    """Returns the backends that were loaded so far."""
+    """Returns the backends that are loaded so far."""
     return list(_LOADED.values())
 
 
@@ -92,7 +95,7 @@ def _construct(name: str) -> Backend:
     if name in BUILTIN:
         try:
             module = importlib.import_module(f"emberharmony.backend.{name}")
-        except (ImportError, OSError) as error:  # OSError: a library it is linked with is missing or broken
+        except (ImportError, OSError) as error:  # OSError: a shared library that it links to is missing or broken
             if passing(error):
                 raise
             raise BackendUnavailableError(
@@ -119,16 +122,17 @@ def _construct(name: str) -> Backend:
 
 
 def _way_out(name: str, error: Exception) -> str:
-    """Returns what to do about a backend that failed to import."""
+    """Returns advice for a built-in backend that failed to import."""
     if (getattr(error, "name", None) or "").startswith("emberharmony."):
-        return "a bundled program leaves out what it finds in no import statement; have it include all of emberharmony"
+        return "the program was bundled without this module; tell the bundler to include all of emberharmony"
     return install_line(name)
 
 
 def check(backend: Backend) -> None:
     """Checks that a backend defines every primitive.
 
-    Raises: BackendProtocolError listing all that is missing.
+    Raises:
+        BackendProtocolError: if it does not; the message lists all missing ops.
     """
     missing = backend.missing_ops()
     if missing:
@@ -142,10 +146,13 @@ def create_backend(name: str, fallback: str | None = "numpy") -> "TensorBackend"
     """Returns the checked backend of that name.
 
     Args:
+        name: "numpy", "torch", "mlx" or a plugin's name.
         fallback: the backend to return, with a warning, if the library behind `name` is missing; None to raise.
 
-    Raises: BackendNotFoundError (a ValueError) for an unknown name; with `fallback=None` BackendUnavailableError
-    (an ImportError) naming the install line.
+    Raises:
+        BackendNotFoundError: if the name is unknown. It is a ValueError.
+        BackendUnavailableError: if the library is missing and `fallback` is None; the message has the install line. It
+            is an ImportError.
     """
     try:
         return cast("TensorBackend", load(name))
@@ -157,7 +164,7 @@ def create_backend(name: str, fallback: str | None = "numpy") -> "TensorBackend"
 
 
 def automatic() -> str:
-    """Returns what to use when nothing was chosen: MLX on Apple silicon, torch with an accelerator, else NumPy."""
+    """Returns the default backend: MLX on Apple silicon, torch with an accelerator, else NumPy."""
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         if is_installed("mlx"):
             return "mlx"

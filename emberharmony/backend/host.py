@@ -1,4 +1,4 @@
-"""Host data on its way in: what counts as it, and which dtype Python numbers take."""
+"""Conversion of host data (NumPy arrays, Python numbers, nested lists) to NumPy arrays, with dtypes for the numbers."""
 
 import sys
 from typing import Any
@@ -23,7 +23,7 @@ _WEAK_KINDS = {"f": default_float, "c": default_complex}
 _INT64 = np.dtype(np.int64)
 _NAMES = frozenset(dtype.name for dtype in ALL)
 _DEEPEST = 64
-"""The most axes that a NumPy array has, and so the deepest nesting of lists that makes one."""
+"""The largest number of axes of a NumPy array, so lists nested deeper cannot become one."""
 
 
 def is_foreign(value: object) -> bool:
@@ -32,11 +32,12 @@ def is_foreign(value: object) -> bool:
 
 
 def refuse_masked(value: object) -> None:
-    """Checks that `value` is no masked array, nor a nested list that holds one.
+    """Checks that `value` is neither a masked array nor a nested list that holds one.
 
-    Raises: ArgumentTypeError.
+    Raises:
+        ArgumentTypeError: if it is.
     """
-    # Whoever made a masked array has imported the module, which takes 20 ms.
+    # If a masked array exists, numpy.ma is imported already; importing it here would take 20 ms.
     ma: Any = sys.modules.get("numpy.ma")
     if ma is not None and _holds(value, ma.MaskedArray):
         raise ArgumentTypeError(
@@ -52,9 +53,10 @@ def _holds(value: Any, kind: type) -> bool:
 
 
 def plain(value: Any) -> np.ndarray[Any, Any]:
-    """Returns what NumPy makes an array of as one of its base class: of a `numpy.matrix` the elements.
+    """Returns an array-like value as an array of NumPy's base class; a `numpy.matrix` becomes a 2-d array.
 
-    Raises: ArgumentTypeError for a masked array, and a nested list that holds one.
+    Raises:
+        ArgumentTypeError: if the value is a masked array, or a nested list that holds one.
     """
     if value.__class__ is not np.ndarray:
         refuse_masked(value)
@@ -64,19 +66,20 @@ def plain(value: Any) -> np.ndarray[Any, Any]:
 
 
 def dtype_or_number(operand: Any) -> Any:
-    """Returns the dtype of a NumPy array that is beside tensors of another library, and anything else as it is."""
+    """Returns the dtype of a NumPy array, for ops on tensors of another library; anything else unchanged."""
     return plain(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
 def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> bool:
-    """Returns whether a nested list holds tensors of this kind, or of some array library other than NumPy.
+    """Returns whether a nested list holds tensors of class `kind`, or of some array library other than NumPy.
 
-    Raises: ShapeError for a list nested too deeply for any tensor.
+    Raises:
+        ShapeError: if the list is nested too deeply for any tensor.
     """
     if set(map(type, value)) <= _NUMBERS:
         return False
     if depth > _DEEPEST:
-        raise ShapeError(f"lists nested more than {_DEEPEST} deep make no tensor")
+        raise ShapeError(f"lists nested more than {_DEEPEST} deep cannot become a tensor")
     return any(
         holds_tensors(item, kind, depth + 1)
         if isinstance(item, (list, tuple))
@@ -88,23 +91,26 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
 def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """Returns host data as a NumPy array in native byte order.
 
-    NumPy arrays and scalars keep their dtype. Python numbers, and lists of them, take `dtype`, without one the default
-    of their kind: int64 (uint64 above its range), the default float, its complex.
+    NumPy arrays and scalars keep their dtype. Python numbers, and lists of them, take `dtype`, or by default the dtype
+    of their kind: int64 (uint64 above its range), the default float, or the default complex.
 
-    Raises: ShapeError for ragged lists; RangeError for integers that do not fit; DTypeError for strings, objects and
-    other dtypes that no backend has; ArgumentTypeError for masked arrays and what is no array at all.
+    Raises:
+        ArgumentTypeError: if the value is a masked array, or does not convert to an array.
+        DTypeError: if the array's dtype is one that no backend has, such as strings and objects.
+        RangeError: if an integer does not fit the dtype, or 64 bits.
+        ShapeError: if a nested list is ragged.
     """
     typed = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     try:
         array = plain(value)
-    except EmberError:  # a masked array, or a traced tensor inside, says so itself
+    except EmberError:  # raised for a masked array or a traced tensor; its message is right already
         raise
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
             raise ShapeError(f"a nested list must be rectangular to become a tensor: {error}") from error
         raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
     if array.dtype.kind == "O" and not typed and array.size and all(isinstance(item, int) for item in array.flat):
-        raise RangeError(f"an integer of {brief(value)} does not fit 64 bits; use a float or split it")
+        raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if array.dtype.name not in _NAMES:
         raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; give numbers or booleans")
     if not typed:
@@ -113,18 +119,23 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
 
 
 def _weakened(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Gives an array made from Python numbers the default dtype; lists of NumPy scalars keep theirs."""
+    """Returns an array made from Python numbers in their default dtype; lists of NumPy scalars keep their dtype."""
     default = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):
         default = default_float
     elif default is None or _holds_numpy(value):
         return array.astype(np.int64) if array.dtype.kind == "i" and not _holds_numpy(value) else array
     name = default().name
+    # NumPy itself has no bfloat16; the backend narrows float32 to it.
     return array.astype("f4" if name in ("float32", "bfloat16") else name)
 
 
 def _read(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Returns an array made from Python numbers in a dtype; of complex numbers the real part, if it is a real one."""
+    """Returns an array made from Python numbers in a dtype; a real dtype takes the real parts of complex numbers.
+
+    Raises:
+        RangeError: if an integer does not fit the dtype.
+    """
     if array.dtype.kind in "iu" and array.size:
         for end in (array.min(), array.max()):
             check_fits(int(end), dtype)
@@ -142,7 +153,8 @@ def _holds_numpy(value: Any) -> bool:
 def bfloat16_of_numpy() -> np.dtype[Any]:
     """Returns NumPy's bfloat16, which the package ml_dtypes adds.
 
-    Raises: DTypeError naming the install line if it is missing.
+    Raises:
+        DTypeError: if ml_dtypes is missing; the message has the install line.
     """
     try:
         import ml_dtypes
@@ -152,10 +164,12 @@ def bfloat16_of_numpy() -> np.dtype[Any]:
 
 
 def host_indices(indices: Any) -> np.ndarray:
-    """Returns indices known to the host as an int64 array.
+    """Returns indices that are host data as an int64 array.
 
-    Raises: ArgumentTypeError if they are no integers; IndexOutOfBoundsError for one beyond int64; BackendMismatchError
-    for a tensor of another backend.
+    Raises:
+        ArgumentTypeError: if they are not integers.
+        BackendMismatchError: if they are a tensor of another backend.
+        IndexOutOfBoundsError: if one does not fit int64.
     """
     if is_foreign(indices):
         raise BackendMismatchError(
@@ -166,11 +180,11 @@ def host_indices(indices: Any) -> np.ndarray:
     if array.dtype is _INT64:
         return array
     if array.dtype.kind not in "iu" and (array.size or array is indices):
-        # An empty list says nothing of its dtype.
+        # NumPy gives an empty list the dtype float64, and integers beyond 64 bits the dtype object.
         if array.dtype.kind != "O" or not all(isinstance(index, int) for index in array.flat):
             raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
     elif array.dtype != np.uint64 or not (array >= 2**63).any():
         return array.astype(_INT64)
-    # As int64 it would wrap, and might point into the axis.
+    # A cast to int64 would wrap such an index around, perhaps to a valid one.
     beyond = max(map(int, array.flat), key=abs, default=0)
-    raise IndexOutOfBoundsError(f"index {beyond} does not fit into 64 bits, so no axis has it")
+    raise IndexOutOfBoundsError(f"index {beyond} does not fit into 64 bits, so it is out of bounds for every axis")

@@ -1,6 +1,7 @@
-"""How a backend's ops reach the one promotion table: bare where the native op obeys it already, else through `common`.
+"""Type promotion of a backend's ops: native ops run as they are where they follow the one promotion table already.
 
-Each backend makes one `Promotion` from its dtypes and two functions; the ops are then bound in a line:
+All other calls bring their operands to a common dtype first (`Promotion.common`). Each backend makes one `Promotion`
+from its dtypes and two functions; an op is then bound in one line:
 
     add = staticmethod(promotion.binary(np.add))
     sin = staticmethod(promotion.unary(np.sin))
@@ -22,11 +23,14 @@ _ABSORBS: dict[type, tuple[str, ...]] = {
     float: ("float", "complex"),
     complex: ("complex",),
 }
-"""The kinds of tensor that a Python number of each class leaves as they are."""
+"""For each class of Python numbers, the kinds of tensors whose dtype such a number does not change."""
 
 
 class _Table(dict[Any, Any]):
-    """Maps two native dtypes to the one they promote to; native ones hash faster and are traced by torch.compile."""
+    """A table from two native dtypes to the one that they promote to.
+
+    The keys are native dtypes, since they hash faster than neutral ones and `torch.compile` can trace them.
+    """
 
     def __init__(self, dtypes: NativeDTypes) -> None:
         native = {neutral: known for neutral, known in dtypes.natives.items() if known is not None}
@@ -47,7 +51,7 @@ class _Table(dict[Any, Any]):
 
 
 class Kinds(dict[Any, str]):
-    """Maps native dtypes to their kind."""
+    """A table from native dtypes to their kind ("bool", "signed", "unsigned", "float" or "complex")."""
 
     def __init__(self, dtypes: NativeDTypes) -> None:
         super().__init__({known: neutral.kind for neutral, known in dtypes.natives.items() if known is not None})
@@ -59,18 +63,19 @@ class Kinds(dict[Any, str]):
 
 
 class Promotion:
-    """Brings operands to the dtype they have in common.
+    """The promotion rules of one backend: finds the common dtype of operands, and casts operands to it.
 
-    Conditions are expressions that dispatch inlines, with `{0}` and `{1}` for the operands (see `core.dispatch.fast`).
+    The last four arguments are conditions: expressions that dispatch inlines, in which `{0}` and `{1}` stand for the
+    operands (see `core.dispatch.fast`). While a condition holds, the native op follows the promotion table by itself.
 
     Args:
         dtypes: the backend's dtypes.
         cast: `cast(tensor, native_dtype)`.
         scalar: `scalar(number, native_dtype)`, a 0-d tensor.
-        same: when the native binary ops, given two tensors, obey the table by themselves.
-        weak: when they do with a Python number as `{1}`.
-        inexact: when the native float functions do, given the tensor `{0}`.
-        weak_inexact: when the native float functions of two operands do with a Python number as `{1}`.
+        same: the condition for native binary ops of two tensors.
+        weak: the condition for native binary ops of a tensor and a Python number `{1}`.
+        inexact: the condition for native float functions of one tensor `{0}`.
+        weak_inexact: the condition for native float functions of a tensor and a Python number `{1}`.
     """
 
     def __init__(
@@ -89,10 +94,15 @@ class Promotion:
         self.table, self.kinds = _Table(dtypes), Kinds(dtypes)
 
     def native_result(self, *operands: Any) -> Any:
-        """Returns the native dtype that tensors and weak Python numbers have in common."""
+        """Returns the native dtype to which tensors and weak Python numbers promote.
+
+        Raises:
+            DTypeError: if the backend does not have that dtype.
+        """
         strong = [x.dtype for x in operands if hasattr(x, "dtype")]
         if len(strong) > 2:
-            # As `core.promotion.promote` does, so that the order does not matter.
+            # Ignore integers if any operand is floating, as `core.numeric.promotion` does, so that the order of the
+            # operands does not matter.
             strong = [own for own in strong if self.kinds[own] in ("float", "complex")] or strong
         dtype = None
         for own in strong:
@@ -114,17 +124,18 @@ class Promotion:
         return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number)]
 
     def result(self, *operands: Any) -> DType:
-        """Returns the neutral dtype that tensors and weak Python numbers have in common."""
+        """Returns the neutral dtype to which tensors and weak Python numbers promote."""
         return self.dtypes.neutral[self.native_result(*operands)]
 
     def dtype_of(self, operand: Any) -> DType:
-        """Returns the neutral dtype of a tensor, or the one a Python number takes when alone."""
+        """Returns the neutral dtype of a tensor, or the default dtype of a Python number."""
         return self.result(operand)
 
     def to(self, operand: Any, dtype: DType) -> Any:
-        """Returns a tensor or Python number as a tensor of that neutral dtype.
+        """Returns a tensor or Python number as a tensor of a neutral dtype.
 
-        Raises: RangeError for a Python integer that does not fit.
+        Raises:
+            RangeError: if a Python integer does not fit the dtype.
         """
         return self._to(operand, self.dtypes[dtype])
 
@@ -141,9 +152,13 @@ class Promotion:
         return self.scalar(operand, native)
 
     def filling(self, value: Any, native: Any) -> Any:
-        """Returns a number or tensor as a tensor of a native dtype, or of its own; integer dtypes drop fractions.
+        """Returns a fill value, a number or tensor, as a tensor of a native dtype; None keeps the value's own dtype.
 
-        Raises: RangeError for a Python number that does not fit; DTypeError for a complex one in a real dtype.
+        An integer dtype drops the fraction of a Python float.
+
+        Raises:
+            DTypeError: if a Python number is complex and the dtype is real.
+            RangeError: if a Python number does not fit the dtype.
         """
         if native is None:
             return self._to(value, self.native_result(value))
@@ -156,15 +171,15 @@ class Promotion:
         return self._to(int(value) if whole else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
-        """Returns all operands as tensors of the dtype they have in common (the default float instead of integers)."""
+        """Returns all operands as tensors of their common dtype; if `inexact`, the default float replaces integers."""
         native = self.native_result(*operands)
-        # Asked of every dtype, so that an array of strings or objects is refused.
+        # Look up the kind first, even if `inexact` is False: it raises for an array of strings or objects.
         if self.kinds[native] not in ("float", "complex") and inexact:
             native = self.dtypes[default_float()]
         return [self._to(operand, native) for operand in operands]
 
     def floats(self, x: Any) -> Any:
-        """Returns `x` itself if floating or complex, else cast to the default float: the rule of float functions."""
+        """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it."""
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
     def binary(
@@ -178,15 +193,16 @@ class Promotion:
         fast_native: Native | None = None,
         direct: bool = True,
     ) -> Native:
-        """Returns a binary op over `native`, which is called with two tensors of one dtype.
+        """Returns a binary op that calls `native` with two tensors of one dtype.
 
         Args:
-            inexact: integers take the default float.
-            weak: the native op takes a Python number as its second operand.
-            kinds: dtype kinds that are refused with a `DTypeError`.
-            guard: a further condition on `{0}` under which dispatch may call the native op directly.
-            fast_native: what dispatch calls then, if not `native`.
-            direct: whether dispatch may ever call the native op directly.
+            native: the native function.
+            inexact: whether integers are cast to the default float.
+            weak: whether the native function takes a Python number as its second operand.
+            kinds: the kinds of dtypes for which the op raises a `DTypeError`.
+            guard: a further condition on `{0}` that must hold if dispatch is to call the native function directly.
+            fast_native: the function that dispatch calls directly, if it is not `native`.
+            direct: whether dispatch may call the native function directly at all.
         """
         when = f"{self.same} and ({self.inexact})" if inexact else self.same
         number = (self.weak_inexact if inexact else self.weak) if weak else ""
@@ -202,7 +218,7 @@ class Promotion:
         return fast(fast_native or native, when, number)(promoted) if direct else promoted
 
     def unary(self, native: Native) -> Native:
-        """Returns a float function over `native`: integers and booleans are cast to the default float first."""
+        """Returns a float function that calls `native`; integers and booleans are cast to the default float first."""
 
         @fast(native, self.inexact)
         def floating(x: Any) -> Any:
@@ -211,27 +227,34 @@ class Promotion:
         return floating
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
-        """Raises a `DTypeError` if the dtype of `x` is of one of these kinds ("bool", "signed", "complex", …)."""
+        """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).
+
+        Raises:
+            DTypeError: if it is.
+        """
         dtype = self.dtypes.neutral[x.dtype]
         if dtype.kind in kinds:
-            raise DTypeError(f"dtype {dtype.name} has no such op; cast the tensor first (ops.cast)")
+            raise DTypeError(f"the op is not defined for dtype {dtype.name}; cast the tensor first (ops.cast)")
 
 
 def single(axis: Any, ndim: int) -> int:
     """Returns one axis as a number from 0 to ndim - 1.
 
-    Raises: AxisError for one out of range; ArgumentError for several.
+    Raises:
+        ArgumentError: if several axes are given.
+        AxisError: if the axis is out of range.
     """
     axes = normalized(axis, ndim)
     if len(axes) != 1:
-        raise ArgumentError(f"this takes one axis, not {axis}")
+        raise ArgumentError(f"expected one axis, got {axis}")
     return axes[0]
 
 
 def nonempty(shape: Any, axis: Any) -> None:
-    """Checks that a reduction without an identity has elements.
+    """Checks that a reduction without an identity has elements to reduce.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if one of the axes has length 0.
     """
     if any(shape[a] == 0 for a in normalized(axis, len(shape))):
         raise ShapeError(f"shape {tuple(shape)} has no elements along axis {axis} to reduce")

@@ -91,7 +91,7 @@ def test_a_module_missing_in_a_frozen_program_is_not_blamed_on_the_library() -> 
         "try: create_backend('mlx', fallback=None)\n"
         "except ImportError as error: print(error)\n"
     )
-    assert run(program).endswith("have it include all of emberharmony")
+    assert run(program).endswith("tell the bundler to include all of emberharmony")
 
 
 def test_an_unavailable_backend_raises_an_import_error() -> None:

@@ -42,9 +42,9 @@ def test_bad_arguments_are_refused(backend: str) -> None:
         ops.conv(X, W, 1, "full")
     with pytest.raises(ArgumentError, match="data_format is"):
         ops.conv(X, W, data_format="NHWC")
-    with pytest.raises(ArgumentError, match="strides is an integer from 1 on"):
+    with pytest.raises(ArgumentError, match="strides is an integer of at least 1"):
         ops.conv(X, W, 0)
-    with pytest.raises(ArgumentError, match="strides is an integer from 1 on, or one for each of 1 spatial axes"):
+    with pytest.raises(ArgumentError, match="strides is an integer of at least 1, or one for each of 1 spatial axes"):
         ops.conv(X, W, (1, 2))
     with pytest.raises(ArgumentError, match="padding is 'valid' or 'same', not 'full'"):
         ops.conv_transpose(X, W.swapaxes(1, 2), 1, "full")
@@ -184,7 +184,7 @@ def test_kernels_without_elements(backend: str) -> None:
     for conv in (ops.conv, ops.conv_transpose):
         with pytest.raises(ShapeError, match=rf"{conv.__name__}\(\) on backend"):
             conv(np.ones((2, 7, 4)), np.ones((0, 4, 4)))
-    with pytest.raises(ShapeError, match="nothing to spread"):
+    with pytest.raises(ShapeError, match="expected lengths above 0, got a kernel of size"):
         ops.conv_transpose(np.ones((2, 0, 4)), np.ones((3, 4, 4)), 2, "same")
     assert tuple(ops.conv(np.ones((2, 7, 4)), np.ones((3, 4, 0))).shape) == (2, 5, 0)
 

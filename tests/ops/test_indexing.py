@@ -366,7 +366,7 @@ def test_indices_that_do_not_vary_along(backend: str) -> None:
 
 def test_indices_that_name_no_axis(backend: str) -> None:
     for indices in ([], [[]], 0):
-        with pytest.raises(errors.ShapeError, match="name no positions"):
+        with pytest.raises(errors.ShapeError, match="do not name positions"):
             ops.scatter(indices, [1.0], (3,))  # type: ignore[arg-type]
     assert ops.scatter(np.zeros((0, 1), np.int64), np.zeros((0,)), (2,)).tolist() == [0.0, 0.0]
 

@@ -19,11 +19,11 @@ def test_nan_is_passed_on(backend: str) -> None:
 
 
 def test_bad_arguments_are_refused(backend: str) -> None:
-    with pytest.raises(ArgumentError, match="pool_size is an integer from 1 on"):
+    with pytest.raises(ArgumentError, match="pool_size is an integer of at least 1"):
         ops.max_pool(np.ones((1, 4, 1)), 0)
     with pytest.raises(ShapeError, match="a window of 5 does not fit an axis of length 4"):
         ops.average_pool(np.ones((1, 4, 1)), 5)
-    with pytest.raises(ArgumentError, match="output_size is an integer from 1 on"):
+    with pytest.raises(ArgumentError, match="output_size is an integer of at least 1"):
         ops.adaptive_max_pool(np.ones((1, 4, 1)), (2, 2))
 
 
@@ -40,7 +40,7 @@ def test_both_formats_and_any_number_of_axes(op: str, dtype: str, backend: str) 
 
 @pytest.mark.parametrize("op", ["max_pool", "average_pool", "adaptive_max_pool", "adaptive_average_pool"])
 def test_tensors_without_spatial_axes_are_refused(op: str, backend: str) -> None:
-    with pytest.raises(ShapeError, match="a batch, spatial axes and channels are wanted"):
+    with pytest.raises(ShapeError, match="a batch axis, spatial axes and a channel axis, got 2 axes"):
         getattr(ops, op)(np.ones((2, 3)), 1)
 
 

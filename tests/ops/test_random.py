@@ -372,35 +372,35 @@ def test_dropout_keeps_the_mean(backend: str) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "a"])
 def test_bad_seeds_are_refused(seed: object, backend: str) -> None:
-    with pytest.raises(ArgumentError, match="a seed is an integer from 0 on"):
+    with pytest.raises(ArgumentError, match="a seed is an integer of at least 0"):
         ops.random.Generator(seed)  # type: ignore[arg-type]
 
 
 BAD: dict[str, Callable[[], Any]] = {
-    "lam is a finite number from 0 on, not -1.0": lambda: ops.random.poisson(3, -1.0),
-    "lam is a finite number from 0 on, not inf": lambda: ops.random.poisson(3, float("inf")),
-    "lam is a finite number from 0 on, not array": lambda: ops.random.poisson(2, [1.0, -1.0]),
+    "lam is a finite number of at least 0, not -1.0": lambda: ops.random.poisson(3, -1.0),
+    "lam is a finite number of at least 0, not inf": lambda: ops.random.poisson(3, float("inf")),
+    "lam is a finite number of at least 0, not array": lambda: ops.random.poisson(2, [1.0, -1.0]),
     "lam value too large": lambda: ops.random.poisson(3, 1e30),
-    "no integer from 5 up to and without 5": lambda: ops.random.randint(3, 5, 5),
-    "no numbers from 2.0 up to 1.0": lambda: ops.random.uniform(3, 2.0, 1.0),
+    "no integer from 5 up to, but not including, 5": lambda: ops.random.randint(3, 5, 5),
+    "minval must not exceed maxval, got minval 2.0 and maxval 1.0": lambda: ops.random.uniform(3, 2.0, 1.0),
     "p is a number from 0 to 1, not 1.5": lambda: ops.random.bernoulli(3, 1.5),
     "p is a number from 0 to 1, not nan": lambda: ops.random.bernoulli(3, np.float32("nan")),
     "p is a number from 0 to 1, not array": lambda: ops.random.choice(2, p=[1.5, -0.5]),
-    "stddev is a finite number from 0 on, not -1.0": lambda: ops.random.normal(3, 0.0, -1.0),
+    "stddev is a finite number of at least 0, not -1.0": lambda: ops.random.normal(3, 0.0, -1.0),
     "mean is a finite number, not nan": lambda: ops.random.normal(3, float("nan")),
-    "stddev is a finite number from 0 on, not -2.0": lambda: ops.random.truncated_normal(3, 0.0, -2.0),
-    "scale is a finite number from 0 on, not -1.0": lambda: ops.random.gumbel(3, 0.0, -1.0),
-    "scale is a finite number from 0 on, not -3.0": lambda: ops.random.laplace(3, 0.0, -3.0),
-    "scale is a finite number from 0 on, not inf": lambda: ops.random.exponential(3, float("inf")),
-    "alpha is a finite number from 0 on, not -1.0": lambda: ops.random.gamma(3, -1.0),
+    "stddev is a finite number of at least 0, not -2.0": lambda: ops.random.truncated_normal(3, 0.0, -2.0),
+    "scale is a finite number of at least 0, not -1.0": lambda: ops.random.gumbel(3, 0.0, -1.0),
+    "scale is a finite number of at least 0, not -3.0": lambda: ops.random.laplace(3, 0.0, -3.0),
+    "scale is a finite number of at least 0, not inf": lambda: ops.random.exponential(3, float("inf")),
+    "alpha is a finite number of at least 0, not -1.0": lambda: ops.random.gamma(3, -1.0),
     "beta is a finite number above 0, not 0.0": lambda: ops.random.beta(3, 1.0, 0),
     "probabilities is a number from 0 to 1, not 2.0": lambda: ops.random.binomial(3, 4, 2.0),
-    "counts is a finite number from 0 on, not -4": lambda: ops.random.binomial(3, -4, 0.5),
+    "counts is a finite number of at least 0, not -4": lambda: ops.random.binomial(3, -4, 0.5),
     "counts are whole numbers, not array(2.5": lambda: ops.random.binomial(3, 2.5, 0.5),
     "Cannot take a larger sample": lambda: ops.random.choice(3, 5, False),
-    "a number of elements is from 0 on, not -1": lambda: ops.random.permutation(-1),
-    "a number of elements is from 0 on, not -2": lambda: ops.random.choice(-2),
-    "a number of elements is from 0 on, not -3": lambda: ops.random.Generator(0).split(-3),
+    "a number of elements is at least 0, not -1": lambda: ops.random.permutation(-1),
+    "a number of elements is at least 0, not -2": lambda: ops.random.choice(-2),
+    "a number of elements is at least 0, not -3": lambda: ops.random.Generator(0).split(-3),
     "expected rate from 0 to less than 1, got 1.0": lambda: ops.dropout([1.0], 1.0),
     "rate is a finite number, not nan": lambda: ops.dropout([1.0], float("nan")),
 }

@@ -116,7 +116,7 @@ def test_from_dlpack_of_reversed_arrays(backend: str) -> None:
 
 
 def test_from_dlpack_refuses_what_does_not_speak_it(backend: str) -> None:
-    with pytest.raises(errors.ArgumentTypeError, match="does not speak DLPack"):
+    with pytest.raises(errors.ArgumentTypeError, match="does not support DLPack"):
         ops.from_dlpack([1.0])
     with pytest.raises(errors.ArgumentTypeError, match="would lose its mask"):
         ops.from_dlpack(np.ma.masked_array([1.0], [True]))

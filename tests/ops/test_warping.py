@@ -131,7 +131,7 @@ def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.map_coordinates(np.ones(0), [[0.0]], 1)
     with pytest.raises(ShapeError, match=r"expected transforms of shape \(8,\) or \(1, 8\), got \(2, 8\)"):
         ops.affine_transform(SHOT, [SAME, SAME])
-    with pytest.raises(ShapeError, match=r"start and end points are \(4, 2\)"):
+    with pytest.raises(ShapeError, match=r"start and end points of shape \(4, 2\)"):
         ops.perspective_transform(SHOT, SQUARE[:3], SQUARE[:3])
     with pytest.raises(LinAlgError, match="three of four points lie on a line"):
         ops.perspective_transform(SHOT, SQUARE, [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])

@@ -1,1 +1,1 @@
-"""What the backends share, one file per category of ops: host-side checks, and algorithms without a tensor library."""
+"""Code that all backends share, one file per category of ops: checks on the host, and algorithms for any library."""

@@ -1,4 +1,4 @@
-"""The geometry of convolutions and pools: how windows lie on the spatial axes, computed on the host."""
+"""The geometry of convolutions and pooling, computed on the host: positions of windows, and padding."""
 
 import itertools
 import operator
@@ -11,9 +11,10 @@ from emberharmony.core.named_tuple import Record
 
 
 def channels_last(data_format: str | None) -> bool:
-    """Returns whether the channels are the last axis, as they are by default.
+    """Returns whether the channels are on the last axis, which is the default.
 
-    Raises: ArgumentError for a name that is neither "channels_last" nor "channels_first".
+    Raises:
+        ArgumentError: if `data_format` is neither None, "channels_last" nor "channels_first".
     """
     if data_format not in (None, "channels_last", "channels_first"):
         raise ArgumentError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")
@@ -21,9 +22,10 @@ def channels_last(data_format: str | None) -> bool:
 
 
 def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
-    """Returns an integer, or one an axis, as n integers, none below the `least`.
+    """Returns one integer for all axes, or one per axis, as a tuple of n integers.
 
-    Raises: ArgumentError.
+    Raises:
+        ArgumentError: if they are not integers, not 1 or n, or below `least`.
     """
     if value.__class__ is int and value >= least:
         return (value,) * n
@@ -32,27 +34,38 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
     if len(numbers) != n or any(number < least for number in numbers):
-        raise ArgumentError(f"{name} is an integer from {least} on, or one for each of {n} spatial axes, not {value!r}")
+        raise ArgumentError(
+            f"{name} is an integer of at least {least}, or one for each of {n} spatial axes, not {value!r}"
+        )
     return numbers
 
 
 def spatial(ndim: int) -> int:
-    """Returns the number of spatial axes of a tensor that also has a batch and channels.
+    """Returns the number of spatial axes of a tensor that also has a batch axis and a channel axis.
 
-    Raises: ShapeError if there are none.
+    Raises:
+        ShapeError: if there is no spatial axis.
     """
     if ndim < 3:
-        raise ShapeError(f"a batch, spatial axes and channels are wanted, this tensor has {ndim} axes")
+        raise ShapeError(f"expected a tensor with a batch axis, spatial axes and a channel axis, got {ndim} axes")
     return ndim - 2
 
 
 def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
-    """Returns the number of groups in which a kernel convolves a tensor with the channels last.
+    """Returns the number of groups of a convolution.
 
-    Raises: ShapeError if the two do not suit each other.
+    Args:
+        shape: of the tensor, (batch, *spatial, channels).
+        kernel: the shape of the kernel, (*size, channels / groups, outputs).
+
+    Raises:
+        ShapeError: if the kernel does not fit the tensor.
     """
     if len(shape) != len(kernel) or len(shape) < 3:
-        raise ShapeError(f"a tensor {tuple(shape)} and a kernel {tuple(kernel)} need the same number of spatial axes")
+        raise ShapeError(
+            f"a tensor of shape {tuple(shape)} and a kernel of shape {tuple(kernel)} need the same number of spatial "
+            f"axes"
+        )
     groups = shape[-1] // kernel[-2] if kernel[-2] else 0
     if groups * kernel[-2] != shape[-1] or groups == 0 or kernel[-1] % groups:
         raise ShapeError(f"a tensor of {shape[-1]} channels does not suit a kernel of shape {tuple(kernel)}")
@@ -60,7 +73,7 @@ def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
 
 
 class Windows(Record):
-    """Holds, for each spatial axis, how many windows there are and the zeros before and after it."""
+    """The windows of a convolution or pool: per spatial axis, their number and the zeros before and after the axis."""
 
     counts: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
@@ -70,31 +83,33 @@ class Windows(Record):
 
     @property
     def padded(self) -> bool:
-        """Whether there are zeros around any axis."""
+        """Whether any axis has zeros around it."""
         return any(map(any, self.padding))
 
     def around(self) -> list[tuple[int, int]]:
-        """Returns the zeros before and after each axis of a tensor with the channels last."""
+        """Returns the zeros before and after each axis of a tensor (batch, *spatial, channels), as for `np.pad`."""
         return [(0, 0), *self.padding, (0, 0)]
 
     def along(self, axis: int) -> Iterator[slice]:
-        """Yields, for each place in a window along one spatial axis, the slice that reads it in all windows."""
+        """Yields, for each position in a window along one spatial axis, the slice that reads it in all windows."""
         step, spread = self.strides[axis], self.dilation[axis]
         for place in range(self.size[axis]):
             yield slice(place * spread, place * spread + (self.counts[axis] - 1) * step + 1, step)
 
     def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yields each place in a window, and the slices of the padded axes that read it in all windows."""
+        """Yields each position in a window, and the slices of the padded axes that read it in all windows."""
         for offset in itertools.product(*(enumerate(self.along(axis)) for axis in range(len(self.size)))):
             yield tuple(place for place, _ in offset), tuple(part for _, part in offset)
 
 
 def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: str, dilation_rate: Any = 1) -> Windows:
-    """Returns how windows of a size lie on axes of these lengths.
+    """Returns the windows of a size on axes of these lengths.
 
-    With padding "same" there are `ceil(length / stride)` windows, with "valid" as many as fit.
+    Padding "same" gives `ceil(length / stride)` windows, "valid" as many as fit without zeros.
 
-    Raises: ArgumentError for bad options; ShapeError where no window fits.
+    Raises:
+        ArgumentError: if an option is invalid.
+        ShapeError: if no window fits an axis.
     """
     n = len(lengths)
     steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
@@ -103,7 +118,8 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     counts, paddings = [], []
-    # A stride beyond the axis makes one window, as its length does, and has to fit into 64 bits.
+    # A stride longer than the axis gives one window, like one of the axis's length, and a window of size 1 has no
+    # dilation. So replace such numbers, whose products might not fit into 64 bits.
     steps = tuple(min(step, max(length, 1)) for step, length in zip(steps, lengths, strict=True))
     dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
     for length, k, step, spread in zip(lengths, size, steps, dilation, strict=True):
@@ -118,17 +134,17 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
 
 
 class Transposed(Record):
-    """Holds, for each spatial axis of a transposed convolution, its options and the zeros around what is spread out."""
+    """The geometry of a transposed convolution: per spatial axis, its options and the zeros around the spread input."""
 
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
     around: tuple[tuple[int, int], ...]
-    """The zeros before and after an axis with `stride - 1` zeros between its elements; negative ones cut it."""
+    """The zeros before and after each axis, once `stride - 1` zeros are between its elements; negative ones crop it."""
 
     def excess(self, size: Sequence[int]) -> list[tuple[int, int]]:
-        """Returns by how much each axis of what a kernel of this size spreads is longer than the result, at both ends.
+        """Returns how many elements to crop at both ends of each axis, after scattering with a kernel of this size.
 
-        Negative numbers tell how many zeros are missing.
+        A negative number says how many zeros to add instead.
         """
         reaches = [(k - 1) * spread for k, spread in zip(size, self.dilation, strict=True)]
         return [(r - before, r - after) for r, (before, after) in zip(reaches, self.around, strict=True)]
@@ -142,9 +158,14 @@ def transposed(
     output_padding: Any = None,
     dilation_rate: Any = 1,
 ) -> Transposed:
-    """Returns how a transposed convolution of axes of these lengths is one with the flipped kernel.
+    """Returns the geometry of a transposed convolution on axes of these lengths.
 
-    Raises: ArgumentError for bad options; ShapeError if nothing would be left of an axis.
+    It equals a convolution with the flipped kernel over the input, spread out by the strides and padded with zeros.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+        OutOfMemoryError: if an axis would be longer than any memory.
+        ShapeError: if an axis of the input or the kernel is empty, or an axis of the result would be.
     """
     n = len(size)
     steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
@@ -154,7 +175,9 @@ def transposed(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
     if 0 in size or 0 in lengths:
-        raise ShapeError(f"a kernel {tuple(size)} on axes of lengths {tuple(lengths)} has nothing to spread")
+        raise ShapeError(
+            f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"
+        )
     around = tuple(map(_transposed_padding, size, steps, dilation, [padding] * n, extra))
     for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, around, strict=True):
         reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
@@ -167,9 +190,12 @@ def transposed(
 def _transposed_padding(
     size: int, stride: int, dilation: int, padding: str, output_padding: int | None
 ) -> tuple[int, int]:
-    """Returns the zeros before and after an axis, spread out by the stride, over which a flipped kernel moves.
+    """Returns the zeros before and after one axis of the spread input.
 
     Source: Keras, whose transposed convolution is the gradient of `conv` with the same options.
+
+    Raises:
+        ArgumentError: if the padding is unknown.
     """
     reach = (size - 1) * dilation + 1
     if padding == "valid":

@@ -1,4 +1,4 @@
-"""Tensors made of a few numbers, ranges and windows: computed by NumPy in float64, so equal on every backend."""
+"""Creation ops for ranges and window functions: computed by NumPy in float64, so that all backends agree exactly."""
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
@@ -21,7 +21,7 @@ _NUMBERS = (int, float, complex, np.generic)
 
 
 def with_number(function: F) -> F:
-    """Marks an op of one fill value, the second parameter, which takes a Python number as it is."""
+    """Marks an op whose second parameter is a fill value, so that dispatch passes Python numbers unconverted."""
     return fast(function, "", "({1}.__class__ is float or {1}.__class__ is int)")(function)
 
 
@@ -30,23 +30,26 @@ def _are_numbers(*values: Any) -> bool:
 
 
 def _made_of(*numbers: Any) -> DType:
-    """Returns the default dtype of what is made of numbers; asked of them, for torch.compile knows no array's dtype."""
+    """Returns the default dtype of an array that is computed from these numbers.
+
+    It depends on the numbers and not on the array, because `torch.compile` (torch 2.13) cannot trace the array's dtype.
+    """
     if any(isinstance(number, (complex, np.complexfloating)) for number in numbers):
         return default_complex()
     return int64 if all(isinstance(number, (int, np.integer)) for number in numbers) else default_float()
 
 
 def _as_float(number: Any) -> Any:
-    """Returns a Python integer as a float, since NumPy makes an object of one beyond 64 bits; all else as it is."""
+    """Returns a Python integer as a float, since NumPy stores integers beyond 64 bits as objects; others unchanged."""
     return float(number) if number.__class__ is int else number
 
 
 def _points(number: Any) -> int:
-    """Returns a number of points, 0 for a negative one.
+    """Returns the number of points of a window, which is 0 if a negative one is given.
 
     Raises:
-        ArgumentTypeError: if it is not an integer.
         OutOfMemoryError: if no memory holds so many points.
+        TypeError: if it is not an integer; dispatch makes it an ArgumentTypeError.
     """
     count = max(operator.index(number), 0)
     check_memory((count,), 8)
@@ -54,7 +57,7 @@ def _points(number: Any) -> int:
 
 
 class HostMade:
-    """Is the common part of the creation ops; each backend says in `_placed` how a host array becomes a tensor."""
+    """The creation ops that are computed on the host; a backend's `_placed` turns the host array into a tensor."""
 
     dtypes: ClassVar[Any]
     convert: Any
@@ -70,11 +73,11 @@ class HostMade:
 
     @staticmethod
     def _memory() -> int:
-        """Returns how many bytes a result may have at most."""
+        """Returns the largest number of bytes that a result may have."""
         return ADDRESSABLE
 
     def _placed(self, array: np.ndarray, dtype: Any, device: Any) -> Any:
-        """Returns a host array of 64 bits a number as a tensor of a native dtype."""
+        """Returns a host array of int64, float64 or complex128 as a tensor of a native dtype."""
         raise NotImplementedError
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
@@ -90,7 +93,8 @@ class HostMade:
                 check_fits(end, self.dtypes.neutral[wanted])
         array = np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
-            # NumPy computes with Python integers then. torch.compile cannot trace the array's dtype, which would tell.
+            # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
+            # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if own is int64 else np.float64)
         return self._placed(array, wanted, device)
 
@@ -118,7 +122,7 @@ class HostMade:
             return samples, self._placed(np.asarray(step), dtype if floating else own, device)
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
-        # Weights of both ends, not multiples of the step: so the last sample is `stop` itself.
+        # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
         weights = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((weights.size, *span.shape), span.itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
@@ -158,7 +162,7 @@ class HostMade:
         constant("start or stop", [start, stop])
         if not _are_numbers(start, stop):
             raise ArgumentTypeError(
-                "start and stop are numbers; of tensors take ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
+                "start and stop are numbers; for tensors use ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
             )
         check_memory((num,), 8)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
@@ -182,10 +186,11 @@ class HostMade:
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:
-            raise ShapeError(f"a vector is wanted, this tensor has shape {tuple(x.shape)}")
+            raise ShapeError(f"expected a vector, got shape {tuple(x.shape)}")
         powers = np.arange(x.shape[0] if N is None else _points(N))
         check_memory((x.shape[0], powers.size), x.itemsize, self._memory)
         at = self.get_device(x)
+        # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
         placed = self._placed(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
         return self.power(x.reshape(-1, 1), placed)
 
@@ -193,6 +198,6 @@ class HostMade:
         return self._placed(array, self.dtypes[default_float()] if dtype is None else dtype, device)
 
     def _whole(self, array: np.ndarray, dtype: Any) -> np.ndarray:
-        """Returns samples rounded down where the dtype is an integer one, as NumPy does."""
+        """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""
         whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
         return np.floor(array) if whole else array

@@ -1,7 +1,7 @@
-"""Default devices: one a backend for the process, overridden for a thread or task by `with ops.device(name):`.
+"""Default devices: each backend has one per process; `with ops.device(name):` overrides it for a thread or task.
 
-Each backend's `device_ops.py` has `place(device)`, which every op that makes a tensor calls: it turns the op's
-`device` argument into a native device, and without one answers with the default. Until a default was ever set it costs
+Each backend's `device_ops.py` has a function `place(device)`, which every op that creates a tensor calls: it returns
+the op's `device` argument as a native device, or else the default. Until a default is set for the first time, it costs
 one test.
 """
 
@@ -19,11 +19,11 @@ from emberharmony.core.errors import DeviceError, OutOfMemoryError, brief, sugge
 
 ENVIRONMENT = "EMBERHARMONY_DEVICE"
 BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
-"""Whether a backend is loaded for the sake of a block, which wins over the environment."""
+"""Whether entering `with ops.device(...)` is loading the backend; the block then overrides the environment variable."""
 
 
 class Placement:
-    """Holds the default device of one backend, as a native device; None is the library's own choice."""
+    """The default device of one backend, as a native device; None leaves the choice to the library."""
 
     def __init__(self) -> None:
         self.default: Any = None
@@ -32,7 +32,14 @@ class Placement:
         self.environment: str | None = os.environ.get(ENVIRONMENT) or None
 
     def chosen(self, native: Any) -> Any:
-        """Returns the native device to make a tensor on, or None; `native` turns a name into a device."""
+        """Returns the native device on which to create a tensor, or None.
+
+        Args:
+            native: returns the native device of a name.
+
+        Raises:
+            DeviceError: if the environment variable names a device that does not exist.
+        """
         if not self.touched:
             return None
         overriding = self.override.get()
@@ -46,7 +53,7 @@ class Placement:
         return self.default
 
     def set_default(self, device: Any) -> None:
-        """Sets the process's default to a native device or None."""
+        """Sets the default of the process to a native device or None."""
         self.touched, self.environment, self.default = True, None, device
 
     @contextlib.contextmanager
@@ -62,7 +69,7 @@ class Placement:
 
 
 def host_memory() -> dict[str, int]:
-    """Returns what is known of the host's memory: its size."""
+    """Returns the memory information of the host in bytes; -1 stands for unknown, and only the total may be known."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -71,10 +78,11 @@ def host_memory() -> dict[str, int]:
 
 
 SURE = 2**28
-"""A tensor of up to so many bytes is made without asking how many there are."""
+"""Tensors of up to this many bytes are created without a check of the available memory."""
 ADDRESSABLE = 2**47
-"""No process addresses more bytes, wherever they are."""
+"""The most bytes that a process can address on today's processors, in any memory."""
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""The files that hold the memory limit of a Linux container, in cgroup version 2 and 1."""
 
 
 def _read(path: str) -> str:
@@ -86,9 +94,9 @@ def _read(path: str) -> str:
 
 
 def memory_limit() -> int:
-    """Returns how many bytes a tensor on the host can have at most: memory and swap, less if the process has a limit.
+    """Returns the most bytes that a tensor on the host can have: memory plus swap, or the limit of the process if less.
 
-    On Linux the limits of a container and of `ulimit -v` count. It is `ADDRESSABLE` where nothing is known.
+    On Linux the limits are those of a container and of `ulimit -v`. If nothing is known, it is `ADDRESSABLE`.
     """
     total = host_memory()["total"]
     most = total if total > 0 else ADDRESSABLE
@@ -103,7 +111,7 @@ def memory_limit() -> int:
 def _address_space() -> int:
     """Returns how many more bytes this process may map; -1 if it has no limit."""
     try:
-        import resource  # which Windows does not have
+        import resource  # does not exist on Windows
     except ImportError:
         return -1
     allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -114,39 +122,44 @@ def _address_space() -> int:
 
 
 def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = lambda: ADDRESSABLE) -> None:
-    """Checks that a tensor of a shape, with so many bytes per element, is not larger than all memory.
+    """Checks that a tensor is not larger than the memory.
 
     Args:
-        limit: returns how many bytes there are; called for large tensors only.
+        shape: of the tensor.
+        width: the bytes of one element.
+        limit: returns the available bytes; called for large tensors only.
 
-    Raises: OutOfMemoryError.
+    Raises:
+        OutOfMemoryError: if the tensor is larger.
     """
     size = math.prod(shape) * width
     if size > SURE and size > (most := limit()):
         raise OutOfMemoryError(
             f"a tensor of shape {tuple(shape)} takes {size / 2**30:.4g} GiB, and this process can have at most "
-            f"{most / 2**30:.4g}; make it in parts, or of a narrower dtype"
+            f"{most / 2**30:.4g}; compute it in parts, or use a narrower dtype"
         )
 
 
 def name_of(device: object) -> str:
-    """Returns the name of a device given as one, or as a library's own device; of anything else no device's name."""
+    """Returns the name of a device given by name or as a library's device object; an empty string for other values."""
     return str(device) if isinstance(device, str) or "device" in type(device).__name__.lower() else ""
 
 
 def unknown(device: object, available: list[str]) -> DeviceError:
-    """Returns the error for a device that there is not."""
+    """Returns the error for a device that does not exist."""
     nearest = suggest(device, available) if isinstance(device, str) else ""
     return DeviceError(f"there is no device {brief(device)} here{nearest} (available: {', '.join(available)})")
 
 
 class device:  # noqa: N801  (a context manager that reads as a function)
-    """Makes new tensors land on a device while the block runs, for this thread or task and the active backend.
+    """A context manager: in its block, the active backend creates new tensors of this thread or task on the device.
 
-    On MLX, whose memory is shared by all devices, a device is where work is done, and the library keeps one for all
-    threads: work in the block, and beside it in other threads, is done there until the last such block is left.
+    In MLX all devices share one memory, so a device says where work is done; and the library has one default device
+    for all threads. So other threads work on the device too, until the last such block is left.
 
-    Raises: DeviceError on entry if there is no such device.
+    Raises:
+        DeviceError: on entry, if the device does not exist.
+        UnsupportedOpError: on entry, if the backend has only one device.
 
     Example:
         >>> with ops.device("cpu"):

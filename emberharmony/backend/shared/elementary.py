@@ -1,8 +1,10 @@
-"""Special functions for libraries that lack good ones, over any module of NumPy's names; in float64 but `erf_single`.
+"""Special functions for libraries that lack accurate ones; all but `erf_single` compute in float64.
 
-Source: of the error function W. J. Cody, Rational Chebyshev approximation for the error function, Math. Comp. 23 (1969)
-631-637, in float32 the rational function of Eigen and XLA; of the Bessel function the Cephes library. The relative
-error of each piece is below 1e-16 times a small factor, in float32 below 3 eps.
+The parameter `xp` is a module with NumPy's function names; `exp`, if given, replaces its exponential.
+
+Source: for the error function W. J. Cody, Rational Chebyshev approximation for the error function, Math. Comp. 23
+(1969) 631-637, and in float32 the rational function of Eigen and XLA; for the Bessel function the Cephes library. The
+relative error of each piece is below 1e-16 times a small factor, in float32 below 3 eps.
 """
 
 import math
@@ -63,12 +65,19 @@ _I0_FAR = (
 
 
 def in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
-    """Returns `function(xp, x)` computed in float64 and given back in the dtype of `x`."""
+    """Returns `function(xp, x)`, computed in float64 and cast back to the dtype of `x`."""
     return function(xp, x.astype(xp.float64)).astype(x.dtype)
 
 
 def _ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
-    """Returns a quotient of two polynomials by Horner's rule; the denominator's leading coefficient is 1."""
+    """Returns a quotient of two polynomials by Horner's rule.
+
+    Args:
+        y: the argument.
+        top: the leading coefficient of the numerator; that of the denominator is 1.
+        upper: the other coefficients of the numerator.
+        lower: the other coefficients of the denominator.
+    """
     above, below = top * y, y
     for a, b in zip(upper[:-1], lower[:-1], strict=True):
         above, below = (above + a) * y, (below + b) * y
@@ -76,7 +85,7 @@ def _ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -
 
 
 def _at_most(xp: Any, y: Any, bound: float) -> Any:
-    """Returns the minimum, but with the gradient of `y` at the bound, where pieces meet."""
+    """Returns `min(y, bound)`, whose derivative at the bound, where two pieces meet, is 1."""
     return xp.where(y <= bound, y, bound)
 
 
@@ -85,7 +94,7 @@ def _at_least(xp: Any, y: Any, bound: float) -> Any:
 
 
 def _gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
-    """Returns `exp(-y * y)` without losing digits to the rounding of the square."""
+    """Returns `exp(-y * y)` to full precision: the square of `head`, a multiple of 1/16, is exact."""
     head = xp.floor(y * 16.0) / 16.0
     return exp(-head * head) * exp(-(y - head) * (y + head))
 
@@ -96,6 +105,7 @@ def _central(x: Any) -> Any:
 
 def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
+    # erfc(30) is 0 in float64 already, and infinity would give NaN below.
     y = _at_most(xp, y, 30.0)
     middle = _ratio(_at_most(xp, y, _LARGE), _C_TOP, _C, _D)
     far = _at_least(xp, y, _LARGE)
@@ -106,6 +116,8 @@ def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
 
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the error function of a float64 tensor."""
+    # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
+    # the gradient.
     y = xp.abs(x)
     outside = 1.0 - _tail(xp, _at_least(xp, y, _SMALL), exp or xp.exp)
     inner = _central(xp.where(y <= _SMALL, x, 0.0))
@@ -120,7 +132,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def erf_single(xp: Any, x: Any) -> Any:
-    """Returns the error function of a float32 tensor; it is constant where float32 no longer sees it grow."""
+    """Returns the error function of a float32 tensor; it is constant from where it rounds to 1 in float32."""
     x = xp.clip(x, -_SINGLE_END, _SINGLE_END)
     square = x * x
     return x * (_polynomial(square, _SINGLE_TOP) / _polynomial(square, _SINGLE_BELOW))
@@ -135,7 +147,7 @@ def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 
 
 def erfinv(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
-    """Returns the inverse error function of a float64 tensor: Winitzki's first guess, then three steps of Halley."""
+    """Returns the inverse error function of a float64 tensor: Winitzki's approximation, then three steps of Halley."""
     exp = exp or xp.exp
     size = xp.abs(x)
     inside = xp.where(size < 1.0, size, 0.5)
@@ -143,7 +155,7 @@ def erfinv(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     half = 2.0 / (math.pi * 0.147) + logarithm / 2.0
     y = xp.sqrt(xp.maximum(xp.sqrt(half * half - logarithm / 0.147) - half, 0.0))
     for _ in range(3):
-        # Near 1 the complement has the digits.
+        # Near 1, erf loses the digits of its distance from 1; erfc has them.
         off = xp.where(inside < 0.5, erf(xp, y, exp) - inside, (1.0 - inside) - erfc(xp, y, exp))
         newton = off / (2.0 / math.sqrt(math.pi) * exp(-y * y))
         y = y - newton / (1.0 + y * newton)
@@ -152,7 +164,7 @@ def erfinv(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
-    """Returns a Chebyshev series by Clenshaw's rule, the highest degree first; `x` is from -2 to 2."""
+    """Returns a Chebyshev series by Clenshaw's rule, for `x` from -2 to 2; the highest degree is the first one."""
     last, before, current = 0.0, 0.0, coefficients[0] + 0.0 * x
     for coefficient in coefficients[1:]:
         last, before = before, current
@@ -161,7 +173,7 @@ def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def i0(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
-    """Returns the modified Bessel function of order 0 of a float64 tensor."""
+    """Returns the modified Bessel function of the first kind of order 0 of a float64 tensor."""
     y = xp.abs(x)
     near = _chebyshev(_at_most(xp, y, 8.0) / 2.0 - 2.0, _I0_NEAR)
     far = _at_least(xp, y, 8.0)
@@ -170,9 +182,11 @@ def i0(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 
 
 def i0_slope(xp: Any, x: Any, y: Any) -> Any:
-    """Returns the derivative of `y = i0(x)`: y times I1(x) / I0(x), a continued fraction closed by what it tends to.
+    """Returns the derivative of `y = i0(x)`, which is y times I1(x) / I0(x).
 
-    Source: DLMF 10.33.1; for the closing term 10.41.
+    The ratio is a continued fraction, cut off after 30 terms; an asymptotic formula replaces the rest.
+
+    Source: DLMF 10.33.1 for the fraction, 10.41 for the rest.
     """
     terms = 30
     ratio = x / (xp.sqrt(x * x + (terms + 1.0) ** 2) + (terms + 1.0))

@@ -1,4 +1,4 @@
-"""Checks of the Fourier transforms' arguments, alike on every backend."""
+"""Checks of the arguments of Fourier transforms, the same on every backend."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,27 @@ from emberharmony.core.errors import ArgumentError
 
 
 def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
-    """Returns the axis of a transform, from 0, and its length; `halved` if the input is the half of a real one's.
+    """Returns the axis of a transform, counted from 0, and its length.
 
-    Raises: AxisError; ArgumentError for a length below 1 or an unknown normalisation.
+    Args:
+        shape: of the input.
+        n: the length of the transform; None for the length of the input.
+        axis: the axis of the transform.
+        norm: the normalisation.
+        halved: whether the input is the non-negative half of the spectrum of a real signal (as for irfft).
+
+    Raises:
+        ArgumentError: if the length is below 1 or the normalisation is unknown.
+        AxisError: if the axis is out of range.
+        OutOfMemoryError: if no memory holds the result.
     """
     (place,) = normalized(axis, len(shape))
     length = n if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
     if length < 1:
-        raise ArgumentError(f"a transform has at least one element, not {length}")
+        raise ArgumentError(f"expected a transform of length 1 or more, got {length}")
     if norm not in ("backward", "ortho", "forward"):
         raise ArgumentError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
-    # A complex number takes 8 bytes or 16.
+    # The smallest complex number takes 8 bytes.
     check_memory((*shape[:place], length, *shape[place + 1 :]), 8)
     return place, length
 
@@ -26,16 +36,19 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
 def along_all(
     shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, norm: str, halved: bool = False
 ) -> list[tuple[int, int]]:
-    """Returns the axes and lengths of a transform along several axes; the last one is `halved`.
+    """Returns the axes and lengths of a transform along several axes; `halved` (see `along`) applies to the last one.
 
-    Raises: AxisError; ArgumentError for no axis at all, and as many lengths as there are no axes.
+    Raises:
+        ArgumentError: if there is no axis, the numbers of lengths and axes differ, or a length is below 1.
+        AxisError: if an axis is out of range or repeated.
+        OutOfMemoryError: if no memory holds the result.
     """
     if axes is None:
         axes = range(len(shape)) if s is None else range(-len(s), 0)
     places = normalized(list(axes), len(shape))
     lengths = [None] * len(places) if s is None else list(s)
     if not places or len(lengths) != len(places):
-        raise ArgumentError(f"a transform has one length an axis, and at least one, not s={s} along axes {places}")
+        raise ArgumentError(f"expected one length per axis, and at least one axis, got s={s} along axes {places}")
     last = len(places) - 1
     return [
         along(shape, n, a, norm, halved and i == last) for i, (a, n) in enumerate(zip(places, lengths, strict=True))

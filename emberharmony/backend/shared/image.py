@@ -1,4 +1,4 @@
-"""What image ops know on the host: layouts, weights of resampling and smoothing, transforms of the plane."""
+"""Host computations of the image ops: layouts, weights of resampling and smoothing, transforms of the plane."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,13 +16,15 @@ from emberharmony.core.options import constant
 
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1000.0 * 2.0**-23
-"""Weights whose sum is below this are those of a sample to which no pixel contributes."""
+"""If the sum of a sample's weights is not above this, no pixel contributes to the sample."""
 
 
 def spatial_axes(shape: Sequence[int], data_format: str | None, n: int = 2) -> tuple[int, ...]:
-    """Returns the n spatial axes, counted from the end, of an image or a batch of them.
+    """Returns the n spatial axes of an image or a batch of images, counted from the end.
 
-    Raises: ShapeError for another number of axes; ArgumentError for an unknown layout.
+    Raises:
+        ArgumentError: if the layout is unknown.
+        ShapeError: if the tensor has another number of axes.
     """
     last = channels_last(data_format)
     if len(shape) not in (n + 1, n + 2):
@@ -31,20 +33,23 @@ def spatial_axes(shape: Sequence[int], data_format: str | None, n: int = 2) -> t
 
 
 def colours(shape: Sequence[int], data_format: str | None) -> int:
-    """Returns the axis, counted from the end, of the three colours of images.
+    """Returns the axis of the three colour channels of images, counted from the end.
 
-    Raises: ShapeError where there are not three; ArgumentError for an unknown layout.
+    Raises:
+        ArgumentError: if the layout is unknown.
+        ShapeError: if there are not three channels.
     """
     axis = -1 if spatial_axes(shape, data_format)[0] == -3 else -3
     if shape[axis] != 3:
-        raise ShapeError(f"three colours are wanted on axis {axis}, this tensor has shape {tuple(shape)}")
+        raise ShapeError(f"expected 3 channels on axis {axis}, got shape {tuple(shape)}; check data_format")
     return axis
 
 
 def computed_in(dtype: DType) -> DType:
-    """Returns the dtype pixels are computed in: float32 for half precision, the default float for integers.
+    """Returns the dtype in which pixels are computed: float32 for half precision, the default float for integers.
 
-    Raises: DTypeError for complex pixels.
+    Raises:
+        DTypeError: if the pixels are complex.
     """
     if dtype.is_complex:
         raise DTypeError(f"pixels are real numbers, not {dtype.name}")
@@ -53,7 +58,7 @@ def computed_in(dtype: DType) -> DType:
 
 
 def held(value: float, dtype: DType) -> float:
-    """Returns a value of pixels as a dtype holds it: for integers the nearest, at the end of their range at most."""
+    """Returns a pixel value that the dtype can hold: for integer dtypes it is rounded and clipped to their range."""
     if not dtype.is_integer:
         return value
     limits = IntegerInfo.of(dtype)
@@ -63,18 +68,30 @@ def held(value: float, dtype: DType) -> float:
 def margins(
     before: int | None, after: int | None, target: int | None, length: int, outward: int, names: str
 ) -> tuple[int, int]:
-    """Returns how much an axis grows (`outward` 1) or shrinks (-1) at its ends, two of three sizes being given.
+    """Returns how much padding or cropping changes an axis at both of its ends.
 
-    Raises: ArgumentError unless exactly two are given, and where an end or what remains would be negative.
+    Args:
+        before: the change at the start.
+        after: the change at the end.
+        target: the length of the result. One of `before`, `after` and `target` is None, and follows from the others.
+        length: of the axis.
+        outward: 1 to pad, -1 to crop.
+        names: of the three options, for the messages.
+
+    Raises:
+        ArgumentError: unless exactly two options are given, or if a change or the new length would be negative.
     """
     missing = (before, after, target).count(None)
     if missing != 1:
-        raise ArgumentError(f"exactly two of {names} are given, not {3 - missing}")
+        raise ArgumentError(f"expected exactly two of {names}, got {3 - missing}")
     change = 0 if target is None else (target - length) * outward
     first = change - (after or 0) if before is None else before
     last = change - first if after is None else after
     if min(first, last) < 0 or length + outward * (first + last) < 0:
-        raise ArgumentError(f"of {names} none may be negative: a length of {length} has {first} and {last} at its ends")
+        raise ArgumentError(
+            f"of {names} none may be negative, nor the new length: an axis of length {length} has {first} and {last} "
+            f"at its ends"
+        )
     return first, last
 
 
@@ -83,7 +100,7 @@ def _triangle(x: Array) -> Array:
 
 
 def _cubic(x: Array) -> Array:
-    """Returns the cubic kernel of Keys with a = -1/2."""
+    """Returns the cubic convolution kernel of Keys (1981) with a = -1/2."""
     near = ((1.5 * x - 2.5) * x) * x + 1.0
     far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
@@ -99,32 +116,38 @@ KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
     "lanczos3": (_lanczos(3.0), 3.0),
     "lanczos5": (_lanczos(5.0), 5.0),
 }
-"""Kernels of distances from 0 on, and from where on they are 0."""
+"""Interpolation kernels: functions of a non-negative distance, and the distance from which they are 0."""
 
 
 def check_method(method: str, known: Sequence[str] = tuple(KERNELS)) -> None:
     """Checks the name of a resampling method.
 
-    Raises: ArgumentError for an unknown one.
+    Raises:
+        ArgumentError: if it is unknown.
     """
     if method not in known:
         raise ArgumentError(f"the method is one of {', '.join(known)}, not {method!r}")
 
 
 class Taps(Record):
-    """Holds, for each pixel of an axis, the places on another it is made of, and what they weigh: (taps, pixels)."""
+    """The input pixels and the weights that make each output pixel of a resampled axis, both (taps, pixels)."""
 
     places: Array
     weights: Array
 
 
 def resampling(length: int, target: int, step: float, translation: float, method: str, antialias: bool) -> Taps:
-    """Returns how the pixels of an axis are made of those of another.
+    """Returns the weights that resample an axis.
 
-    Pixel i lies at i + 1/2; a sample outside the axis is 0.
+    The centre of pixel i is at i + 1/2. A sample outside the axis is 0.
 
     Args:
-        step: how far apart samples are; `translation` counts in such steps.
+        length: of the axis.
+        target: the length of the result.
+        step: the distance of two samples, in pixels of the axis.
+        translation: the shift of the result, in pixels of the result.
+        method: a key of `KERNELS`.
+        antialias: whether to widen the kernel if the axis shrinks.
 
     Source: `jax.image.scale_and_translate`.
     """
@@ -143,9 +166,11 @@ def resampling(length: int, target: int, step: float, translation: float, method
 
 
 def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float]:
-    """Returns one number, or n, as n numbers.
+    """Returns one number for all axes, or one per axis, as a list of n numbers.
 
-    Raises: ArgumentError for another count, and for what is not finite or, if it is to be, not positive.
+    Raises:
+        ArgumentError: if they are not 1 or n finite numbers, or not positive though `positive` is True.
+        UnsupportedOpError: if they are a tensor that is being differentiated.
     """
     numbers = plain(constant(name, value)).astype(np.float64)
     if numbers.ndim > 1 or numbers.size not in (1, n) or not np.isfinite(numbers).all():
@@ -156,27 +181,35 @@ def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float
 
 
 def nearest(length: int, target: int) -> Array:
-    """Returns, for each pixel of an axis stretched to a target length, the index of the one it shows."""
+    """Returns, for each pixel of an axis resized to the target length, the index of the nearest input pixel."""
     return (2 * np.arange(target) + 1) * length // (2 * target)
 
 
 def in_proportion(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]:
-    """Returns the height that goes with an image's width in the target's aspect ratio, and the other way round."""
+    """Returns the height for the image's width, and the width for its height, in the aspect ratio of the target.
+
+    Args:
+        size: the (height, width) of the image.
+        target: the (height, width) with the aspect ratio.
+    """
     return size[1] * target[0] // target[1], size[0] * target[1] // target[0]
 
 
 def bell(size: int, sigma: float) -> list[float]:
-    """Returns the weights of a Gaussian window, which add up to 1."""
+    """Returns the weights of a Gaussian window; they add up to 1."""
     exponents = -0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2
-    # Subtract the maximum: all weights of a narrow Gaussian centred between pixels would underflow.
+    # Subtract the maximum, because all weights of a narrow Gaussian centred between two pixels would underflow.
     weights = np.exp(exponents - exponents.max())
     return list(map(float, weights / weights.sum()))
 
 
 def homography(start_points: Any, end_points: Any) -> Array:
-    """Returns the eight numbers, (..., 8), of the transforms that take four end points each to the start points.
+    """Returns the eight parameters (..., 8) of the perspective transforms that map four end points to the start points.
 
-    Raises: ShapeError unless both are (4, 2) or (batch, 4, 2); LinAlgError where three points lie on a line.
+    Raises:
+        LinAlgError: if three of four points are collinear.
+        ShapeError: unless both have the shape (4, 2), or both (batch, 4, 2).
+        UnsupportedOpError: if they are tensors that are being differentiated.
     """
     start, end = (
         plain(constant(name, points)).astype(np.float64)
@@ -184,7 +217,7 @@ def homography(start_points: Any, end_points: Any) -> Array:
     )
     if start.shape != end.shape or start.ndim not in (2, 3) or start.shape[-2:] != (4, 2):
         raise ShapeError(
-            f"start and end points are (4, 2) or (batch, 4, 2) both, not of shapes {start.shape} and {end.shape}"
+            f"expected start and end points of shape (4, 2), or both (batch, 4, 2), got {start.shape} and {end.shape}"
         )
     (u, v), (x, y) = np.moveaxis(start, -1, 0), np.moveaxis(end, -1, 0)
     zero, one = np.zeros_like(x), np.ones_like(x)
@@ -194,9 +227,9 @@ def homography(start_points: Any, end_points: Any) -> Array:
     try:
         return np.linalg.solve(np.concatenate([above, below], -2), wanted[..., None])[..., 0]
     except np.linalg.LinAlgError as error:
-        raise LinAlgError("three of four points lie on a line: no perspective takes them to the others") from error
+        raise LinAlgError("three of four points lie on a line, so no perspective transform maps the points") from error
 
 
 def smoothing_size(sigma: float) -> int:
-    """Returns the odd length of a window that holds three sigmas to each side."""
+    """Returns the odd length of a window that covers three standard deviations to each side."""
     return math.floor(6 * sigma) | 1

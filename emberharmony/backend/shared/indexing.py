@@ -1,4 +1,4 @@
-"""Indices and the keys of `get_item`, checked on the host before a tensor library reads by them."""
+"""Checks of indices and of the keys of `get_item`, made on the host before a tensor library uses them."""
 
 import math
 import operator
@@ -20,12 +20,15 @@ from emberharmony.core.errors import (
     brief,
 )
 
-_FAR, _LONG = 2**31, 2**30
+_FAR = 2**31
+"""The magnitude from which a number does not fit the 32 bits of MLX's indices."""
+_LONG = 2**30
+"""From this length on, the sum of a length and a step may not fit 32 bits."""
 MaskAxes = Callable[[Any], int | None]
 
 
 def is_plain(key: Any, shape: Any) -> bool:
-    """Returns whether a key is made of slices forwards, None and integers within a shape alone."""
+    """Returns whether a key consists only of forward slices, None, and integers within bounds."""
     axes, ndim = 0, len(shape)
     for part in key if key.__class__ is tuple else (key,):
         if part.__class__ is slice:
@@ -46,15 +49,16 @@ def _is_near(number: Any) -> bool:
 
 
 def within(part: slice, length: int) -> slice:
-    """Returns the slice that reads the same of an axis of a length, in numbers no greater than the length.
+    """Returns an equivalent slice of an axis of this length, whose numbers do not exceed the length.
 
-    Raises: RangeError for steps along an axis so long that 32 bits do not hold the sum of both.
+    Raises:
+        RangeError: if the slice has a step and the axis is so long that their sum may not fit 32 bits.
     """
     if length >= _LONG and part.step not in (None, 1):
-        raise RangeError(f"an axis of length {length} is read in steps of 1 only: the backend counts in 32 bits")
+        raise RangeError(f"an axis of length {length} takes slices of step 1 only: the backend counts in 32 bits")
     start, stop, step = part.indices(length)
     if start < 0:
-        # Backwards from before the first element.
+        # The slice goes backwards from before the first element, so it is empty.
         return slice(0, 0)
     most = max(length, 1)
     return slice(start, None if stop < 0 else stop, max(min(step, most), -most))
@@ -63,16 +67,20 @@ def within(part: slice, length: int) -> slice:
 def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
     """Yields the parts of a key, each with the first axis it reads and whether it is a mask; host parts are checked.
 
-    Integers come from 0 up; lists, tuples and NumPy arrays as arrays of int64 from 0 up or of booleans; None, Ellipsis
-    and slices as they are; a backend's own tensors unread.
+    Integers are yielded as indices from 0 up; lists, tuples and NumPy arrays as arrays of booleans, or of int64 from 0
+    up; None, Ellipsis, slices and the backend's own tensors unchanged. Values of the backend's tensors are not read.
 
     Args:
-        key: what stands in the brackets.
-        shape: that of the tensor read.
-        mask_axes: returns the number of axes of a mask of the backend's own, -1 for its other tensors, None for others.
+        key: the expression in the brackets.
+        shape: of the tensor that is read.
+        mask_axes: returns the number of axes of a mask of the backend, -1 for its other tensors, None for others.
 
-    Raises: AxisError for too many indices; IndexOutOfBoundsError; ShapeError for a mask of another shape;
-    ArgumentError for a step of 0 or two ellipses; ArgumentTypeError for what is no index.
+    Raises:
+        ArgumentError: if a slice has step 0, or the key has two ellipses.
+        ArgumentTypeError: if a part is not an index.
+        AxisError: if there are more indices than axes.
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: if the shape of a mask does not fit the axes that it reads.
     """
     parts = [_host(part, mask_axes) for part in (key if isinstance(key, tuple) else (key,))]
     if sum(part is Ellipsis for part in parts) > 1:
@@ -103,7 +111,7 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
             raise ArgumentError("the step of a slice must not be 0")
         for end in (part.start, part.stop, part.step):
             if end is not None and not hasattr(end, "__index__"):
-                raise ArgumentTypeError(f"a slice is of integers or None, not {brief(end)}")
+                raise ArgumentTypeError(f"a slice consists of integers or None, not {brief(end)}")
         return part
     if isinstance(part, (list, tuple, range, np.ndarray, np.generic)):
         array = plain(part)
@@ -111,7 +119,9 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
     try:
         return operator.index(part)
     except TypeError as error:
-        raise ArgumentTypeError(f"{brief(part)} is no index: indices are integers, slices, masks or None") from error
+        raise ArgumentTypeError(
+            f"{brief(part)} is not an index: indices are integers, slices, masks, Ellipsis or None"
+        ) from error
 
 
 def _is_mask(part: Any, mask_axes: MaskAxes) -> bool:
@@ -129,11 +139,12 @@ def _width(part: Any, mask: bool) -> int:
 
 
 def checked(indices: np.ndarray, length: int) -> np.ndarray:
-    """Returns indices from 0 to length - 1 for those from -length on.
+    """Returns int64 indices from 0 to length - 1 for indices from -length to length - 1.
 
-    Raises: IndexOutOfBoundsError naming the first one outside.
+    Raises:
+        IndexOutOfBoundsError: if one is out of bounds; the message names the first.
     """
-    # Read without a sign, negative indices are the greatest.
+    # Read as unsigned, negative indices are the largest numbers, so one maximum checks both bounds.
     if indices.size and int(np.maximum.reduce(indices.view(np.uint64), None)) < length:
         return indices
     outside = (indices < -length) | (indices >= length)
@@ -145,9 +156,10 @@ def checked(indices: np.ndarray, length: int) -> np.ndarray:
 
 
 def single(index: int, length: int) -> int:
-    """Returns one index from 0 to length - 1 for one from -length on.
+    """Returns an index from 0 to length - 1 for one from -length to length - 1.
 
-    Raises: IndexOutOfBoundsError.
+    Raises:
+        IndexOutOfBoundsError: if it is out of bounds.
     """
     if not -length <= index < length:
         raise IndexOutOfBoundsError(f"index {index} is out of bounds for an axis of length {length}")
@@ -155,49 +167,69 @@ def single(index: int, length: int) -> int:
 
 
 def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) -> tuple[slice, ...]:
-    """Returns the slices of a block within a shape.
+    """Returns the slices of a block within a tensor.
 
-    Raises: ShapeError if the numbers of axes differ; IndexOutOfBoundsError if the block leaves the shape.
+    Args:
+        shape: of the tensor.
+        start: the first index of the block along each axis.
+        lengths: the shape of the block.
+
+    Raises:
+        IndexOutOfBoundsError: if the block exceeds the tensor.
+        ShapeError: if the numbers of axes differ.
     """
     if len(start) != len(shape) or len(lengths) != len(shape):
-        raise ShapeError(f"a tensor of shape {tuple(shape)} has no block at {start} of shape {tuple(lengths)}")
+        raise ShapeError(
+            f"expected {len(shape)} start indices and lengths for shape {tuple(shape)}, got start {start} and shape "
+            f"{tuple(lengths)}"
+        )
     slices = []
     for at, n, whole in zip(start, lengths, shape, strict=True):
         first = at if at.__class__ is int else int(at)
         last = first + (n if n.__class__ is int else int(n))
         if not 0 <= first <= last <= whole:
-            raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} leaves shape {tuple(shape)}")
+            raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
         slices.append(slice(first, last))
     return tuple(slices)
 
 
 def class_count(num_classes: int) -> int:
-    """Returns a number of classes.
+    """Returns the number of classes, checked.
 
-    Raises: ArgumentError if it is negative; OutOfMemoryError if no memory holds so many.
+    Raises:
+        ArgumentError: if it is negative.
+        OutOfMemoryError: if no memory holds so many.
     """
     if num_classes < 0:
-        raise ArgumentError(f"the number of classes is from 0 on, not {num_classes}")
+        raise ArgumentError(f"the number of classes is at least 0, not {num_classes}")
     if num_classes > ADDRESSABLE:
         check_memory((num_classes,), 1)
     return num_classes
 
 
 def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
-    """Checks that indices of shape (..., k) name positions in the first k axes of a shape.
+    """Checks that indices can name positions in a tensor: one index for each of its first k axes.
 
-    Raises: ShapeError.
+    Args:
+        indices: the shape of the indices, (..., k).
+        shape: of the tensor.
+
+    Raises:
+        ShapeError: if the indices have no last axis, or its length k is 0 or larger than the number of axes.
     """
     if not indices or not 0 < indices[-1] <= len(shape):
         raise ShapeError(
-            f"indices of shape {tuple(indices)} name no positions in shape {tuple(shape)}: their last axis counts axes"
+            f"indices of shape {tuple(indices)} do not name positions in shape {tuple(shape)}: their last axis must "
+            f"have a length from 1 to {len(shape)}"
         )
 
 
 def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Returns indices (..., k) as one array an axis, checked against the first k lengths of a shape.
+    """Returns indices (..., k) as one array per axis, checked against the first k lengths of a shape.
 
-    Raises: IndexOutOfBoundsError; ShapeError if they have no last axis or k is too large.
+    Raises:
+        IndexOutOfBoundsError: if an index is out of bounds.
+        ShapeError: as `vectors` does.
     """
     host = host_indices(indices)
     vectors(host.shape, shape)
@@ -205,28 +237,35 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
 
 
 def reduction_of(reduction: str | None, known: Container[str]) -> str | None:
-    """Returns the name of a reduction.
+    """Returns the name of a reduction, checked.
 
-    Raises: ArgumentError for an unknown one.
+    Raises:
+        ArgumentError: if it is not None and unknown.
     """
     if reduction is not None and reduction not in known:
-        raise ArgumentError(f"there is no reduction {reduction!r}")
+        raise ArgumentError(f"the reduction {reduction!r} is unknown; use None, 'add', 'mul', 'max' or 'min'")
     return reduction
 
 
 def inside(length: int, count: int) -> None:
-    """Checks that an axis that indices are to be read from, of which there are so many, has any element.
+    """Checks that an axis has elements if any are read from it.
 
-    Raises: IndexOutOfBoundsError.
+    Args:
+        length: of the axis.
+        count: the number of indices.
+
+    Raises:
+        IndexOutOfBoundsError: if there are indices, but the axis is empty.
     """
     if length == 0 and count:
         raise IndexOutOfBoundsError("an axis of length 0 has no elements to index")
 
 
 def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Returns positions in the flattened form of a shape as one array of indices an axis.
+    """Returns positions in a flattened tensor of this shape as one array of indices per axis.
 
-    Raises: IndexOutOfBoundsError for a position outside, which negative ones are.
+    Raises:
+        IndexOutOfBoundsError: if a position is negative or too large.
     """
     shape = as_shape(shape)
     if not shape and not indices.any():
@@ -235,5 +274,5 @@ def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ..
         return tuple(map(np.asarray, np.unravel_index(indices, shape or (1,))))
     except ValueError as error:
         raise IndexOutOfBoundsError(
-            f"a position leaves shape {shape} of {math.prod(shape)} elements: {error}"
+            f"a position is out of bounds for shape {shape}, which has {math.prod(shape)} elements: {error}"
         ) from error

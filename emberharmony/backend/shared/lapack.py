@@ -1,7 +1,7 @@
-"""Linear algebra on host arrays, by NumPy's LAPACK, with the signs and the errors that `ops/solver.py` promises.
+"""Linear algebra on host arrays by NumPy's LAPACK, with the signs and errors that `ops/solver.py` documents.
 
-The NumPy backend offers these functions as they are, the MLX backend on the memory it shares with NumPy. They take
-float32, float64, complex64 or complex128.
+The NumPy backend uses these functions directly, the MLX backend on memory that it shares with NumPy. They take float32,
+float64, complex64 or complex128. Matrices are on the last two axes; the axes before them are batch axes.
 """
 
 import numpy as np
@@ -12,7 +12,10 @@ from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
 NEARLY = 0.999
-"""Components so close to the largest one, as a fraction of it, count as equal to it: the first of them decides."""
+"""Components of at least this fraction of the largest one count as equal to it, and the first of them fixes the sign.
+
+So rounding errors do not change which component that is.
+"""
 
 
 def _adjoint(x: np.ndarray) -> np.ndarray:
@@ -20,7 +23,7 @@ def _adjoint(x: np.ndarray) -> np.ndarray:
 
 
 def _phases(columns: np.ndarray) -> np.ndarray:
-    """Returns, per column, the factor of magnitude 1 that makes its largest component positive."""
+    """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
     if not columns.size:
         return np.ones((*columns.shape[:-2], 1, columns.shape[-1]), columns.dtype)
     sizes = np.abs(columns)
@@ -29,15 +32,18 @@ def _phases(columns: np.ndarray) -> np.ndarray:
 
 
 def _signs(x: np.ndarray) -> np.ndarray:
-    """Returns the factors of magnitude 1 of numbers, 1 for zero and NaN."""
+    """Returns `x / abs(x)`, but 1 for zero and NaN."""
     signs = np.sign(x)
     return np.where(np.abs(signs) > 0, signs, 1).astype(x.dtype, copy=False)
 
 
 def _finite(x: np.ndarray) -> np.ndarray:
-    """Returns a tensor of finite matrices.
+    """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
-    Raises: LinAlgError for others: on them LAPACK's `gesdd` (NumPy 2.4) never returns, nor answers Ctrl-C.
+    It does not react to Ctrl-C either.
+
+    Raises:
+        LinAlgError: if a matrix has infinities or NaN.
     """
     if not np.isfinite(x).all():
         raise not_finite(x.shape)
@@ -45,7 +51,12 @@ def _finite(x: np.ndarray) -> np.ndarray:
 
 
 def _finite_below(x: np.ndarray) -> np.ndarray:
-    """Returns a tensor of square matrices whose lower halves are finite."""
+    """Returns a tensor of square matrices, checked to have finite lower triangles.
+
+    Raises:
+        LinAlgError: if a lower triangle has infinities or NaN.
+        ShapeError: if the matrices are not square.
+    """
     if not np.isfinite(square(x)).all():
         _finite(np.tril(x))
     return x
@@ -57,18 +68,19 @@ def det(x: np.ndarray) -> np.ndarray:
 
 
 def slogdet(x: np.ndarray) -> SlogdetResult:
-    """Returns the signs and logarithms of determinants; NaN has no sign."""
+    """Returns the signs and logarithms of the magnitudes of determinants; the sign is NaN if the logarithm is."""
     sign, logarithm = np.linalg.slogdet(square(x))
     return SlogdetResult(np.where(np.isnan(logarithm), logarithm, sign).astype(x.dtype), logarithm)
 
 
 def adjugate(x: np.ndarray) -> np.ndarray:
-    """Returns the transposed matrices of cofactors: determinants times inverses, but also where there is no inverse.
+    """Returns the transposed matrices of cofactors: determinant times inverse, but defined for singular matrices too.
 
-    Those of matrices that are not finite are NaN.
+    For a matrix that is not finite it is NaN.
     """
     finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
     u, s, vh = np.linalg.svd(np.where(finite, x, 0))
+    # For each singular value, multiply the others: nothing is divided by a singular value, so one may be 0.
     others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
     factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
     result = factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
@@ -93,15 +105,21 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, lower: bool = False) -> np.nd
 
 
 def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
-    """Returns triangular factors of positive-definite matrices."""
+    """Returns triangular factors of positive-definite matrices.
+
+    Raises:
+        LinAlgError: if a matrix is not positive-definite.
+        ShapeError: if the matrices are not square.
+    """
     factor = np.linalg.cholesky(square(x))
+    # LAPACK reports no error for matrices with NaN.
     if not np.isfinite(factor).all():
         raise LinAlgError("the matrix is not positive-definite")
     return _adjoint(factor) if upper else factor
 
 
 def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
-    """Returns orthonormal columns and upper triangular factors, whose diagonals are made non-negative."""
+    """Returns orthonormal columns and upper triangular factors with non-negative diagonals."""
     check_qr_mode(mode)
     q, r = np.linalg.qr(matrices(x), "complete" if mode == "complete" else "reduced")
     signs = _signs(np.diagonal(r, 0, -2, -1))
@@ -139,7 +157,7 @@ def eigvalsh(x: np.ndarray) -> np.ndarray:
 
 def eig(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors, always complex."""
-    # Real matrices keep their own kernel, whose eigenvalues are exact conjugates of one another.
+    # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
     values, vectors = np.linalg.eig(_finite(square(x)))
     kind = np.result_type(x.dtype, np.complex64)
     vectors = vectors.astype(kind, copy=False)
@@ -152,7 +170,10 @@ def eigvals(x: np.ndarray) -> np.ndarray:
 
 
 def lu_factor(x: np.ndarray) -> LUResult:
-    """Returns triangular factors, with partial pivoting, and the rows that changed places."""
+    """Returns triangular factors by partial pivoting, and for each step the row that was swapped with the current one.
+
+    NumPy has no LU decomposition.
+    """
     lu = matrices(x).copy()
     k = min(lu.shape[-2:])
     pivots = np.zeros((*lu.shape[:-2], k), np.int64)
@@ -169,7 +190,12 @@ def lu_factor(x: np.ndarray) -> LUResult:
 
 
 def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
-    """Returns which row of the matrix stands in each row of its factors, after the changes that `lu_factor` tells."""
+    """Returns, for each row of the factors, which row of the matrix it is, by the swaps that `lu_factor` returns.
+
+    Args:
+        pivots: from `lu_factor`, (..., k).
+        rows: the number of rows of the matrix.
+    """
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
         place = pivots[..., j : j + 1]

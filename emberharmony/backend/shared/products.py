@@ -1,4 +1,4 @@
-"""Matrix products and Einstein's notation, checked alike on every backend."""
+"""Checks of matrix products and of einsum expressions, the same on every backend."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,11 +11,12 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
     """Checks that tensors of these shapes have a matrix product.
 
-    Raises: ShapeError that names both shapes and the lengths that differ.
+    Raises:
+        ShapeError: if they do not; the message names both shapes and the lengths that differ.
     """
     shapes = f"shapes {tuple(first)} and {tuple(second)}"
     if not first or not second:
-        raise ShapeError(f"{shapes} have no matrix product, which takes an axis of each; multiply by ops.multiply")
+        raise ShapeError(f"{shapes} have no matrix product, which needs an axis of each; use ops.multiply")
     place = "last but one" if len(second) > 1 else "only"
     if first[-1] != second[-min(len(second), 2)]:
         raise ShapeError(
@@ -25,14 +26,19 @@ def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
     try:
         broadcast([first[:-2], second[:-2]])
     except ShapeError as error:
-        raise ShapeError(f"{shapes} have no matrix product: of their first axes, {error}") from error
+        raise ShapeError(f"{shapes} have no matrix product: for their batch axes, {error}") from error
 
 
 @lru_cache(maxsize=1024)
 def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
-    """Checks an index expression against the operands' shapes; returns how many products each result is the sum of.
+    """Checks an einsum expression against the shapes of its operands.
 
-    Raises: ArgumentError for a bad expression; ShapeError for a wrong number of axes or lengths that differ.
+    Returns:
+        The number of products that are summed for each element of the result.
+
+    Raises:
+        ArgumentError: if the expression is malformed, or names another number of operands.
+        ShapeError: if a term does not name the axes of its operand, or the lengths of an index differ.
     """
     compact = subscripts.replace(" ", "")
     left, arrow, right = compact.partition("->")
@@ -41,10 +47,10 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         raise ArgumentError(f"{subscripts!r} names {len(terms)} operands, {len(shapes)} were given")
     letters = left.replace(",", "").replace("...", "")
     if not (letters.isalpha() or not letters) or not letters.isascii():
-        raise ArgumentError(f"{subscripts!r} has characters that are no index letters")
+        raise ArgumentError(f"{subscripts!r} has characters that are not index letters (a to z, A to Z)")
     output = right.replace("...", "")
     if arrow and (len(set(output)) != len(output) or not set(output) <= set(letters)):
-        raise ArgumentError(f"{subscripts!r} names results that repeat, or that no operand has")
+        raise ArgumentError(f"the output of {subscripts!r} has an index that repeats or that no operand has")
     lengths: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         named = term.replace("...", "")
@@ -60,7 +66,7 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         own = dict(pairs)
         for letter, length in pairs:
             if own[letter] != length:
-                # Only different operands broadcast against each other.
+                # Axes of length 1 broadcast between operands, but not within one.
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {length} and {own[letter]}")
             known = lengths.setdefault(letter, length)
             if known != length and 1 not in (known, length):

@@ -1,4 +1,4 @@
-"""The portable source of random numbers: drawn by NumPy on the host, so that every backend gets the same bits."""
+"""The portable random number generator, which draws by NumPy on the host, so that every backend gets the same bits."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ S = TypeVar("S")
 
 
 class Generator:
-    """Draws the same numbers on every backend: a stream of its own, started by a seed.
+    """A random number generator with a stream of its own, which draws the same numbers on every backend.
 
-    The bits are those of Philox, a counter-based generator; floating numbers are computed once, in NumPy, and moved. It
-    may be drawn from by several threads at once, pickled (it goes on where it was), and split. NumPy may change what
-    its distributions make of the bits from one of its versions to another.
+    The bits come from Philox, a counter-based generator. NumPy computes the numbers on the host, and they are then
+    copied to the backend. Several threads may draw from a generator at once. It can be split, and pickled: the copy
+    continues where the original was. A new version of NumPy may draw other numbers from the same bits.
 
     Args:
-        seed: a non-negative integer of any size; None takes one from the system.
+        seed: a non-negative integer of any size; None takes a random seed from the operating system.
 
-    Raises: ArgumentError if the seed is something else.
+    Raises:
+        ArgumentError: if the seed is something else.
 
     Example:
         >>> a, b = ops.random.Generator(0), ops.random.Generator(0)
@@ -69,14 +70,18 @@ class Generator:
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one.
 
-        Raises: ArgumentError if n is negative; ArgumentTypeError if it is no integer.
+        Raises:
+            ArgumentError: if n is negative.
+            ArgumentTypeError: if n is not an integer.
+            RangeError: if n is 2**32 or more.
         """
         count = size_of(n)
         if count is None:
             raise ArgumentTypeError(f"n is a number of generators, not {brief(n)}")
         if count >= 2**32:
             raise RangeError(f"n is a number of generators below 2**32, not {n}")
-        # One call takes the numbers of all children: no other thread gets one of them, no interruption takes half.
+        # Take the numbers of all children in one call that holds the GIL, so that no other thread gets one of them, and
+        # an interruption takes either all or none.
         numbers = list(islice(self._children, count))
         children = []
         for number in numbers:
@@ -86,16 +91,17 @@ class Generator:
         return children
 
     def uniform(self, shape: Any, dtype: DType = float32) -> Array:
-        """Returns numbers from 0 up to and without 1, of float64 or else on float32's grid of 2**-24."""
+        """Returns uniform numbers in [0, 1), as float64 if that is the dtype, else as float32 multiples of 2**-24."""
         return np.asarray(self._rng.random(as_shape(shape), _native(dtype)))
 
     def normal(self, shape: Any, dtype: DType = float32) -> Array:
-        """Returns numbers of mean 0 and variance 1, in float64 or else float32."""
+        """Returns normal numbers of mean 0 and variance 1, as float64 if that is the dtype, else as float32."""
         return np.asarray(self._rng.standard_normal(as_shape(shape), _native(dtype)))
 
     def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
-        """Returns normal numbers; those beyond two standard deviations are drawn again."""
-        # From a stream of their own, since an interruption between two draws would leave this one in between.
+        """Returns normal numbers; numbers beyond two standard deviations are drawn again."""
+        # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
+        # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
         values = np.asarray(rng.standard_normal(as_shape(shape), _native(dtype)))
         outside = np.abs(values) > 2
@@ -105,17 +111,27 @@ class Generator:
         return values
 
     def integers(self, shape: Any, low: Any, high: Any, dtype: DType = int64) -> Array:
-        """Returns numbers from low up to and without high, as uint64 if the dtype wanted is that, else as int64.
+        """Returns integers in [low, high), as uint64 if that is the dtype, else as int64.
 
-        Raises: ArgumentError where there are none.
+        Raises:
+            ArgumentError: if there is no such integer.
         """
         if not np.all(np.less(low, high)):
-            raise ArgumentError(f"there is no integer from {brief(low)} up to and without {brief(high)}")
+            raise ArgumentError(f"there is no integer from {brief(low)} up to, but not including, {brief(high)}")
         wide = np.uint64 if dtype is uint64 else np.int64
         return np.asarray(self._rng.integers(low, high, as_shape(shape), wide))
 
     def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
-        """Returns numbers of a distribution of `numpy.random.Generator`; parameters broadcast to the shape."""
+        """Returns numbers of a distribution of `numpy.random.Generator`.
+
+        Args:
+            distribution: the name of the method.
+            shape: of the result; the parameters broadcast to it.
+            parameters: of the distribution.
+
+        Raises:
+            ArgumentError: if NumPy does not accept the parameters.
+        """
         try:
             return np.asarray(getattr(self._rng, distribution)(*parameters, size=as_shape(shape)))
         except ValueError as error:
@@ -126,7 +142,17 @@ class Generator:
         return self._rng.permutation(n)
 
     def choice(self, n: int, shape: Any, replace: bool, p: Sequence[float] | np.ndarray | None) -> Array:
-        """Returns indices from 0 to n - 1, each as likely as `p` says."""
+        """Returns random indices from 0 to n - 1.
+
+        Args:
+            n: the number of indices to choose from.
+            shape: of the result.
+            replace: whether an index may occur more than once.
+            p: the probabilities of the indices; None for equal ones.
+
+        Raises:
+            ArgumentError: if the probabilities do not fit, or there are too few indices to draw without replacement.
+        """
         try:
             return np.asarray(self._rng.choice(n, as_shape(shape), replace, p))
         except ValueError as error:
@@ -137,49 +163,52 @@ _MOST_CHILDREN = 2**32 - 1
 
 
 def _like(sequence: np.random.SeedSequence, spawn_key: tuple[int, ...], spawned: int = 0) -> np.random.SeedSequence:
-    """Returns a seed sequence of the same entropy, from which so many were spawned."""
+    """Returns a seed sequence with the same entropy and another spawn key, which has spawned this many children."""
     return np.random.SeedSequence(
         sequence.entropy, spawn_key=spawn_key, pool_size=sequence.pool_size, n_children_spawned=spawned
     )
 
 
 def clone(source: np.random.Generator) -> np.random.Generator:
-    """Returns a generator that goes on as this one would."""
+    """Returns a generator that will draw the same numbers as this one."""
     bits = type(source.bit_generator)(0)
     bits.state = source.bit_generator.state
     return np.random.Generator(bits)
 
 
 def size_of(n: Any) -> int | None:
-    """Returns how many elements a number names; None for what is no integer.
+    """Returns a number of elements as an int; None if it is not an integer.
 
-    Raises: ArgumentError if it is negative.
+    Raises:
+        ArgumentError: if it is negative.
     """
     if not isinstance(n, (int, np.integer)):
         return None
     if n < 0:
-        raise ArgumentError(f"a number of elements is from 0 on, not {n}")
+        raise ArgumentError(f"a number of elements is at least 0, not {n}")
     return int(n)
 
 
 class Domain:
-    """The finite numbers that a parameter may be: those from `low`, which is none of them if `above`, to `high`."""
+    """The finite values that a parameter may have: from `low`, which is excluded if `above` is True, to `high`."""
 
     def __init__(self, low: float = -math.inf, high: float = math.inf, above: bool = False) -> None:
         self.low, self.high, self.above = low, high, above
 
     def check(self, name: str, value: float) -> None:
-        """Checks a number.
+        """Checks that a number is in the domain.
 
-        Raises: ArgumentError naming the parameter and what it may be.
+        Raises:
+            ArgumentError: if it is not; the message has the name of the parameter and the domain.
         """
         if not (self.low <= value <= self.high and math.isfinite(value)) or (self.above and value == self.low):
             raise ArgumentError(f"{name} is {self}, not {brief(value)}")
 
     def check_all(self, name: str, values: Array) -> None:
-        """Checks the numbers of an array.
+        """Checks that all numbers of an array are in the domain.
 
-        Raises: ArgumentError naming the parameter and what it may be.
+        Raises:
+            ArgumentError: if they are not; the message has the name of the parameter and the domain.
         """
         inside = values > self.low if self.above else values >= self.low
         if not np.all(inside & (values <= self.high) & np.isfinite(values)):
@@ -190,16 +219,17 @@ class Domain:
             return f"a number from {self.low:g} to {self.high:g}"
         if self.low == -math.inf:
             return "a finite number"
-        return f"a finite number above {self.low:g}" if self.above else f"a finite number from {self.low:g} on"
+        return f"a finite number {'above' if self.above else 'of at least'} {self.low:g}"
 
 
 ANY, POSITIVE, FROM_ZERO, CHANCE = Domain(), Domain(0.0, above=True), Domain(0.0), Domain(0.0, 1.0)
 
 
 def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
-    """Returns a parameter of a distribution that is one number; None for one that varies: a tensor, array or list.
+    """Returns a distribution's parameter as a float if it is one number; None if it is a tensor, array or list.
 
-    Raises: ArgumentError for a number outside the domain.
+    Raises:
+        ArgumentError: if the number is outside the domain.
     """
     if not isinstance(value, (int, float, np.integer, np.floating)):
         return None
@@ -208,9 +238,10 @@ def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
 
 
 def check_fits_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
-    """Checks that a parameter broadcasts to the shape that is drawn.
+    """Checks that a parameter broadcasts to the shape of the result.
 
-    Raises: ShapeError naming the parameter.
+    Raises:
+        ShapeError: if it does not; the message has the name of the parameter.
     """
     try:
         fits = broadcast([own, shape]) == tuple(shape)
@@ -221,10 +252,12 @@ def check_fits_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> Non
 
 
 def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
-    """Returns a parameter whose values are read, given as a host array, in float64.
+    """Returns a parameter, given as a host array, in float64.
 
-    Raises: DTypeError for complex numbers; ShapeError if it does not broadcast to the shape; ArgumentError for values
-    outside the domain.
+    Raises:
+        ArgumentError: if a value is outside the domain.
+        DTypeError: if the values are complex.
+        ShapeError: if the parameter does not broadcast to the shape.
     """
     if value.dtype.kind == "c":
         raise DTypeError(f"{name} is real, not {value.dtype}")
@@ -235,9 +268,11 @@ def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
 
 
 def integral(name: str, value: Any, shape: Any) -> Any:
-    """Returns a parameter of integers, a number or host array.
+    """Returns an integer parameter, given as a number or host array, checked.
 
-    Raises: ArgumentTypeError for others; ShapeError if it does not broadcast to the shape.
+    Raises:
+        ArgumentTypeError: if the values are not integers.
+        ShapeError: if the parameter does not broadcast to the shape.
     """
     if isinstance(value, int):
         return value
@@ -248,9 +283,11 @@ def integral(name: str, value: Any, shape: Any) -> Any:
 
 
 def trials(counts: Any, shape: Any) -> Any:
-    """Returns how often something is tried, given as a number or host array.
+    """Returns the numbers of trials of a binomial distribution, given as a number or host array, as integers.
 
-    Raises: ArgumentError for negative numbers and fractions; ShapeError if they do not broadcast to the shape.
+    Raises:
+        ArgumentError: if a number is negative or has a fraction.
+        ShapeError: if they do not broadcast to the shape.
     """
     if isinstance(counts, int):
         FROM_ZERO.check("counts", counts)
@@ -264,12 +301,14 @@ def trials(counts: Any, shape: Any) -> Any:
 
 
 def check_bounds(low: float, high: float, dtype: DType) -> None:
-    """Checks that a floating dtype holds numbers evenly spread between two.
+    """Checks that a floating dtype can hold uniform numbers from `low` to `high`.
 
-    Raises: ArgumentError if the second is less than the first; RangeError if the dtype does not hold both.
+    Raises:
+        ArgumentError: if `high` is less than `low`.
+        RangeError: if the dtype cannot hold both.
     """
     if low > high:
-        raise ArgumentError(f"there are no numbers from {low} up to {high}")
+        raise ArgumentError(f"minval must not exceed maxval, got minval {low} and maxval {high}")
     largest = FloatInfo.of(dtype).max
     for name, bound in (("minval", low), ("maxval", high)):
         if abs(bound) > largest:
@@ -277,9 +316,11 @@ def check_bounds(low: float, high: float, dtype: DType) -> None:
 
 
 def check_between(low: Any, high: Any, dtype: DType) -> None:
-    """Checks that a dtype holds the integers from low up to and without high.
+    """Checks that a dtype can hold the integers in [low, high).
 
-    Raises: DTypeError if it is no integer dtype; RangeError.
+    Raises:
+        DTypeError: if it is not an integer dtype.
+        RangeError: if it cannot hold all of them.
     """
     if not dtype.is_integer:
         raise DTypeError(f"random integers are of an integer dtype, not {dtype.name}; cast them (ops.cast)")
@@ -292,17 +333,18 @@ def _native(dtype: DType) -> Any:
 
 
 def fresh_seed() -> int:
-    """Returns a seed from the system."""
+    """Returns a random seed from the operating system."""
     return int.from_bytes(os.urandom(16))
 
 
 def checked_seed(seed: Any) -> int:
-    """Returns a seed.
+    """Returns a seed, checked.
 
-    Raises: ArgumentError if it is no non-negative integer.
+    Raises:
+        ArgumentError: if it is not a non-negative integer.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ArgumentError(f"a seed is an integer from 0 on, not {brief(seed)}")
+        raise ArgumentError(f"a seed is an integer of at least 0, not {brief(seed)}")
     return int(seed)
 
 
@@ -310,11 +352,11 @@ op_globals.name_in_hints(Generator)
 
 
 class _Seed:
-    """The seed of the process's default streams, the streams that it has started, and a number for each fork.
+    """The seed of a process's default streams, with the streams started from it, and a counter of forks.
 
     Args:
-        value: the seed; None for streams that each take one from the system.
-        lineage: which child each process was, from the one that gave the seed on.
+        value: the seed; None if each stream takes a random seed from the operating system.
+        lineage: for each fork between the process that set the seed and this one, the number of the child.
     """
 
     def __init__(self, value: int | None, lineage: tuple[int, ...] = ()) -> None:
@@ -323,7 +365,7 @@ class _Seed:
         self.forks = count()
 
     def start(self) -> int:
-        """Returns the seed to start a stream from."""
+        """Returns the seed from which to start a stream."""
         if self.value is None:
             return fresh_seed()
         if not self.lineage:
@@ -333,18 +375,22 @@ class _Seed:
 
 
 class _Process:
-    """Holds what the default streams start from: the one assignment of `seed` starts all of them anew."""
+    """The holder of the process's seed: one assignment to `seed` restarts all default streams."""
 
     seed = _Seed(None)
 
 
 def start_streams(seed: int) -> None:
-    """Starts the default streams of all backends anew."""
+    """Restarts the default streams of all backends from a seed.
+
+    Raises:
+        ArgumentError: if the seed is not a non-negative integer.
+    """
     _Process.seed = _Seed(checked_seed(seed))
 
 
 _FORKING: dict[int, int] = {}
-"""The number of the fork that a thread is about to make."""
+"""For each thread, the number of the fork that it is about to make."""
 
 
 def _number_fork() -> None:
@@ -352,7 +398,7 @@ def _number_fork() -> None:
 
 
 def _inherit() -> None:
-    """Starts the default streams of a forked child: they are neither its parent's nor those of another child."""
+    """Gives a forked child default streams that differ from its parent's and from those of other children."""
     seed = _Process.seed
     _Process.seed = _Seed(seed.value, (*seed.lineage, _FORKING[get_ident()]))
 
@@ -362,11 +408,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class DefaultStream(Generic[S]):
-    """Holds a default stream, made on first use (`numpy.random` takes 15 ms to import) and after each new seed.
+    """A default stream, created on first use (importing `numpy.random` takes 15 ms) and again after each new seed.
 
     Args:
-        start: makes a stream of a seed.
-        clone: see `draws.watched`; None if what is made is watched itself.
+        start: returns a new stream for a seed.
+        clone: see `core.state.draws.watched`; None if `watched` is applied to the stream's own draws already.
     """
 
     def __init__(self, start: Callable[[int], S], clone: Callable[[S], S] | None = None) -> None:
@@ -381,25 +427,26 @@ class DefaultStream(Generic[S]):
         seed = _Process.seed
         stream: S | None = seed.streams.get(self)
         if stream is None:
-            # If two threads start one at the same time, both get the one that is kept first.
+            # If two threads start a stream at the same time, both get the one that was stored first.
             stream = seed.streams.setdefault(self, self._start(seed.start()))
         return stream
 
 
 HOST = DefaultStream(Generator)
-"""The default stream of what backends draw on the host."""
+"""The default stream for numbers that all backends draw on the host."""
 
 
 def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
-    """Returns the generator that `seed` (a seed or a generator) or `generator` names; None for the default stream."""
+    """Returns `generator`, or a generator for `seed` (a seed or a generator); None stands for the default stream."""
     given = generator if generator is not None else seed
     return given if given is None or isinstance(given, Generator) else Generator(given)
 
 
 def floating(dtype: Any) -> DType:
-    """Returns the floating dtype to draw, the default float for None.
+    """Returns the floating dtype of random numbers; None stands for the default float.
 
-    Raises: DTypeError if it is no floating dtype.
+    Raises:
+        DTypeError: if it is not a floating dtype.
     """
     wanted = default_float() if dtype is None else as_dtype(dtype)
     if not wanted.is_floating:
@@ -408,7 +455,7 @@ def floating(dtype: Any) -> DType:
 
 
 def below(high: float, dtype: DType) -> float:
-    """Returns a number of a floating dtype that is less than `high`, by at most twice the spacing there."""
+    """Returns a number of a floating dtype that is less than `high` by at most twice the spacing of the dtype there."""
     if high == 0.0:
         return -FloatInfo.of(dtype).smallest_normal
     digits = 1 - round(math.log2(FloatInfo.of(dtype).eps))

@@ -1,4 +1,4 @@
-"""Patterns of `rearrange`, such as "b (h w) c -> b h w c": which reshape, transpose and reshape they stand for."""
+"""Patterns of `rearrange`, such as "b (h w) c -> b h w c", as a reshape, a transpose and another reshape."""
 
 import math
 import re
@@ -15,23 +15,29 @@ _NAMES = r"\s*((?:[A-Za-z_]\w*|1|\.\.\.)(\s+|$))*"
 
 
 class Rearrangement(Record):
-    """Holds the shape with every named axis apart, the order of those axes, and the shape with groups joined."""
+    """The steps of a pattern: the shape with an axis for each name, the order of these axes, and the final shape."""
 
     apart: tuple[int, ...]
     order: tuple[int, ...]
     joined: tuple[int, ...]
 
 
-# An lru_cache would be read through by torch.compile, with a warning.
+# A dict instead of functools.lru_cache: torch.compile (torch 2.13) warns about an lru_cache, and ignores it.
 _PLANS: dict[tuple[str, tuple[int, ...], tuple[tuple[str, int], ...]], Rearrangement] = {}
 _MANY = 1024
 
 
 def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
-    """Returns the steps of a pattern for a tensor of a shape; they are worked out once.
+    """Returns the steps of a pattern for a tensor of this shape; they are cached.
 
-    Raises: ArgumentError for a malformed pattern, one whose sides name different axes, or one that leaves a length
-    open; ShapeError for a shape that does not fit.
+    Args:
+        pattern: as `rearrange` takes it.
+        shape: of the tensor.
+        lengths: the given lengths of named axes.
+
+    Raises:
+        ArgumentError: if the pattern is malformed, its sides name different axes, or it does not determine a length.
+        ShapeError: if the shape does not fit the pattern.
     """
     key = pattern, tuple(shape), tuple(lengths.items())
     if key not in _PLANS:
@@ -67,7 +73,11 @@ def _planned(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> 
 
 
 def _groups(side: str, pattern: str) -> list[list[str]]:
-    """Returns the names of each axis of a side; none for an axis of length 1."""
+    """Returns, for each axis of one side of a pattern, the list of its names, which is empty for an axis of length 1.
+
+    Raises:
+        ArgumentError: if the side is malformed.
+    """
     if re.fullmatch(_SIDE, side) is None:
         raise ArgumentError(f"pattern {pattern!r} is malformed at {side.strip()!r}")
     groups = []
@@ -83,7 +93,7 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
 
 
 def _unfolded(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
-    """Returns groups with the axes that an ellipsis stands for in its place."""
+    """Returns groups of names, in which each ellipsis is replaced by the axes that it stands for."""
     unfolded: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
@@ -94,7 +104,12 @@ def _unfolded(groups: list[list[str]], hidden: list[str]) -> list[list[str]]:
 
 
 def _sizes(groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, int], pattern: str) -> dict[str, int]:
-    """Returns the length of each named axis, of which a group may leave one to be inferred."""
+    """Returns the length of each named axis; in each group, one length may be inferred.
+
+    Raises:
+        ArgumentError: if a length cannot be inferred.
+        ShapeError: if the lengths do not fit the shape.
+    """
     sizes: dict[str, int] = dict(lengths)
     for group, length in zip(groups, shape, strict=True):
         unknown = [name for name in group if name not in lengths]
@@ -106,14 +121,15 @@ def _sizes(groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, 
         if unknown and length % known == 0:
             sizes[unknown[0]] = length // known
         elif unknown or known != length:
-            raise ShapeError(f"an axis of length {length} is no ({' '.join(group)}) of lengths {dict(lengths)}")
+            raise ShapeError(f"an axis of length {length} does not split into ({' '.join(group)}) with {dict(lengths)}")
     return sizes
 
 
 def is_last(data_format: str) -> bool:
-    """Returns whether the channels stand last.
+    """Returns whether the channels are on the last axis.
 
-    Raises: ArgumentError for an unknown format.
+    Raises:
+        ArgumentError: if the format is unknown.
     """
     if data_format not in ("channels_last", "channels_first"):
         raise ArgumentError(f"data_format is 'channels_last' or 'channels_first', not {data_format!r}")

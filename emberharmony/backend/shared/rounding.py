@@ -1,4 +1,4 @@
-"""Rounding to decimals, in the same steps on every backend, and what takes the place of NaN."""
+"""Rounding to decimals, in the same steps on every backend, and the replacements of `nan_to_num`."""
 
 # ruff: noqa: D102  (the declarations have the docstrings)
 
@@ -10,15 +10,15 @@ from emberharmony.core.numeric.finfo import IntegerInfo
 from emberharmony.core.options import number
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
-"""By the bytes of a float the largest power of ten that it holds, and from where on all floats are integers."""
+"""For floats of 4 and 8 bytes, the largest power of ten, and the number from which all floats are integers."""
 _DIGITS = 40
-"""The least number of a dtype has fewer digits than so many after those that its largest power of ten reaches."""
+"""From this many decimals beyond those of its largest power of ten, a dtype has no significant digits to round off."""
 _LONGEST = 20
-"""No integer dtype holds numbers of more decimals."""
+"""The largest number of decimal digits of any integer dtype."""
 
 
 class Decimals:
-    """Is the rounding of every backend; each says in `_nearest` and `_scaled` how it rounds floats."""
+    """The rounding ops of every backend; a backend's `_nearest` and `_scaled` say how it rounds floats."""
 
     dtypes: ClassVar[Any]
     dtype_of: Any
@@ -45,13 +45,13 @@ class Decimals:
     view_as_complex: Any
 
     _nearest: Any
-    """Rounds floats to integers, halves to the even one: the native function."""
+    """The native function that rounds floats to integers, halves to the even one."""
 
     def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
-        """Returns floats of 32 or 64 bits rounded to decimals, whose power of ten their dtype holds.
+        """Returns floats of 32 or 64 bits, rounded to decimals whose power of ten fits into their dtype.
 
-        Where decimals are positive, numbers of at least `bound` have none left, and stay; scaling them would cost a
-        last digit, or overflow.
+        If `decimals` is positive, numbers of magnitude `bound` or more have no such decimals, so they are returned
+        unchanged: scaling them could change their last digit, or overflow.
         """
         raise NotImplementedError
 
@@ -83,13 +83,17 @@ class Decimals:
             return self.where(self.isfinite(kept), self.multiply(x, 0.0), kept)
         if decimals > reach + _DIGITS:
             return kept
+        # The power of ten would overflow, so multiply and divide by two smaller ones.
         factors = 10.0**reach, 10.0 ** (decimals - reach)
         scaled = self.multiply(self.multiply(x, factors[0]), factors[1])
         rounded = self.divide(self.divide(self._nearest(scaled), factors[1]), factors[0])
         return self.where(self.less(self.absolute(scaled), whole), rounded, kept)
 
     def _rounded_integers(self, x: Any, places: int) -> Any:
-        """Returns integers rounded to a power of ten: by the number of its halves, which the dtype always holds."""
+        """Returns integers rounded to a multiple of `10**places`, halves to the even multiple.
+
+        It counts in units of half the power of ten, since the power itself may not fit into the dtype.
+        """
         limits = IntegerInfo.of(self.dtype_of(x))
         if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
             return self.zeros_like(x)
@@ -98,13 +102,13 @@ class Decimals:
         units = self.floor_divide(halves, 2)
         beyond = self.logical_or(self.greater(rest, 0), self.not_equal(self.mod(units, 2), 0))
         up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), beyond)
-        # The unit itself may wrap, as the result then does.
+        # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
         unit = (2 * half - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
 
 
 def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
-    """Returns what `nan_to_num` puts in the place of NaN and infinities, None for the default.
+    """Returns the numbers by which `nan_to_num` replaces NaN and the infinities; None stands for the default.
 
     Raises:
         ArgumentTypeError: if one is not a real number.
@@ -118,5 +122,5 @@ def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | Non
 def _real(name: str, value: Any) -> float:
     shape: Any = getattr(value, "shape", ())
     if not isinstance(value, (int, float)) and (shape or not hasattr(value, "__float__")):
-        raise ArgumentTypeError(f"{name} is a real number, not {brief(value)}; what varies is put there with ops.where")
+        raise ArgumentTypeError(f"{name} is a real number, not {brief(value)}; use ops.where to put in a tensor")
     return number(name, value)

@@ -17,14 +17,17 @@ from emberharmony.core.numeric.finfo import IntegerInfo
 
 
 def segments(ids: np.ndarray, num_segments: int | None) -> int:
-    """Returns the number of segments, by default one more than the greatest id.
+    """Returns the number of segments, by default one more than the largest id.
 
-    Raises: IndexOutOfBoundsError for an id outside; ShapeError for a negative number.
+    Raises:
+        ArgumentTypeError: if `num_segments` is not an integer.
+        IndexOutOfBoundsError: if an id is negative, or not less than the number of segments.
+        ShapeError: if `num_segments` is negative.
     """
-    # Read without a sign, negative ids are the greatest.
+    # Read as unsigned, negative ids are the largest numbers, so one maximum checks both bounds.
     greatest = int(np.maximum.reduce(ids.view(np.uint64))) if ids.size else -1
     if greatest >= 2**63:
-        raise IndexOutOfBoundsError(f"segment id {greatest - 2**64} is out of bounds: ids count from 0")
+        raise IndexOutOfBoundsError(f"segment id {greatest - 2**64} is out of bounds: ids start at 0")
     count = greatest + 1 if num_segments is None else segment_count(num_segments)
     if greatest >= count:
         raise IndexOutOfBoundsError(f"segment id {greatest} is out of bounds for {count} segments")
@@ -32,32 +35,47 @@ def segments(ids: np.ndarray, num_segments: int | None) -> int:
 
 
 def segment_count(num_segments: Any) -> int:
-    """Returns a number of segments.
+    """Returns a number of segments, checked.
 
-    Raises: ArgumentTypeError if it is no integer; ShapeError if it is negative.
+    Raises:
+        ArgumentTypeError: if it is not an integer.
+        ShapeError: if it is negative.
     """
     (count,) = as_shape((num_segments,))
     return count
 
 
 def check_segments(ids: Sequence[int], data: Sequence[int]) -> None:
-    """Checks that ids of one shape name the segments of the slices of data of another.
+    """Checks that there is one segment id for each slice of the data along axis 0.
 
-    Raises: ShapeError.
+    Args:
+        ids: the shape of the ids.
+        data: the shape of the data.
+
+    Raises:
+        ShapeError: if there is not.
     """
     if len(ids) != 1 or not data or ids[0] != data[0]:
-        raise ShapeError(f"segment_ids of shape {tuple(ids)} do not name a segment for each slice of {tuple(data)}")
+        raise ShapeError(
+            f"expected one segment id for each slice of data along axis 0, got segment_ids of shape {tuple(ids)} and "
+            f"data of shape {tuple(data)}"
+        )
 
 
 def neutral_element(dtype: DType, reduction: str) -> float | int | bool:
-    """Returns the number that changes nothing in a reduction: where no element is, it is the result.
+    """Returns the neutral element of a reduction, which is the result for a segment without elements.
 
-    Raises: DTypeError for the extremes of complex numbers.
+    Args:
+        dtype: of the data.
+        reduction: "add", "mul", "max" or "min".
+
+    Raises:
+        DTypeError: if the reduction is "max" or "min" and the dtype is complex.
     """
     if reduction in ("add", "mul"):
         return int(reduction == "mul")
     if dtype.is_complex:
-        raise DTypeError(f"{dtype.name} numbers have no order, and so no {reduction}")
+        raise DTypeError(f"{dtype.name} numbers have no order, so they have no {reduction}")
     if dtype.is_floating:
         return -math.inf if reduction == "max" else math.inf
     if dtype.kind == "bool":

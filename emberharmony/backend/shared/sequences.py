@@ -1,4 +1,4 @@
-"""Beam search over label sequences, on the host: which labels explain the steps of an output best."""
+"""Beam search on the host: the most probable label sequences for the outputs of a CTC model."""
 
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ Labels = tuple[int, ...]
 
 
 class _Beam(NamedTuple):
-    """Holds label sequences, the likeliest first, with the logarithms of two probabilities each.
+    """Label sequences, the most probable first, each with the logarithms of two probabilities.
 
-    `closed` is that of all alignments that end in a blank, `open` that of those that end in the last label.
+    `closed` is for all alignments that end in a blank, `open` for those that end in the last label.
     """
 
     labels: list[Labels]
@@ -20,10 +20,19 @@ class _Beam(NamedTuple):
 
 
 def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, blank: int) -> tuple[Array, Array]:
-    """Returns the likeliest sequences, (top_paths, batch, steps) with -1 after their ends, and their scores.
+    """Returns the most probable label sequences and their scores.
 
-    A score, of (batch, top_paths), is the logarithm of the probability of all alignments found of a sequence, or -inf
-    where there are fewer sequences than asked for. Of equal ones the one met first comes first.
+    Args:
+        logits: (batch, steps, classes).
+        lengths: the number of steps of each item of the batch, (batch,).
+        beam_width: the number of sequences to keep after each step.
+        top_paths: the number of sequences to return.
+        blank: the class of the blank.
+
+    Returns:
+        The sequences (top_paths, batch, steps), padded with -1, and their scores (batch, top_paths). A score is the
+        logarithm of the probability of all alignments of the sequence that were found, or -inf if there are fewer
+        sequences than `top_paths`. Sequences with equal scores keep the order in which they were found.
 
     Source: Graves and Jaitly, Towards end-to-end speech recognition with recurrent neural networks, 2014, algorithm 1.
     """
@@ -42,7 +51,14 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
 
 
 def _advanced(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
-    """Returns the beam after one more step, with these logarithms of the classes' probabilities."""
+    """Returns the beam after one more step.
+
+    Args:
+        beam: the beam before the step.
+        row: the logarithms of the probabilities of the classes.
+        width: the number of sequences to keep.
+        blank: the class of the blank.
+    """
     count, classes = len(beam.labels), len(row)
     total = np.logaddexp(beam.closed, beam.open)
     last = np.array([labels[-1] if labels else blank for labels in beam.labels])
@@ -67,7 +83,10 @@ def _advanced(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
 
 
 def _largest(values: Array, count: int) -> Array:
-    """Returns the places of the largest values, these first; of equal ones the first; none of -inf."""
+    """Returns the indices of the `count` largest values, in descending order; equal values keep their order.
+
+    Values of -inf are left out.
+    """
     if count < len(values):
         places = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
     else:

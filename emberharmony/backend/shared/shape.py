@@ -20,18 +20,21 @@ from emberharmony.core.errors import (
 )
 
 FURTHEST = 2**31 - 1
-"""The largest offset of a diagonal that NumPy 2.4 and MLX 0.32 take; in NumPy -2**31 ends the process."""
+"""The largest offset of a diagonal that NumPy 2.4 and MLX 0.32 accept; -2**31 crashes the process in NumPy."""
 _FAR = 2**62
-"""No axis is longer."""
+"""A length that no axis can exceed."""
 _MOST = 2**63
-"""A length from here on does not fit into the integers of any library."""
+"""The smallest length that does not fit into the integers of the libraries."""
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """Returns a shape given as a number or a sequence.
+    """Returns a shape, given as one length or a sequence of lengths, as a tuple.
 
-    Raises: ArgumentTypeError for lengths that are no integers; ShapeError for negative ones.
+    Raises:
+        ArgumentTypeError: if a length is not an integer.
+        OutOfMemoryError: if a length is 2**63 or more.
+        ShapeError: if a length is negative.
     """
     if shape.__class__ is tuple:
         for n in shape:
@@ -54,9 +57,10 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def check_copy(copy: Any) -> None:
-    """Checks that the option `copy` of `reshape` is none of the lengths of the shape.
+    """Checks the option `copy` of `reshape`, which a call `reshape(x, 2, 3)` would set to a length of the shape.
 
-    Raises: ArgumentTypeError.
+    Raises:
+        ArgumentTypeError: if it is not True, False or None.
     """
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
         raise ArgumentTypeError(
@@ -66,9 +70,14 @@ def check_copy(copy: Any) -> None:
 
 
 def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
-    """Returns the (start, stop) of the parts that `split` makes of an axis.
+    """Returns the (start, stop) of each part into which `split` divides an axis.
 
-    Raises: ShapeError if equal parts are impossible.
+    Args:
+        length: of the axis.
+        indices_or_sections: the number of equal parts, or the indices at which to cut.
+
+    Raises:
+        ShapeError: if the axis does not divide into equal parts.
     """
     if isinstance(indices_or_sections, (int, np.integer)):
         sections = int(indices_or_sections)
@@ -82,22 +91,24 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
 
 
 def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
-    """Returns the indices at which an axis is cut into parts, the first ones longer by one where that is needed.
+    """Returns the indices at which to cut an axis; if the parts cannot be equal, the first ones are longer by one.
 
-    Raises: ShapeError without a part.
+    Raises:
+        ShapeError: if the number of parts is below 1.
     """
     if not isinstance(indices_or_sections, (int, np.integer)):
         return list(indices_or_sections)
     if indices_or_sections < 1:
-        raise ShapeError(f"an axis of length {length} does not split into {indices_or_sections} parts")
+        raise ShapeError(f"an axis of length {length} cannot be split into {indices_or_sections} parts")
     each, longer = divmod(length, int(indices_or_sections))
     return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
 
 
 def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
-    """Returns the offset of a diagonal, cut down to the first one beyond a matrix, which is as empty as those further.
+    """Returns the offset of a diagonal, clipped to the first one outside the matrix: all diagonals outside are empty.
 
-    Raises: ArgumentTypeError for one that is no integer.
+    Raises:
+        ArgumentTypeError: if the offset is not an integer.
     """
     try:
         return max(-rows, min(operator.index(offset), columns))
@@ -108,23 +119,26 @@ def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
 def plane(axes: Sequence[int], ndim: int) -> tuple[int, int]:
     """Returns two different axes, counted from 0.
 
-    Raises: AxisError.
+    Raises:
+        AxisError: if there are not two axes, or one is repeated or out of range.
     """
     found = normalized(tuple(axes), ndim)
     if len(found) != 2:
-        raise AxisError(f"two axes are wanted, not {tuple(axes)}")
+        raise AxisError(f"expected two axes, got {tuple(axes)}")
     return found[0], found[1]
 
 
 def _is_pair(pair: Any) -> bool:
-    """Returns whether this is a tuple of two numbers to pad by."""
+    """Returns whether `pair` is a tuple of two valid pad widths."""
     return pair.__class__ is tuple and len(pair) == 2 and all(n.__class__ is int and n >= 0 for n in pair)
 
 
 def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    """Returns (before, after) for each axis.
+    """Returns the pad widths (before, after) of each axis.
 
-    Raises: ShapeError for widths that do not fit the axes.
+    Raises:
+        ArgumentTypeError: if a width is not an integer.
+        ShapeError: if a width is negative, or the widths do not broadcast to (ndim, 2).
     """
     if pad_width.__class__ is int and pad_width >= 0:
         return [(pad_width, pad_width)] * ndim
@@ -140,9 +154,10 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Returns which index of an axis each place of the padded axis reads, for the modes without a constant.
+    """Returns, for each element of a padded axis, the index of the element that it copies, in the non-constant modes.
 
-    Raises: ShapeError if the axis is empty.
+    Raises:
+        ShapeError: if the axis is empty.
     """
     places = np.arange(-before, length + after)
     if length == 0 and places.size:
@@ -157,9 +172,11 @@ def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Returns the shape that shapes broadcast to.
+    """Returns the shape to which shapes broadcast.
 
-    Raises: ShapeError.
+    Raises:
+        ArgumentTypeError: if a length is not an integer.
+        ShapeError: if they do not broadcast, or a length is negative.
     """
     return broadcast([as_shape(shape) for shape in shapes])
 
@@ -167,12 +184,14 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def check_pad(mode: str, constant_values: float | None) -> None:
     """Checks the options of `pad`.
 
-    Raises: ArgumentError; ArgumentTypeError for values that are no number.
+    Raises:
+        ArgumentError: if the mode is unknown, or takes no constant values.
+        ArgumentTypeError: if the constant values are not a number.
     """
     if constant_values is not None and not isinstance(constant_values, (int, float, complex)):
         raise ArgumentTypeError(
-            f"constant_values is a number, not {type(constant_values).__name__}: what varies, or is differentiated, is "
-            f"put there with ops.where or ops.concatenate"
+            f"constant_values is a number, not {type(constant_values).__name__}; to pad with a tensor, use "
+            f"ops.concatenate or ops.where"
         )
     if mode not in PAD_MODES:
         raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
@@ -181,9 +200,12 @@ def check_pad(mode: str, constant_values: float | None) -> None:
 
 
 def counted(repeats: Any, length: int) -> np.ndarray:
-    """Returns how often each slice of an axis is repeated, as one count or `length` of them.
+    """Returns how often to repeat each slice of an axis of this length, given as one count or one per slice.
 
-    Raises: ArgumentError for negative counts; ShapeError if there are more or fewer.
+    Raises:
+        ArgumentError: if a count is negative.
+        ArgumentTypeError: if a count is not an integer.
+        ShapeError: if there is neither one count nor one per slice.
     """
     counts = host_indices(repeats)
     if (counts < 0).any():
@@ -194,22 +216,24 @@ def counted(repeats: Any, length: int) -> np.ndarray:
 
 
 def matrices(x: Any) -> Any:
-    """Returns a tensor of at least two axes.
+    """Returns a tensor, checked to have at least two axes.
 
-    Raises: ShapeError for one of fewer.
+    Raises:
+        ShapeError: if it has fewer.
     """
     if x.ndim < 2:
-        raise ShapeError(f"a tensor of at least two axes is wanted, this one has shape {tuple(x.shape)}")
+        raise ShapeError(f"expected a tensor with at least two axes, got shape {tuple(x.shape)}")
     return x
 
 
 def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
-    """Returns tensors to be joined, in the dtype they have in common.
+    """Returns tensors cast to their common dtype, ready to be joined.
 
-    Raises: ShapeError if there is none.
+    Raises:
+        ShapeError: if the list is empty.
     """
     if not tensors:
-        raise ShapeError("there is no tensor to join")
+        raise ShapeError("expected at least one tensor to join, got an empty list")
     dtype = tensors[0].dtype
     for x in tensors:
         if x.dtype != dtype:
@@ -218,9 +242,10 @@ def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
 
 
 def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns one shift an axis, where there is one for all or one axis for all shifts.
+    """Returns shifts and axes of equal number: one shift applies to all axes, and all shifts to a single axis.
 
-    Raises: ShapeError if their numbers differ.
+    Raises:
+        ShapeError: if the numbers differ and neither is 1.
     """
     shifts = tuple(operator.index(n) for n in (shift if isinstance(shift, (tuple, list)) else (shift,)))
     if not axes and len(shifts) < 2:
@@ -234,7 +259,8 @@ def shifts_of(shift: Any, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple
 def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
     """Returns an order of all axes, counted from 0.
 
-    Raises: AxisError for an axis out of range, named twice or left out.
+    Raises:
+        AxisError: if an axis is out of range, repeated or left out.
     """
     order = normalized(tuple(axes), ndim)
     if len(order) != ndim:
@@ -243,9 +269,10 @@ def permuted(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
 
 
 def expanded(shape: Sequence[int], axis: Any) -> list[int]:
-    """Returns a shape with lengths of 1 put in at these places of the result.
+    """Returns a shape with axes of length 1 inserted; `axis` counts in the resulting shape.
 
-    Raises: AxisError.
+    Raises:
+        AxisError: if an axis is out of range or repeated.
     """
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     lengths = list(shape)
@@ -255,9 +282,10 @@ def expanded(shape: Sequence[int], axis: Any) -> list[int]:
 
 
 def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """Returns a shape without these axes of length 1.
+    """Returns a shape without these axes, which must have length 1.
 
-    Raises: ShapeError if one is longer.
+    Raises:
+        ShapeError: if one has another length.
     """
     for axis in axes:
         if shape[axis] != 1:

@@ -1,4 +1,4 @@
-"""What linear algebra has in common on every backend: dtypes, and checks of the arguments."""
+"""Dtypes and argument checks of the linear algebra of all backends."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ Function = Callable[..., Any]
 
 
 def inexact(promotion: Promotion, operands: int = 1) -> Callable[[Function], Function]:
-    """Returns a decorator that hands a function its operands in the one dtype they have in common.
+    """Returns a decorator that casts the first `operands` arguments of a function to their common floating dtype.
 
-    Integers take the default float. Half precision, which LAPACK does not have, is computed in float32: what comes
-    back in float32 is narrowed again.
+    Integers take the default float. LAPACK has no half precision, so the function gets such operands in float32, and
+    its float32 results are cast back.
     """
 
     def decorate(function: Function) -> Function:
@@ -35,37 +35,41 @@ def inexact(promotion: Promotion, operands: int = 1) -> Callable[[Function], Fun
 
 
 def square(x: Any) -> Any:
-    """Returns a tensor of square matrices.
+    """Returns a tensor, checked to have square matrices on its last two axes.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if it does not.
     """
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"square matrices are wanted on the last two axes, this tensor has shape {tuple(x.shape)}")
+        raise ShapeError(f"expected square matrices on the last two axes, got shape {tuple(x.shape)}")
     return x
 
 
 def check_sides(a: Any, b: Any) -> None:
-    """Checks that `a` holds square matrices and that right-hand sides suit them.
+    """Checks that `a` holds square matrices and `b` right-hand sides with as many rows, as vectors or matrices.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if they do not.
     """
     rows = b.shape[0 if b.ndim == 1 else -2] if b.ndim else None
     if square(a).shape[-1] != rows:
-        raise ShapeError(f"matrices and right-hand sides do not fit, of shapes {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ShapeError(f"matrices of shape {tuple(a.shape)} do not fit right-hand sides of shape {tuple(b.shape)}")
 
 
 def check_paired(x1: Any, x2: Any, axis: int) -> None:
-    """Checks that two tensors have an axis of one length, which is not broadcast.
+    """Checks that an axis has the same length in two tensors; it is not broadcast.
 
-    Raises: AxisError, ShapeError.
+    Raises:
+        AxisError: if the axis is out of range.
+        ShapeError: if the lengths differ.
     """
     lengths = [x.shape[normalized(axis, x.ndim)[0]] for x in (x1, x2)]
     if lengths[0] != lengths[1]:
-        raise ShapeError(f"axis {axis} has lengths {lengths[0]} and {lengths[1]}, not one")
+        raise ShapeError(f"axis {axis} must have the same length in both tensors, got {lengths[0]} and {lengths[1]}")
 
 
 def not_finite(shape: Sequence[int]) -> LinAlgError:
-    """Returns the error for matrices whose infinities or NaN leave them without singular values or eigenvalues."""
+    """Returns the error for matrices that have no singular values or eigenvalues, since they hold infinities or NaN."""
     return LinAlgError(
         f"expected finite matrices, got infinities or NaN in shape {tuple(shape)}; find them with ops.isfinite, or "
         f"replace them with ops.nan_to_num"
@@ -75,7 +79,8 @@ def not_finite(shape: Sequence[int]) -> LinAlgError:
 def check_qr_mode(mode: str) -> None:
     """Checks the mode of a QR decomposition.
 
-    Raises: ArgumentError.
+    Raises:
+        ArgumentError: if it is unknown.
     """
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f"mode is 'reduced' or 'complete', not {mode!r}")

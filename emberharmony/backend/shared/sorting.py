@@ -1,4 +1,4 @@
-"""Checks of the arguments of sorts and searches."""
+"""Checks of the arguments of sorting and searching ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,10 @@ from emberharmony.core.errors import (
 
 
 def side_of(side: str) -> str:
-    """Returns the `side` of a search.
+    """Returns the `side` of a search, checked.
 
-    Raises: ArgumentError for one that is neither "left" nor "right".
+    Raises:
+        ArgumentError: if it is neither "left" nor "right".
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"side is 'left' or 'right', not {side!r}")
@@ -24,20 +25,24 @@ def side_of(side: str) -> str:
 
 
 def sorter_of(sorter: Any, length: int) -> np.ndarray:
-    """Returns the indices that sort a vector of a length.
+    """Returns the indices that sort a vector of this length, checked.
 
-    Raises: ShapeError if they are no vector of this length; IndexOutOfBoundsError; ArgumentTypeError.
+    Raises:
+        ArgumentTypeError: if they are not integers.
+        IndexOutOfBoundsError: if one is out of bounds.
+        ShapeError: if they are not a vector of this length.
     """
     places = host_indices(sorter)
     if places.shape != (length,):
-        raise ShapeError(f"a vector of {length} elements is sorted by as many indices, not by shape {places.shape}")
+        raise ShapeError(f"expected sorter to be a vector of {length} indices, got shape {places.shape}")
     return checked(places, length)
 
 
 def top(shape: Sequence[int], k: int) -> None:
-    """Checks that the last axis of a shape has k elements.
+    """Checks that the last axis of a shape has at least k elements.
 
-    Raises: ShapeError.
+    Raises:
+        ShapeError: if there is no axis, or k is negative or larger than the length of the last one.
     """
     if not shape or not 0 <= k <= shape[-1]:
-        raise ShapeError(f"a tensor of shape {tuple(shape)} has no {k} largest elements along its last axis")
+        raise ShapeError(f"k must be from 0 to the length of the last axis, got k={k} for shape {tuple(shape)}")

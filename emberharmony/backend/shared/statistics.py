@@ -1,4 +1,4 @@
-"""Quantiles: which elements of a sorted axis each one lies between, and how far."""
+"""Quantiles, as positions between the elements of a sorted axis, and the arguments of histograms and counts."""
 
 from typing import Any
 
@@ -13,13 +13,15 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the lower index, the upper index and the weight of the upper one for each quantile.
+    """Returns, for each quantile, the index of the element below, that of the one above, and the weight of the latter.
 
     Args:
         q: quantiles, float64.
-        length: of the axis, or how many elements of each row count, as a column.
+        length: of the axis; or, as a column, the number of elements of each row that are counted.
+        method: one of `METHODS`.
 
-    Raises: ArgumentError for an unknown method or quantiles outside [0, 1].
+    Raises:
+        ArgumentError: if the method is unknown, or a quantile is outside [0, 1].
     """
     if method not in METHODS:
         raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
@@ -38,14 +40,27 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
 
 
 def digits(q: Any) -> np.ndarray:
-    """Returns numbers in float64."""
+    """Returns the quantiles of a call as a float64 array.
+
+    Raises:
+        UnsupportedOpError: if they are a tensor that is being differentiated.
+    """
     return plain(constant("q", q)).astype(np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:
-    """Returns the edges of a histogram.
+    """Returns the bin edges of a histogram in float64.
 
-    Raises: ArgumentError for no bins or an empty range.
+    Args:
+        low: the smallest number.
+        high: the largest number.
+        bins: the number of bins.
+        limits: the range, if it is not from `low` to `high`.
+
+    Raises:
+        ArgumentError: if there are no bins, or the range is not finite and ascending.
+        OutOfMemoryError: if no memory holds so many bins.
+        UnsupportedOpError: if the range holds a tensor that is being differentiated.
     """
     if bins < 1:
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
@@ -54,18 +69,22 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         low, high = constant("range", limits)
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
+    # An empty range is widened to length 1, as in np.histogram.
     return np.linspace(low, high, bins + 1) if low < high else np.linspace(low - 0.5, high + 0.5, bins + 1)
 
 
 def countable(x: np.ndarray) -> np.ndarray:
-    """Returns a vector of integers from 0 as int64.
+    """Returns a vector of non-negative integers as int64.
 
-    Raises: ShapeError, DTypeError, ArgumentError for what is none.
+    Raises:
+        ArgumentError: if an integer is negative.
+        DTypeError: if the numbers are not integers.
+        ShapeError: if it is not a vector.
     """
     if x.ndim != 1:
-        raise ShapeError(f"the integers to count are a vector, not of shape {x.shape}")
+        raise ShapeError(f"expected a vector of integers to count, got shape {x.shape}")
     if x.dtype.kind not in "biu":
-        raise DTypeError(f"integers are counted, not {x.dtype}")
+        raise DTypeError(f"expected integers to count, got {x.dtype}")
     if x.size and x.min() < 0:
-        raise ArgumentError(f"integers from 0 on are counted, not {int(x.min())}")
+        raise ArgumentError(f"expected non-negative integers to count, got {int(x.min())}")
     return x.astype(np.int64)

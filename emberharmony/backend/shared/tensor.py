@@ -13,17 +13,17 @@ NO_BITS = "the bits of a tensor that is being differentiated have no derivative;
 
 
 def exporter(x: Any, copy: bool | None = None) -> Any:
-    """Returns what speaks the DLPack protocol: `x`, or of a NumPy array in the other byte order a copy in this one.
+    """Returns an object with the DLPack protocol: `x`, or a copy if `x` is a NumPy array in non-native byte order.
 
     Raises:
-        ArgumentTypeError: for all else, and masked arrays.
-        DTypeError: for a NumPy array of strings or objects.
-        ArgumentError: if that copy is refused.
-        TracedTensorError: for a tensor that is being differentiated.
+        ArgumentError: if `x` must be copied, but `copy` is False.
+        ArgumentTypeError: if `x` does not support DLPack, or is a masked array.
+        DTypeError: if `x` is a NumPy array of strings or objects.
+        TracedTensorError: if `x` is being differentiated.
     """
     require_untraced(x)
     if not hasattr(x, "__dlpack__"):
-        raise ArgumentTypeError(f"{type(x).__qualname__} does not speak DLPack; use ops.convert_to_tensor")
+        raise ArgumentTypeError(f"{type(x).__qualname__} does not support DLPack; use ops.convert_to_tensor")
     if not isinstance(x, np.ndarray):
         return x
     if not x.dtype.isnative:
@@ -32,20 +32,28 @@ def exporter(x: Any, copy: bool | None = None) -> Any:
 
 
 def refuse_copy(copy: bool | None) -> None:
-    """Tells, where a copy must be made, that it was refused.
+    """Checks that a copy is allowed; called where one is necessary.
 
-    Raises: ArgumentError if `copy` is False.
+    Raises:
+        ArgumentError: if `copy` is False.
     """
     if copy is False:
-        raise ArgumentError("this needs a copy, which copy=False refuses")
+        raise ArgumentError("this conversion needs a copy, which copy=False refuses; leave out copy to allow it")
 
 
 def check_view(shape: Sequence[int], width: int, wanted: int) -> None:
-    """Checks that the bytes of the last axis divide into numbers of another width.
+    """Checks that a tensor can be viewed as elements of another width.
 
-    Raises: ShapeError.
+    Args:
+        shape: of the tensor.
+        width: the bytes of one element.
+        wanted: the bytes of one element of the view.
+
+    Raises:
+        ShapeError: if the bytes of the last axis are not a multiple of `wanted`.
     """
     if width != wanted and (not shape or shape[-1] * width % wanted):
         raise ShapeError(
-            f"the last axis of shape {tuple(shape)}, {width} bytes each, has no view of {wanted} bytes each"
+            f"the last axis of shape {tuple(shape)} has elements of {width} bytes, which do not divide into elements "
+            f"of {wanted} bytes"
         )
