@@ -14,7 +14,7 @@ from emberharmony.ops.indexing import (
     where,
 )
 from emberharmony.ops.indexing import slice as slice_
-from emberharmony.ops.math import divide_no_nan, mod, multiply
+from emberharmony.ops.math import divide, divide_no_nan, mod, multiply
 from emberharmony.ops.segments import segment_sum
 from emberharmony.ops.shape import moveaxis, reshape, unstack
 from emberharmony.ops.tensor import convert_to_tensor
@@ -108,9 +108,21 @@ def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | 
     if reduction is None:
         return where(_last_written(x, indices, updates), picked, 0.0)
     if reduction == "mul":
-        return divide_no_nan(multiply(picked, _picked(y, indices)), updates)
+        return multiply(picked, _other_factors(x, indices, updates))
     winners = _picked(_winners(x, y, indices, updates), indices)
     return multiply(picked, divide_no_nan(equal(updates, _picked(y, indices)), winners))
+
+
+def _other_factors(x: T, indices: T, updates: T) -> T:
+    """Returns for each update the product of all other factors of its element.
+
+    The product divided by the update would be NaN for zeros, so they are counted and left out.
+    """
+    zero = where(equal(updates, 0), ones_like(updates), zeros_like(updates))
+    factors = where(equal(updates, 0), ones_like(updates), updates)
+    zeros_there = _picked(scatter_update(zeros_like(x), indices, zero, "add"), indices)
+    product = _picked(scatter_update(x, indices, factors, "mul"), indices)
+    return where(equal(zeros_there, zero), divide(product, factors), 0.0)
 
 
 def _winners(x: T, y: T, indices: T, updates: T) -> T:

@@ -1,6 +1,7 @@
 """Reading and writing by index: keys as NumPy reads them, bounds, masks, indices of every integer dtype."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -459,3 +460,31 @@ def test_a_block_is_named_by_tensors_too(backend: str) -> None:
             assert ops.slice(x, start, shape).tolist() == [2, 3, 4]
     with pytest.raises(errors.IndexOutOfBoundsError):
         ops.slice(x, [8], three)
+
+
+@pytest.mark.parametrize(("updates", "wanted"), [([0.0, 5.0], [10, 0]), ([0.0, 0.0], [0, 0]), ([2.0, 5.0], [10, 4])])
+def test_the_gradient_of_a_product_by_its_updates_is_right_at_zeros(
+    updates: list[float], wanted: list[int], backend: str
+) -> None:
+    def total(updates: Any) -> Any:
+        return ops.sum(ops.scatter_update(ops.asarray([2.0, 3.0]), [[0], [0]], updates, "mul"))
+
+    assert ops.grad(total)(ops.asarray(updates)).tolist() == wanted
+
+
+def test_the_gradient_of_a_complex_product_is_right_or_refused(backend: str) -> None:
+    def scattered(v: Any) -> Any:
+        return ops.scatter_update(ops.ones((1,), dtype="complex64"), [[0], [0]], v, "mul")
+
+    for product in (scattered, lambda v: ops.segment_prod(v, [0, 0], 1)):
+
+        def loss(v: Any, product: Any = product) -> Any:
+            y = product(v)[0]
+            return ops.add(ops.multiply(ops.real(y), 2.0), ops.multiply(ops.imag(y), 3.0))
+
+        v = ops.asarray(np.array([1 + 2j, 3 - 1j], np.complex64))
+        if backend == "torch":
+            with pytest.raises(errors.DTypeError, match="complex"):
+                ops.grad(loss)(v)
+        else:
+            np.testing.assert_allclose(ops.to_numpy(ops.grad(loss)(v)), [3 + 11j, 8 - 1j], rtol=1e-5)

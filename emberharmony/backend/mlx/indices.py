@@ -69,7 +69,7 @@ def _multiplied(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         return (_added(tangents[0] * whole, mx.stop_gradient(primals[1]), tangents[2] * others),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        whole, others = slopes(*primals)
+        whole, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
         places = primals[1]
         return cotangents[0] * whole, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
 

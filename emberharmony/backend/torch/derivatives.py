@@ -44,7 +44,7 @@ class _Multiplied(torch.autograd.Function):
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients."""
         rows, at, updates = ctx.saved_tensors
-        whole, others = _slopes(rows, at, updates)
+        whole, others = (slope.conj() for slope in _slopes(rows, at, updates))
         return cotangent * whole, None, cotangent[at] * others
 
     @staticmethod

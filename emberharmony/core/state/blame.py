@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 _STANDARD = os.path.dirname(os.__file__) + os.sep
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN = sys.modules[__name__.partition(".")[0]].__path__[0] + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 
 

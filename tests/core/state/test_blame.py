@@ -28,6 +28,12 @@ def test_an_exception_of_the_library_or_its_array_package_is_not_the_callers(bac
     assert not is_callers(raised(lambda: np.linalg.inv(np.ones(3))), current()) or backend != "numpy"
 
 
+def test_every_folder_of_the_package_counts_as_the_library() -> None:
+    foreign = type("Foreign", (), {"tensor_type": np.ndarray, "__module__": "json"})()
+    with ops.use_backend("numpy"):
+        assert not is_callers(raised(lambda: ops.sum([1.0], axis=5)), foreign)
+
+
 def test_an_exception_that_passed_through_other_code_is_the_callers(backend: str) -> None:
     error = raised(lambda: ops.map(lambda x: 1 / 0, [1.0]))
     assert is_callers(error, current())
