@@ -40,6 +40,7 @@ check: $(STAMP)  ## Check formatting, types, layers and generated files
 	$(BIN)/python utils/generate.py --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python utils/emberlint.py .
+	$(BIN)/python utils/prose.py
 
 tests: $(STAMP)  ## Run only the tests, with coverage
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90 --durations=10

@@ -2,10 +2,14 @@
 
 Each rule is a pattern with advice; CONTRIBUTING.md gives the reasons. Without arguments it checks all files that git
 tracks. The exit status is 1 if it finds anything. A line that ends in `prose: ignore` is skipped.
+
+`python utils/prose.py --sample COUNT SEED [FILE ...]` prints comments and docstrings drawn at random, for a reader who
+restates each one. A text that comes back with another meaning needs rewriting.
 """
 
 import ast
 import io
+import random
 import re
 import subprocess
 import sys
@@ -86,7 +90,14 @@ class Finding(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the findings and returns the exit status."""
+    """Prints the findings, or a sample for a reader, and returns the exit status."""
+    if arguments[:1] == ["--sample"]:
+        count, seed = map(int, arguments[1:3])
+        texts = [one for path in _files(arguments[3:]) if path.suffix == ".py" for one in _texts(path)]
+        print(f"{count} of {len(texts)} comments and docstrings, seed {seed}")
+        for where, text in random.Random(seed).sample(texts, count):
+            print(f"\n{where}\n{text}")
+        return 0
     found = [one for path in _files(arguments) for one in check(path)]
     for path, line, rule, text in found:
         print(f"{path}:{line}: {rule.name}: {text.strip()[:100]!r}: {rule.advice}")
@@ -105,6 +116,20 @@ def check(path: Path) -> Iterator[Finding]:
         for rule in RULES:
             if (rule.name != "imperative" or opens) and rule.pattern.search(line):
                 yield Finding(shown, number, rule, line)
+
+
+def _texts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields each docstring, and each comment of one or more lines, of a Python file with its place."""
+    shown = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+    last, block = 0, ""
+    for number, line, opens in [*sorted(_comments(path.read_text(encoding="utf-8"))), (-1, "", True)]:
+        if opens or number != last + 1:
+            if len(block.split()) > 3:
+                yield f"{shown}:{last - block.count(chr(10))}", block
+            block = line
+        else:
+            block += f"\n{line}"
+        last = number
 
 
 def _files(arguments: list[str]) -> list[Path]:

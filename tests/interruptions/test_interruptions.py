@@ -53,7 +53,7 @@ Check = Callable[[], object]
 
 @dataclass
 class Case:
-    """What is interrupted: `check` asserts that the state after it is consistent."""
+    """An action to interrupt; `check` asserts that the state afterwards is consistent."""
 
     prepare: Callable[[], object]
     run: Callable[[], object]

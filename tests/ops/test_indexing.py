@@ -56,7 +56,7 @@ def test_tensors_of_indices_are_checked_but_on_mlx(backend: str, far: int) -> No
         lambda: ops.scatter(at, [1.0, 2.0], (3,)),
     ]
     if backend == "mlx":
-        # What is written outside is dropped, and nothing else is touched.
+        # Updates out of bounds are dropped, and other elements stay as they are.
         assert ops.scatter_update(V, at, [1.0, 2.0]).tolist() == [1.0, 20.0, 30.0]
         assert ops.scatter_update(V, at, [1.0, 2.0], "add").tolist() == [11.0, 20.0, 30.0]
         assert ops.scatter(at, [1.0, 2.0], (3,)).tolist() == [1.0, 0.0, 0.0]

@@ -74,7 +74,7 @@ def test_argnums(backend: str) -> None:
     assert lists(ops.grad(f, argnums=-1)(2.0, 3.0, 5.0)) == 6.0
     assert lists(ops.grad(f, argnums=(0,))(2.0, 3.0, 5.0)) == (15.0,)
     assert lists(ops.grad(f, argnums=[2, -2])(2.0, 3.0, 5.0)) == (6.0, 10.0)
-    # What is not differentiated is not converted either.
+    # Arguments that are not differentiated are not converted.
     assert lists(ops.grad(lambda x, n: ops.multiply(x, len(n)))(2.0, "four")) == 4.0
 
 

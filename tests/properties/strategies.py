@@ -42,7 +42,7 @@ def numbers(dtype: str, size: float = 1e3, special: bool = False) -> st.SearchSt
         return st.integers(int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     width = 32 if dtype in ("float32", "complex64") else 64
     finite = st.floats(-size, size, width=width, allow_subnormal=False)
-    # What is tiny underflows in products, where errors are no longer relative.
+    # Products of tiny numbers underflow, and then their errors are no longer relative.
     finite = finite.filter(lambda x: x == 0 or abs(x) > 1e-6)
     if special:
         finite = st.one_of(finite, st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -0.0]))

@@ -1,4 +1,4 @@
-"""Reductions and cumulative ops, on NumPy: ufunc methods, which cost half of what `np.sum` and its kin do."""
+"""Reductions and cumulative ops on NumPy, as ufunc methods, which cost half as much as `np.sum` and the like."""
 
 from typing import Any
 

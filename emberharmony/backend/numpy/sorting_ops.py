@@ -55,7 +55,7 @@ class NumpySortingOps:
         if x.ndim == 0:
             return x
         wide = _sortable(x)
-        # Equal numbers are told apart by the sign of zeros alone; NumPy's stable sort is slower.
+        # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
         kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(wide) else "quicksort"
         ordered = _reversed(np.sort(_reversed(wide), axis, kind)) if descending else np.sort(wide, axis, kind)
         return ordered.astype(x.dtype, copy=False)

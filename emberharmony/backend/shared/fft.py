@@ -39,7 +39,7 @@ def along_all(
     """Returns the axes and lengths of a transform along several axes; `halved` (see `along`) applies to the last one.
 
     Raises:
-        ArgumentError: if there is no axis, the numbers of lengths and axes differ, or a length is below 1.
+        ArgumentError: if `x` has no axes, the numbers of lengths and axes differ, or a length is below 1.
         AxisError: if an axis is out of range or repeated.
         OutOfMemoryError: if no memory holds the result.
     """

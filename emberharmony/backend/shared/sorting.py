@@ -42,7 +42,7 @@ def top(shape: Sequence[int], k: int) -> None:
     """Checks that the last axis of a shape has at least k elements.
 
     Raises:
-        ShapeError: if there is no axis, or k is negative or larger than the length of the last one.
+        ShapeError: if `x` has no axes, or `k` is negative or larger than the length of the last one.
     """
     if not shape or not 0 <= k <= shape[-1]:
         raise ShapeError(f"k must be from 0 to the length of the last axis, got k={k} for shape {tuple(shape)}")
