@@ -26,7 +26,7 @@ class NumpyRandomOps:
         wanted = floating(dtype)
         values = _drawn(STREAM.get().random, shape, wanted)
         if wanted.bits == 16:
-            # Some would be rounded to 1.
+            # Half precision would round some numbers up to 1, which is excluded.
             values = values.clip(max=below(1.0, wanted))
         return values.astype(DTYPES[wanted], copy=False)
 

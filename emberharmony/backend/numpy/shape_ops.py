@@ -27,7 +27,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
-    # NumPy wants an axis to roll along.
+    # np.roll (NumPy 2.4) raises for several shifts along no axes.
     return x.copy() if isinstance(axis, (tuple, list)) and not axis else np.roll(x, shift, axis)
 
 
@@ -44,7 +44,7 @@ class NumpyShapeOps:
     def reshape(x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray:
         for n in shape if shape.__class__ is tuple or shape.__class__ is list else (shape,):
             if n.__class__ is int and n < -1:
-                # NumPy takes any negative length for -1.
+                # NumPy 2.4 treats every negative length as -1.
                 raise ShapeError(f"shape {shape} has a negative length")
         if copy is None:
             return x.reshape(shape)
@@ -98,12 +98,13 @@ class NumpyShapeOps:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
             raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+        # The parts of a vector are NumPy scalars, so make them arrays.
         return tuple(np.asarray(part) for part in np.moveaxis(x, axis, 0))
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
         counts = as_shape(repeats)
-        # NumPy repeats axis by axis, and would fill all memory before it fails.
+        # np.tile repeats along one axis after the other, and would fill the memory before it fails.
         check_memory((math.prod(counts), *x.shape), x.itemsize, memory_limit)
         return np.tile(x, counts)
 
@@ -116,7 +117,7 @@ class NumpyShapeOps:
         if repeats.__class__ is int and repeats >= 0:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)
-        # A vector NumPy checks itself.
+        # NumPy checks a vector of counts by itself.
         return x.repeat(counts if counts.ndim == 1 else counted(counts, x.shape[axis]), axis)
 
     @staticmethod
