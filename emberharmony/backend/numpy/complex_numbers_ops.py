@@ -25,7 +25,7 @@ class NumpyComplexNumbersOps:
     def view_as_complex(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         if x.shape[-1:] != (2,):
-            raise ShapeError(f"expected a last axis of length 2, the real and the imaginary part, got shape {x.shape}")
+            raise ShapeError(f"shape {x.shape} must end in 2, the real and the imaginary part")
         result = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
         result.real, result.imag = x[..., 0], x[..., 1]
         return result

@@ -13,7 +13,7 @@ _COMPLEX = ("complex",)
 
 
 def _sortable(x: np.ndarray) -> np.ndarray:
-    """Returns bfloat16 as float32, because a sort of ml_dtypes 0.6's bfloat16 gives no sorted order if there are NaN."""
+    """Returns bfloat16 as float32, because NumPy does not sort ml_dtypes 0.6's bfloat16 correctly if there are NaN."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
