@@ -18,7 +18,7 @@ They also take tensors without axes, for which NumPy returns scalars, which cann
 
 
 def _decay(x: np.ndarray) -> np.ndarray:
-    """Returns `exp(-abs(x))`."""
+    """Returns `exp(-abs(x))`, which cannot overflow."""
     result = np.absolute(x)
     np.negative(result, result)
     return np.exp(result, result)
@@ -71,6 +71,7 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
+    # For slopes up to 1, the larger one of both branches is the right one.
     below = x * float(slope)
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 

@@ -39,6 +39,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
     wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:
         if x.flags.f_contiguous:
+            # The transposed tensor is contiguous.
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
         return ufunc.reduce(x, axes, wide, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype

@@ -53,7 +53,7 @@ class NumpyIndexingOps:
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
         if axis is not None and not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         where = host_indices(indices)
         if not x.size and axis is not None:
             # NumPy 2.4 does not check the indices if the result is empty.
@@ -107,6 +107,7 @@ class NumpyIndexingOps:
             return result
         if how in ("max", "min"):
             promotion.refuse(x, ("complex",))
+        # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
         UFUNCS[how].at(result, columns, values)
         return result
 

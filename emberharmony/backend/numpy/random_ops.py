@@ -10,6 +10,7 @@ from emberharmony.backend.shared.random import DefaultStream, below, clone, floa
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 
+# The lambda delays the import of `numpy.random`, which takes 15 ms, until numbers are drawn.
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
 
 

@@ -67,7 +67,7 @@ class NumpyShapeOps:
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
         if axis is not None and not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         return x.squeeze(tuple(axis) if isinstance(axis, list) else axis)
 
     @staticmethod
@@ -113,7 +113,7 @@ class NumpyShapeOps:
         if axis is None:
             x, axis = x.reshape(-1), 0
         elif not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         if repeats.__class__ is int and repeats >= 0:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)
