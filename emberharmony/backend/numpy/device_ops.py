@@ -1,4 +1,4 @@
-"""Where tensors live, on NumPy: always the CPU."""
+"""Devices, on NumPy: always the CPU."""
 
 import contextlib
 from typing import Any

@@ -26,7 +26,8 @@ def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x.astype(dtype, copy=False)
 
 
-# NumPy's own dtypes in native byte order are singletons, so `is` finds them equal without the cost of `==`.
+# NumPy has one object per dtype of its own, with rare exceptions, so test `is`, which is faster than `==`. The
+# exceptions only miss the fast path.
 _FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _NUMBER = "{1}.__class__ is float or {1}.__class__ is int"
 

@@ -42,7 +42,7 @@ class NumpyProductsOps:
         length = check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide = _computed(tensors[0].dtype)
-        # The search takes 50 µs in NumPy 2.4, but only with its result einsum uses BLAS.
+        # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
         costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
         result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=costly)
         return np.asarray(result).astype(tensors[0].dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Changing the shape, on NumPy."""
+"""Changes of shapes and of the order of elements, on NumPy."""
 
 import math
 from collections.abc import Sequence

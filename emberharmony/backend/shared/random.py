@@ -1,4 +1,4 @@
-"""The portable random number generator, which draws by NumPy on the host, so that every backend gets the same bits."""
+"""The portable random number generator: NumPy draws on the host, so that every backend gets the same bits."""
 
 from __future__ import annotations
 
