@@ -33,6 +33,7 @@ TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
 Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
 ErrorRule = tuple[type[BaseException], str, type[EmberError]]
+# The head of a message of this library: an error raised inside a composite has one already.
 _HEAD = re.compile(r"(?P<op>\w+)\(\) on backend '[^']*': (?P<inner>in \w+\(\): )?")
 _PREFIXES = itertools.count(2)
 _TAKEN: set[str] = set()
@@ -93,6 +94,7 @@ class Backend:
 
     def __init__(self) -> None:
         complete()
+        # The compiled ops of all backends share one namespace of globals, so two objects must not share a prefix.
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
         self.bound = Bound(self)

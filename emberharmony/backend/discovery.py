@@ -170,12 +170,14 @@ def automatic() -> str:
             return "mlx"
         return "torch" if is_installed("torch") else "numpy"
     if _may_have_cuda() and is_installed("torch"):
+        # The first device is the CPU; a second one is a GPU that torch can use.
         return "torch" if len(load("torch").get_available_devices()) > 1 else "numpy"
     return "numpy"
 
 
 def _may_have_cuda() -> bool:
-    """Returns whether a GPU driver is present, without importing torch (2 s)."""
+    """Returns whether a GPU driver is present, without importing torch, which takes 2 s."""
+    # These are the devices of NVIDIA's driver, of a GPU in the Windows Subsystem for Linux, and of AMD's driver.
     return any(os.path.exists(path) for path in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd")) or (
         platform.system() == "Windows" and os.path.exists(os.path.expandvars(r"%SystemRoot%\System32\nvcuda.dll"))
     )

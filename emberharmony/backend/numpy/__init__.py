@@ -59,7 +59,7 @@ class NumpyBackend(
     NumpyConvolutionOps,
     Backend,
 ):
-    """NumPy: tensors are `numpy.ndarray`, 0-d ones included; never NumPy scalars."""
+    """The NumPy backend: tensors are `numpy.ndarray`, and 0-d results are arrays too, never NumPy scalars."""
 
     name = "numpy"
     tensor_type = np.ndarray
@@ -107,12 +107,20 @@ class NumpyBackend(
         return np.__version__
 
     def from_numpy(self, array: np.ndarray) -> np.ndarray:
-        """Returns the array itself."""
+        """Returns the array itself.
+
+        Raises:
+            DTypeError: if the backend does not have its dtype.
+        """
         self.dtypes.neutral[array.dtype]
         return array
 
     def convert(self, value: Any, dtype: Any = None) -> np.ndarray:
-        """Returns what is `TensorLike` as an array of NumPy's base class, of a known dtype and in native byte order."""
+        """Returns a `TensorLike` value as an array of NumPy's base class, with a known dtype in native byte order.
+
+        Raises:
+            EmberError: as `Backend.convert` does.
+        """
         if isinstance(value, np.ndarray):
             known = value.__class__ is np.ndarray and value.dtype in self.dtypes.neutral
             return value if known else self.from_numpy(to_host(value))

@@ -1,6 +1,6 @@
-"""Activations, on NumPy: the composites' steps in one array.
+"""Activations, on NumPy: the steps of the composites, computed in place in one array.
 
-A large new array costs NumPy more than the arithmetic on it, for its memory comes page by page.
+To allocate a large array costs more than to compute with it, because the system provides new memory page by page.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,14 @@ from emberharmony.backend.numpy.indexing_ops import chosen
 from emberharmony.core.dispatch import fast
 
 _PLAIN = "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim"
-"""When a function below may be called; all else, half precision and integers, is left to the composites."""
+"""The condition under which dispatch calls the functions below; the composites take half precision and integers.
+
+They also take tensors without axes, for which NumPy returns scalars, which cannot be changed in place.
+"""
 
 
 def _decay(x: np.ndarray) -> np.ndarray:
-    """Returns `exp(-abs(x))`."""
+    """Returns `exp(-abs(x))`, which cannot overflow."""
     result = np.absolute(x)
     np.negative(result, result)
     return np.exp(result, result)
@@ -53,7 +56,7 @@ def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
     result *= x
     result *= 0.044715
     result += x
-    result *= 0.7978845608028654
+    result *= 0.7978845608028654  # sqrt(2 / pi)
     np.tanh(result, result)
     result += 1.0
     result *= 0.5 * x
@@ -68,6 +71,7 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
+    # For slopes up to 1, the larger one of both branches is the right one.
     below = x * float(slope)
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 

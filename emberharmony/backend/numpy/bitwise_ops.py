@@ -8,7 +8,10 @@ _INEXACT = ("float", "complex")
 
 
 def _bounded(count: np.ndarray) -> np.ndarray:
-    """Returns shift counts with those out of range set to the width, for which NumPy is right."""
+    """Returns shift counts, in which those below 0 or above the width of the dtype are set to the width.
+
+    NumPy documents no results for negative counts, and a shift by the width gives the result wanted for all of them.
+    """
     width = count.dtype.itemsize * 8
     return np.where((count < 0) | (count > width), width, count).astype(count.dtype)
 

@@ -15,6 +15,7 @@ class NumpyComplexNumbersOps:
 
     @staticmethod
     def imag(x: np.ndarray) -> np.ndarray:
+        # The `imag` of a real array is read-only.
         return x.imag if x.dtype.kind == "c" else np.zeros_like(x)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Making tensors, on NumPy."""
+"""Creation of tensors, on NumPy."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def _float(dtype: np.dtype | None) -> np.dtype:
 
 
 def _filled(shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
-    # np.full drops axes of length 1 that the shape lacks.
+    # np.full (NumPy 2.4) accepts a value with more axes than the shape, if they have length 1, and drops them.
     return np.broadcast_to(value, shape).copy() if value.ndim else np.full(shape, value)
 
 
@@ -88,5 +88,6 @@ class NumpyCreationOps(HostMade):
     @staticmethod
     def diag(x: np.ndarray, k: int = 0) -> np.ndarray:
         if x.ndim not in (1, 2):
-            raise ShapeError(f"a vector or a matrix is wanted, this tensor has shape {x.shape}")
+            raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
+        # The copy is needed because np.diag of a matrix is a read-only view.
         return np.diag(x, k if x.ndim == 1 else held(k, *x.shape)).copy()

@@ -1,4 +1,4 @@
-"""Where tensors live, on NumPy: always the CPU."""
+"""Devices, on NumPy: always the CPU."""
 
 import contextlib
 from typing import Any
@@ -13,7 +13,8 @@ PLACEMENT = Placement()
 def native(device: Any) -> str:
     """Returns "cpu".
 
-    Raises: DeviceError for any other device.
+    Raises:
+        DeviceError: if the device is another one.
     """
     if name_of(device) not in ("cpu", "cpu:0"):
         raise unknown(device, ["cpu"])
@@ -21,7 +22,11 @@ def native(device: Any) -> str:
 
 
 def place(device: Any) -> None:
-    """Checks the `device` argument of an op that makes a tensor."""
+    """Checks the `device` argument of an op that creates a tensor.
+
+    Raises:
+        DeviceError: if it is not the CPU.
+    """
     if device is not None:
         native(device)
     elif PLACEMENT.touched:
@@ -33,7 +38,11 @@ class NumpyDeviceOps:
 
     @staticmethod
     def device_scope(device: Any) -> contextlib.AbstractContextManager[None]:
-        """Returns what `with ops.device(...)` enters."""
+        """Returns the context manager behind `with ops.device(...)`.
+
+        Raises:
+            DeviceError: if the device is not the CPU.
+        """
         return PLACEMENT.overridden(native(device))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Questions about dtypes, on NumPy."""
+"""Dtypes of tensors and of results, on NumPy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""NumPy's dtypes by neutral name, and the promotion rule NumPy's ops are bound with."""
+"""NumPy's dtypes by neutral name, and the promotion rules with which NumPy's ops are bound."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -12,22 +12,26 @@ from emberharmony.core.dtypes import NativeDTypes
 
 _NATIVE: dict[neutral.DType, Any] = {d: np.dtype(d.name) for d in neutral.ALL if d is not neutral.bfloat16}
 if find_spec("ml_dtypes") is not None:
-    # NumPy has no bfloat16 of its own; the package that has is imported at its first use.
+    # NumPy has no bfloat16 of its own. The package that adds it is imported when the dtype is used for the first time.
     _NATIVE[neutral.bfloat16] = None
 
 DTYPES = NativeDTypes("numpy", _NATIVE, on_first_use={neutral.bfloat16: bfloat16_of_numpy})
 
 
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Returns `x` in that dtype; of a complex number the real part, without NumPy's warning."""
+    """Returns `x` in a dtype; a complex tensor gives its real part, except to bool, which tests for non-zero."""
     if x.dtype.kind == "c" and dtype.kind != "c":
+        # NumPy's astype would warn about the discarded imaginary part.
         x = x.astype(bool) if dtype.kind == "b" else x.real
     return x.astype(dtype, copy=False)
 
 
+# NumPy has one object per dtype of its own, with rare exceptions, so test `is`, which is faster than `==`. The
+# exceptions only miss the fast path.
 _FLOAT = "{0}.dtype is native_float32 or {0}.dtype is native_float64"
 _NUMBER = "{1}.__class__ is float or {1}.__class__ is int"
 
+# A Python int from 0 to 127 fits every integer dtype. NumPy's own dtypes have isbuiltin == 1; bfloat16 has 2.
 promotion = Promotion(
     DTYPES,
     cast,
@@ -39,10 +43,10 @@ promotion = Promotion(
 )
 
 ORDERED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufV')"
-"""When the native ops that compare may be called: complex numbers, which NumPy orders, have no order."""
+"""The condition for native order comparisons: NumPy orders complex numbers and strings too, which must be refused."""
 
 EQUATED = f"({_FLOAT} or {{0}}.dtype.kind in 'biufcV')"
-"""When the native ops of equality may be called: strings and objects, which NumPy compares, are no tensors."""
+"""The condition for native equality: NumPy compares strings and objects too, which are not tensors."""
 
 NUMBERS = f"({_FLOAT} or {{0}}.dtype.kind in 'fiu')"
-"""When the native ops that divide with remainder may be called: they have no complex numbers, and we no booleans."""
+"""The condition for native division with remainder: NumPy divides booleans too, which must be refused."""

@@ -11,7 +11,7 @@ from emberharmony.core.dispatch import fast
 
 
 def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """Returns an op over a function of `backend.shared.elementary`."""
+    """Returns an op that computes a function of `backend.shared.elementary` in float64."""
 
     def called(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
@@ -27,10 +27,10 @@ def _expm1(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return result
     result = np.asarray(result)
-    result.real += 0.0  # of -0 the real part is 0
+    result.real += 0.0  # a real part of -0 becomes 0, as exp(x) - 1 has
     if np.isfinite(x).all():
         return result
-    # NumPy multiplies infinities by zeros.
+    # NumPy 2.4's complex expm1 multiplies infinities by zeros, so it has NaN where exp(x) - 1 has not.
     above = np.asarray(np.exp(x))
     above.real -= 1
     return np.where(np.isfinite(x), result, above)
@@ -41,7 +41,7 @@ def _log1p(x: np.ndarray) -> np.ndarray:
     x = promotion.floats(x)
     if x.dtype.kind != "c":
         return np.log1p(x)
-    # NumPy takes the logarithm of 1 + x, in which a small x loses its digits.
+    # NumPy 2.4's complex log1p computes log(1 + x), where a small x loses its digits: log1p(1e-20 + 0j) is 0.
     small = np.where(np.abs(x) < 0.5, x, 0)
     near = np.log1p(small.real * (2 + small.real) + small.imag**2) / 2 + 1j * np.arctan2(small.imag, 1 + small.real)
     return np.where(small == x, near, np.log1p(x)).astype(x.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, on NumPy; `numpy.fft` is named and not touched, for it takes 2 ms to import."""
+"""Discrete Fourier transforms, on NumPy; the ops look up `numpy.fft` when called, because its import takes 2 ms."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[.
             promotion.refuse(x, ("complex",))
         place, length = along(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
-        if halved and not x.shape[place]:  # of an empty spectrum NumPy 2.4 gives what lies in memory, and not zeros
+        if halved and not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = np.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), x.dtype)
         return getattr(np.fft, name)(x.astype(np.float32) if x.dtype.itemsize == 2 else x, length, place, norm)
 

@@ -1,8 +1,9 @@
-"""Reductions that keep their digits along every axis, and are fast along every axis.
+"""Reductions that are accurate and fast along every axis.
 
-NumPy adds pairwise along the last axis of a contiguous array only. Along any other it adds row after row: 500,000 rows
-of two float32 lose 4 digits, and cost 50 times the sum of all of them. Here a long axis is folded instead: its rows are
-laid side by side as 32 long ones, which are reduced at the speed of memory, and so on until few are left.
+NumPy 2.4 adds pairwise along the last axis of a contiguous array only. Along any other axis it adds row by row, so the
+sum of 500,000 rows of two float32 loses 4 digits, and takes 50 times as long as the sum of all elements. Here a long
+axis is folded instead: its rows are reshaped to 32 long rows, which are reduced at the speed of memory, and the result
+is folded again until few rows are left.
 """
 
 import math
@@ -13,21 +14,24 @@ import numpy as np
 from emberharmony.backend.promote import normalized
 
 _FEW = 4096
-"""Up to so many elements nothing is to be gained."""
+"""Up to this number of elements, folding gains nothing."""
 _FEW_ROWS, _ROWS = 64, 32
-"""Up to so many rows are added one after the other; of more, so many."""
+"""Up to the first number of rows, NumPy adds row by row; more rows are folded to the second number of rows."""
 _WIDE_ROW = 512
-"""Rows of so many elements are fast as they are, and stay in the cache."""
+"""Rows of this many elements are added fast without folding, and a block of them stays in the cache."""
 _BLOCK = 2**16
-"""So many float64 stay in the cache."""
+"""The number of float64 that stay in the cache."""
 _WIDER = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 
 
 def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
-    """Returns `x` reduced over axes, in its dtype; floating sums to a few eps of the sum of magnitudes.
+    """Returns `x` reduced over axes, in its dtype; the error of a sum is a few eps of the sum of magnitudes.
 
     Args:
         ufunc: `np.add`, `np.maximum` or another associative one.
+        x: a tensor.
+        axis: the axes to reduce; None for all.
+        keepdims: whether the reduced axes stay, with length 1.
     """
     if x.size <= _FEW:
         return ufunc.reduce(x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims)
@@ -35,6 +39,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
     wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:
         if x.flags.f_contiguous:
+            # The transposed tensor is contiguous.
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
         return ufunc.reduce(x, axes, wide, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
@@ -45,7 +50,7 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
 
 
 def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Returns (first, last + 1) of each run of neighbouring axes."""
+    """Returns (first, last + 1) for each run of adjacent axes."""
     runs: list[tuple[int, int]] = []
     for a in sorted(axes):
         if runs and runs[-1][1] == a:
@@ -56,7 +61,7 @@ def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 def _folded(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
-    """Returns a contiguous (before, n, after) tensor reduced over its middle axis; what is folded is then wide."""
+    """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
     before, n, after = x.shape
     while after > 1 and n > _FEW_ROWS:
         count = n // _ROWS
@@ -72,10 +77,10 @@ def _folded(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
 
 
 def squares(rows: np.ndarray) -> np.ndarray:
-    """Returns the sums of squared deviations from the mean of each row of a contiguous matrix, in float64.
+    """Returns, for each row of a contiguous matrix, the sum of squared differences from its mean, in float64.
 
-    The rows are read once, block by block. Deviations are taken from the mean of the first block: by how much the true
-    one is off costs few digits, for as much as they differ the row varies.
+    Each row is read once, block by block. Differences are taken from the mean of the first block, and the sum is then
+    corrected for the true mean. This costs few digits, because the two means differ by no more than the row varies.
     """
     result = np.empty(len(rows))
     for i, row in enumerate(rows):
@@ -91,7 +96,10 @@ def squares(rows: np.ndarray) -> np.ndarray:
 
 
 def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
-    """Returns a contiguous real tensor as the matrix of whose rows `squares` suits the reduction, if they are long."""
+    """Returns a tensor as a matrix with one row per reduction, for `squares`; None if that does not suit the tensor.
+
+    It suits contiguous real tensors that are reduced over their last axes, in long rows.
+    """
     if x.size < _BLOCK or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return None
     axes = normalized(axis, x.ndim)

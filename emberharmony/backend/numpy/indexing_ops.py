@@ -18,13 +18,15 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimu
 
 
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+"""By the bytes of an element, the dtype that holds its bits."""
 _MANY = 16384
+"""From this number of elements on, `chosen` is faster than `np.where`."""
 
 
 def chosen(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Returns what `np.where` does, whose branches cost ten times as much where many are mispredicted.
+    """Returns the same as `np.where`, without a branch per element: mispredicted branches make it ten times slower.
 
-    The bits in which two numbers differ, kept where the condition holds, turn one into the other.
+    It starts from the bits of `b`, and flips those that differ from `a` where the condition holds.
     """
     if condition.size < _MANY or a.itemsize not in _BITS:
         return np.where(condition, a, b)
@@ -51,14 +53,14 @@ class NumpyIndexingOps:
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
         if axis is not None and not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         where = host_indices(indices)
         if not x.size and axis is not None:
-            # NumPy looks at no index if the result is empty.
+            # NumPy 2.4 does not check the indices if the result is empty.
             checked(where, x.shape[axis])
         if axis is None or x.flags.c_contiguous:
             return x.take(where, axis)
-        # The method makes a contiguous copy of all there is.
+        # `take` would first copy a tensor that is not contiguous as a whole.
         (axis,) = normalized(axis, x.ndim)
         key: Any = (*(slice(None),) * axis, where)
         found = x[key]
@@ -97,7 +99,7 @@ class NumpyIndexingOps:
     def scatter_update(x: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None) -> np.ndarray:
         result, at, values = x.copy(), host_indices(indices), cast(updates, x.dtype)
         vectors(at.shape, x.shape)
-        # NumPy itself checks the indices.
+        # NumPy checks the indices when it uses them.
         columns = tuple([at[..., axis] for axis in range(at.shape[-1])])
         how = reduction_of(reduction, UFUNCS)
         if how is None:
@@ -105,6 +107,7 @@ class NumpyIndexingOps:
             return result
         if how in ("max", "min"):
             promotion.refuse(x, ("complex",))
+        # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
         UFUNCS[how].at(result, columns, values)
         return result
 

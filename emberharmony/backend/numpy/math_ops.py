@@ -19,7 +19,7 @@ def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     if x1.dtype.kind != "i" or not (x2 < 0).any():
         return np.power(x1, x2)
-    # NumPy refuses negative integer powers: 1 and -1 have them, everything else is truncated to zero.
+    # NumPy raises for negative powers of integers. The power of 1 and -1 is an integer, that of others truncates to 0.
     sign = np.where(x2 % 2 == 0, 1, x1)
     return np.where(x2 < 0, np.where(np.abs(x1) == 1, sign, 0), np.power(x1, np.maximum(x2, 0))).astype(x1.dtype)
 

@@ -1,4 +1,4 @@
-"""Norms, on NumPy: computed in float64, where no square of a float32 overflows."""
+"""Norms, on NumPy: computed in float64, in which the square of a float32 cannot overflow."""
 
 from collections.abc import Callable
 from typing import Any

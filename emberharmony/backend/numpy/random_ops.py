@@ -10,6 +10,7 @@ from emberharmony.backend.shared.random import DefaultStream, below, clone, floa
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 
+# The lambda delays the import of `numpy.random`, which takes 15 ms, until numbers are drawn.
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
 
 
@@ -26,7 +27,7 @@ class NumpyRandomOps:
         wanted = floating(dtype)
         values = _drawn(STREAM.get().random, shape, wanted)
         if wanted.bits == 16:
-            # Some would be rounded to 1.
+            # Half precision would round some numbers up to 1, which is excluded.
             values = values.clip(max=below(1.0, wanted))
         return values.astype(DTYPES[wanted], copy=False)
 

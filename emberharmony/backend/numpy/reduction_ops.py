@@ -1,4 +1,4 @@
-"""Reductions and cumulative ops on NumPy, as ufunc methods, which cost half as much as `np.sum` and the like."""
+"""Reductions and cumulative ops, on NumPy, by ufunc methods: `np.sum` and similar functions take twice as long."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ def _axes(axis: Any) -> Any:
 
 
 def _is_float(dtype: np.dtype) -> bool:
-    """Returns whether a dtype is real and floating; bfloat16 is of kind V."""
+    """Returns whether a dtype is real and floating; bfloat16 has the kind V in NumPy."""
     return dtype.kind in "fV"
 
 
 def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dtype]:
-    """Returns a tensor and the dtype that its sum or product is given in: the array API casts before it adds."""
+    """Returns a tensor and the dtype of its sum or product; as in the array API, a given dtype is cast to first."""
     if dtype is not None:
         return cast(x, dtype), dtype
     kind = x.dtype.kind
@@ -30,12 +30,12 @@ def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dty
 
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """Returns half precision as float32, all else as it is."""
+    """Returns half precision as float32, other tensors unchanged."""
     return x.astype(_FLOAT32) if x.dtype.itemsize == 2 and _is_float(x.dtype) else x
 
 
 def _double(dtype: np.dtype) -> np.dtype:
-    """Returns the dtype in which products and running sums of a dtype are computed."""
+    """Returns the dtype in which products and cumulative sums of a dtype are computed."""
     return _FLOAT64 if _is_float(dtype) else _COMPLEX128 if dtype.kind == "c" else dtype
 
 
@@ -56,7 +56,7 @@ def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray
 
 
 def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: float) -> np.ndarray:
-    """Returns the variance in float64, computed there."""
+    """Returns the variance, computed in float64."""
     rows = long_rows(x, axis)
     if rows is not None:
         axes = normalized(axis, x.ndim)
@@ -71,7 +71,7 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: float) -> np.ndar
 
 
 def _shared(total: np.ndarray, count: int, correction: float) -> np.ndarray:
-    """Returns a sum of squares divided by the degrees of freedom; NaN without any."""
+    """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
     return total / (count - correction if count > correction else np.nan)
 
 
@@ -86,7 +86,7 @@ def _extreme(ufunc: np.ufunc) -> Any:
 
 
 def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
-    """Returns `x` and the axis to run along; without one `x` is flattened."""
+    """Returns `x` and the axis along which to accumulate; without an axis, the flattened `x` and 0."""
     if axis is None:
         return x.reshape(-1), 0
     return x, axis if x.ndim else normalized(axis, 0)[0]
@@ -161,6 +161,7 @@ class NumpyReductionOps:
         axes = normalized(axis, x.ndim)
         wide = widened(x)
         top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)
+        # Do not shift by infinities: inf - inf is NaN.
         shift = np.where(np.isfinite(top), top, np.zeros_like(top))
         total = np.log(fold(np.add, np.exp(wide - shift), axes, True)) + shift
         return (total if keepdims else np.squeeze(total, axes)).astype(x.dtype, copy=False)

@@ -10,11 +10,11 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.numeric.finfo import FloatInfo
 
 _FURTHEST = 5000
-"""No floating dtype is wider than so many powers of two."""
+"""A power of two beyond the exponents of every floating dtype, so larger exponents give the same results."""
 
 
 def _kept(native: np.ufunc) -> Any:
-    """Returns a rounding op, which leaves integers and booleans as they are."""
+    """Returns a rounding op that calls `native`, but returns integers and booleans unchanged."""
 
     @fast(native, promotion.inexact)
     def rounded(x: np.ndarray) -> np.ndarray:
@@ -24,7 +24,7 @@ def _kept(native: np.ufunc) -> Any:
 
 
 def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
-    """Returns what `np.round` does; the large powers of ten of NumPy 2.4 have a wrong last digit."""
+    """Returns the same as `np.round`, which in NumPy 2.4 scales by inexact powers of ten: it changes 1e-23."""
     scale = np.asarray(10.0 ** abs(decimals), x.dtype)
     there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
     result = np.asarray(there(x, scale))
@@ -64,7 +64,7 @@ class NumpyRoundingOps(Decimals):
         nan, posinf, neginf = replacements(nan, posinf, neginf)
         if x.dtype.kind != "V":
             return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-        # NumPy passes over the dtypes that it did not build in, such as bfloat16.
+        # np.nan_to_num (NumPy 2.4) returns dtypes that NumPy does not define, such as bfloat16, unchanged.
         limits = FloatInfo.of(DTYPES.neutral[x.dtype])
         posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
         return np.nan_to_num(x.astype(np.float32), nan=nan, posinf=posinf, neginf=neginf).astype(x.dtype)
@@ -73,5 +73,6 @@ class NumpyRoundingOps(Decimals):
     def ldexp(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
+        # Clip wider exponents, which the cast to int32 would wrap around.
         exponent = x2 if x2.dtype.itemsize < 4 else np.clip(x2, None if x2.dtype.kind == "u" else -_FURTHEST, _FURTHEST)
         return np.ldexp(x, exponent.astype(np.int32)).astype(x.dtype, copy=False)

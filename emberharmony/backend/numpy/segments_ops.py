@@ -1,4 +1,4 @@
-"""Groups of slices, on NumPy."""
+"""Reductions of groups of slices, on NumPy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +12,11 @@ from emberharmony.backend.numpy.reduction_ops import widened
 from emberharmony.backend.shared.segments import check_segments, neutral_element, segments
 
 _MANY, _WIDE = 4096, 8
-"""From so many elements, in rows of so many, it pays to bring the rows of a segment together."""
+"""From the first number of elements on, in rows of at least the second, it is faster to sort the rows by segment."""
 
 
 def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
-    """Writes the rows of each segment, reduced one after the other: what `ufunc.at` does element by element."""
+    """Reduces the rows of each segment into `result`, row by row, which `ufunc.at` would do element by element."""
     order = ids.argsort(kind="stable")
     ordered = ids[order]
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -24,7 +24,7 @@ def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndar
 
 
 def _segment(reduction: str) -> Callable[..., np.ndarray]:
-    """Returns the op that reduces the slices of each segment."""
+    """Returns the op that reduces the slices of each segment by "add", "mul", "max" or "min"."""
 
     def segment(
         data: np.ndarray, segment_ids: Any, num_segments: int | None = None, sorted: bool = False

@@ -1,4 +1,4 @@
-"""Changing the shape, on NumPy."""
+"""Changes of shapes and of the order of elements, on NumPy."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
-    # NumPy wants an axis to roll along.
+    # np.roll (NumPy 2.4) raises for several shifts along no axes.
     return x.copy() if isinstance(axis, (tuple, list)) and not axis else np.roll(x, shift, axis)
 
 
@@ -44,7 +44,7 @@ class NumpyShapeOps:
     def reshape(x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray:
         for n in shape if shape.__class__ is tuple or shape.__class__ is list else (shape,):
             if n.__class__ is int and n < -1:
-                # NumPy takes any negative length for -1.
+                # NumPy 2.4 treats every negative length as -1.
                 raise ShapeError(f"shape {shape} has a negative length")
         if copy is None:
             return x.reshape(shape)
@@ -67,7 +67,7 @@ class NumpyShapeOps:
     @staticmethod
     def squeeze(x: np.ndarray, axis: Any = None) -> np.ndarray:
         if axis is not None and not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         return x.squeeze(tuple(axis) if isinstance(axis, list) else axis)
 
     @staticmethod
@@ -98,12 +98,13 @@ class NumpyShapeOps:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
             raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+        # The parts of a vector are NumPy scalars, so make them arrays.
         return tuple(np.asarray(part) for part in np.moveaxis(x, axis, 0))
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
         counts = as_shape(repeats)
-        # NumPy repeats axis by axis, and would fill all memory before it fails.
+        # np.tile repeats along one axis after the other, and would fill the memory before it fails.
         check_memory((math.prod(counts), *x.shape), x.itemsize, memory_limit)
         return np.tile(x, counts)
 
@@ -112,11 +113,11 @@ class NumpyShapeOps:
         if axis is None:
             x, axis = x.reshape(-1), 0
         elif not x.ndim:
-            normalized(axis, 0)
+            normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
         if repeats.__class__ is int and repeats >= 0:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)
-        # A vector NumPy checks itself.
+        # NumPy checks a vector of counts by itself.
         return x.repeat(counts if counts.ndim == 1 else counted(counts, x.shape[axis]), axis)
 
     @staticmethod

@@ -13,7 +13,7 @@ _COMPLEX = ("complex",)
 
 
 def _sortable(x: np.ndarray) -> np.ndarray:
-    """Returns bfloat16 as float32: ml_dtypes sorts NaN anywhere."""
+    """Returns bfloat16 as float32, because NumPy does not sort ml_dtypes 0.6's bfloat16 correctly if there are NaN."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
@@ -22,12 +22,12 @@ def _has_negative_zero(x: np.ndarray) -> bool:
 
 
 def _reversed(x: np.ndarray) -> np.ndarray:
-    """Returns what sorts the other way round, NaN still last; applied twice it gives `x`."""
+    """Returns numbers whose ascending order is the descending order of `x`, NaN still last; its own inverse."""
     return -x if x.dtype.kind in "fV" else ~x
 
 
 def _along(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
-    """Returns `x` and the axis to sort; without one `x` is flattened, and one number counts as an axis."""
+    """Returns `x` and the axis to sort; without an axis, the flattened `x` and 0. A 0-d tensor takes axis 0 too."""
     if axis is None:
         return x.reshape(-1), 0
     axis = single(axis, max(x.ndim, 1))

@@ -1,4 +1,4 @@
-"""Tensors as such, on NumPy."""
+"""Conversion, copies, views and properties of tensors, on NumPy."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class NumpyTensorOps:
             place(device)
         if x.dtype not in DTYPES.neutral:
             host = to_host(x)
-            DTYPES.neutral[host.dtype]
+            DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
             if host is not x:
                 refuse_copy(copy)
             x = host
@@ -34,7 +34,7 @@ class NumpyTensorOps:
         if copy is None or (copy is False and result is x):
             return result
         refuse_copy(copy)
-        # The real part of a complex array is a view of it.
+        # A cast from complex to real returns a view of the real part, which must be copied too.
         return result.copy() if np.may_share_memory(result, x) else result
 
     @staticmethod
@@ -47,7 +47,7 @@ class NumpyTensorOps:
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
         place(device)
         array = np.from_dlpack(exporter(x, copy), copy=copy)
-        DTYPES.neutral[array.dtype]
+        DTYPES.neutral[array.dtype]  # raises for a dtype that the backend does not have
         return array
 
     @staticmethod

@@ -204,6 +204,7 @@ def _transposed_padding(
     if padding != "same":
         raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
     if output_padding is None:
+        # The same as padding "SAME" of jax.lax.conv_transpose.
         both = reach + stride - 2
         before = reach - 1 if stride > reach - 1 else -(-both // 2)
         return before, both - before

@@ -89,6 +89,7 @@ class HostMade:
             constant("start, stop or step", [low, high, step])
         wanted = self.dtypes[own] if dtype is None else dtype
         if own is int64 and (places := range(int(low), int(high), int(step))):
+            # A cast to a narrower integer dtype would wrap around silently.
             for end in (places[0], places[-1]):
                 check_fits(end, self.dtypes.neutral[wanted])
         array = np.arange(low, high, step)
@@ -118,6 +119,7 @@ class HostMade:
             if not retstep:
                 return samples
             step = np.linspace(start, stop, num, endpoint, True)[1]  # type: ignore[call-overload]
+            # The step of integer samples may have a fraction, so it keeps the floating dtype.
             floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
             return samples, self._placed(np.asarray(step), dtype if floating else own, device)
         first, last = self.convert(start), self.convert(stop)

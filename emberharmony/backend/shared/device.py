@@ -65,6 +65,7 @@ class Placement:
         try:
             yield
         finally:
+            # `ContextVar.reset` would raise if the block is left in another context than it was entered in.
             self.override.set(before)
 
 
@@ -142,6 +143,7 @@ def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = la
 
 def name_of(device: object) -> str:
     """Returns the name of a device given by name or as a library's device object; an empty string for other values."""
+    # Recognise the device classes of all libraries by their names, so that none needs to be imported.
     return str(device) if isinstance(device, str) or "device" in type(device).__name__.lower() else ""
 
 
@@ -169,7 +171,7 @@ class device:  # noqa: N801  (a context manager that reads as a function)
 
     def __init__(self, name: Any) -> None:
         self._name = name
-        self._scopes: list[Any] = []
+        self._scopes: list[Any] = []  # a stack, because one object may be entered several times
 
     def __enter__(self) -> None:
         BLOCK_ENTERED.set(True)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+# Cody's coefficients: A and B for erf up to 0.46875, C and D for erfc up to 4, P and Q for erfc beyond.
 _A = (3.16112374387056560e00, 1.13864154151050156e02, 3.77485237685302021e02, 3.20937758913846947e03)
 _A_TOP = 1.85777706184603153e-1
 _B = (2.36012909523441209e01, 2.44024637934444173e02, 1.28261652607737228e03, 2.84423683343917062e03)
@@ -33,6 +34,7 @@ _Q = (
     *(6.05183413124413191e-2, 2.33520497626869185e-3),
 )
 _SMALL, _LARGE = 0.46875, 4.0
+# The numerator and the denominator of `erf_single`, and the number from which it is 1 in float32.
 _SINGLE_TOP = (
     *(2.2905065861350646e-4, 3.4082910107109506e-3, 5.0955695062380861e-2),
     *(1.8520832239976145e-1, 1.128379143519084e0),
@@ -43,6 +45,7 @@ _SINGLE_BELOW = (
 )
 _SINGLE_END = 3.832506856900711
 
+# The Chebyshev coefficients of exp(-x) i0(x) up to 8, and of exp(-x) sqrt(x) i0(x) beyond.
 _I0_NEAR = (
     *(-4.4153416464793395e-18, 3.3307945188222384e-17, -2.431279846547955e-16, 1.715391285555133e-15),
     *(-1.1685332877993451e-14, 7.676185498604936e-14, -4.856446783111929e-13, 2.95505266312964e-12),

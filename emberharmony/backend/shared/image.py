@@ -156,9 +156,11 @@ def resampling(length: int, target: int, step: float, translation: float, method
     reach = radius * spread
     at = (np.arange(target) + 0.5 - translation) * step - 0.5
     count = math.ceil(2 * reach)
+    # A kernel wider than the axis uses all of its pixels.
     first = np.floor(at - reach) + 1 if count <= length else np.zeros(target)
     places = first + np.arange(min(count, length))[:, None]
     weights = np.where((places >= 0) & (places < length), kernel(np.abs(at - places) / spread), 0.0)
+    # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
     total = weights.sum(0)
     seen = (np.abs(total) > NEGLIGIBLE) & (at >= -0.5) & (at <= length - 0.5)
     weights = np.where(seen, weights / np.where(seen, total, 1.0), 0.0)

@@ -268,6 +268,7 @@ def unraveled(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ..
         IndexOutOfBoundsError: if a position is negative or too large.
     """
     shape = as_shape(shape)
+    # np.unravel_index (NumPy 2.4) does not accept arrays of positions for the shape ().
     if not shape and not indices.any():
         return ()
     try:

@@ -184,6 +184,7 @@ def lu_factor(x: np.ndarray) -> LUResult:
         np.put_along_axis(lu, place, lu[..., j : j + 1, :].copy(), -2)
         lu[..., j : j + 1, :] = row
         pivot = row[..., j : j + 1]
+        # If the pivot is 0, the column below it is 0 too, so it may be divided by 1.
         lu[..., j + 1 :, j : j + 1] /= np.where(pivot == 0, 1, pivot)
         lu[..., j + 1 :, j + 1 :] -= lu[..., j + 1 :, j : j + 1] * row[..., j + 1 :]
     return LUResult(lu, pivots)

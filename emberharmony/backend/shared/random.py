@@ -1,4 +1,4 @@
-"""The portable random number generator, which draws by NumPy on the host, so that every backend gets the same bits."""
+"""The portable random number generator: NumPy draws on the host, so that every backend gets the same bits."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Generator:
         self._children = iter(range(sequence.n_children_spawned, _MOST_CHILDREN))
 
     def __getstate__(self) -> dict[str, Any]:
+        # The hint is the number of children left; reading it does not advance the iterator.
         spawned = _MOST_CHILDREN - length_hint(self._children)
         return {"_sequence": _like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
 
@@ -368,6 +369,7 @@ class _Seed:
         """Returns the seed from which to start a stream."""
         if self.value is None:
             return fresh_seed()
+        # Only forked children derive seeds of their own, so that they do not repeat their parent's numbers.
         if not self.lineage:
             return self.value
         words = np.random.SeedSequence(self.value, spawn_key=self.lineage).generate_state(2, np.uint64)

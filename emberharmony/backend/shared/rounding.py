@@ -78,8 +78,10 @@ class Decimals:
         reach, whole = _LIMITS[x.itemsize]
         if -reach <= decimals <= reach:
             return self._scaled(x, decimals, whole / 10.0**decimals)
+        # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
         kept = self.stop_gradient(x)
         if decimals < 0:
+            # Every finite number rounds to 0, with the sign of the number.
             return self.where(self.isfinite(kept), self.multiply(x, 0.0), kept)
         if decimals > reach + _DIGITS:
             return kept

@@ -88,6 +88,7 @@ def _largest(values: Array, count: int) -> Array:
     Values of -inf are left out.
     """
     if count < len(values):
+        # Not `values >= …`, which would be False for NaN.
         places = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
     else:
         places = np.arange(len(values))

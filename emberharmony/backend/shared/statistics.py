@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.host import plain
 from emberharmony.backend.shared.device import check_memory
-from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
 from emberharmony.core.options import constant
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -26,7 +26,7 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
     if method not in METHODS:
         raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     if not ((q >= 0) & (q <= 1)).all():
-        raise ArgumentError("quantiles lie between 0 and 1")
+        raise ArgumentError(f"quantiles must be from 0 to 1, got {brief(q)}")
     at = q * np.maximum(length - 1, 0)
     low, high = np.floor(at), np.ceil(at)
     if method == "lower":
