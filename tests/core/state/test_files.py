@@ -21,9 +21,7 @@ def test_further_steps_run_when_the_file_is_replaced(tmp_path: Path) -> None:
     assert state.value == "new"
 
 
-def test_no_further_step_runs_when_the_file_cannot_be_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_further_step_runs_when_the_file_cannot_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state, file = State(), tmp_path / "file"
     file.write_text("old")
 

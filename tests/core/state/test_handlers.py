@@ -119,7 +119,9 @@ def test_numpy_seterr_and_warning_filters_take_effect() -> None:
                     call()
 
 
-def test_a_library_warning_that_is_turned_into_an_error_reaches_the_caller(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_warning_that_is_turned_into_an_error_reaches_the_caller(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Deprecated(UserWarning):
         pass
 
