@@ -15,7 +15,9 @@ from emberharmony.errors import ArgumentError, ShapeError
         ("ii", [(3, 3)], 3),
     ],
 )
-def test_the_number_of_summed_products_follows_from_the_subscripts(subscripts: str, shapes: list[tuple[int, ...]], terms: int) -> None:
+def test_the_number_of_summed_products_follows_from_the_subscripts(
+    subscripts: str, shapes: list[tuple[int, ...]], terms: int
+) -> None:
     assert check_subscripts(subscripts, *shapes) == terms
 
 
