@@ -1,4 +1,4 @@
-"""A backend whose loading was interrupted loads at the next attempt; its library is imported before the interruption."""
+"""A backend whose loading was interrupted loads at the next attempt. Its library is imported beforehand."""
 
 import os
 import subprocess
