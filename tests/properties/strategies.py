@@ -34,7 +34,7 @@ def host(x: Any) -> np.ndarray:
 
 
 def numbers(dtype: str, size: float = 1e3, special: bool = False) -> st.SearchStrategy[Any]:
-    """Returns numbers of a dtype. `size` bounds the magnitude of floats; `special` adds NaN, infinities and both zeros."""
+    """Returns numbers of a dtype; `size` bounds the magnitude of floats, `special` adds NaN, infinities and zeros."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return st.booleans()
