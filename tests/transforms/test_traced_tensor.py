@@ -92,7 +92,9 @@ def test_a_traced_tensor_has_the_device_of_its_value() -> None:
 @pytest.mark.parametrize(
     "read", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.max(0), lambda x: x.min(axis=1)]
 )
-def test_a_method_that_would_lose_the_gradient_or_differs_between_libraries_is_refused(read: Callable[[Any], Any]) -> None:
+def test_a_method_that_would_lose_the_gradient_or_differs_between_libraries_is_refused(
+    read: Callable[[Any], Any],
+) -> None:
     ops.set_backend("numpy")
     with pytest.raises(TracedTensorError):
         ops.grad(lambda x: (read(x), ops.sum(x))[1])(X)
