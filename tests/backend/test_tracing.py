@@ -80,10 +80,10 @@ def test_a_traced_tensor_that_becomes_a_number_or_array_is_refused(read: str, tr
         TRANSFORMS[transform](READS[read])
 
 
-MERELY_READ: dict[str, Callable[[Any], Any]] = {
+NOT_TRACED: dict[str, Callable[[Any], Any]] = {
     "a constant": lambda v: ops.sum(ops.multiply(v, read_back(ops.array([1.0, 2.0])))),
     "a stopped gradient": lambda v: ops.sum(ops.multiply(v, read_back(ops.stop_gradient(ops.exp(v))))),
-    "a place": lambda v: ops.sum(ops.multiply(v, float(ops.argmax(v)))),
+    "a position": lambda v: ops.sum(ops.multiply(v, float(ops.argmax(v)))),
     "a comparison": lambda v: ops.sum(ops.multiply(v, ops.to_numpy(ops.greater(v, 0.5)).astype("float32"))),
     "an integer": lambda v: ops.multiply(ops.sum(v), int(ops.cast(ops.sum(v), "int32"))),
     "a choice by a comparison": lambda v: ops.multiply(ops.sum(v), read_back(ops.where(v[0] > 0, 2.0, 3.0))),
@@ -95,10 +95,10 @@ MERELY_READ: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("transform", TRANSFORMS)
-@pytest.mark.parametrize("read", MERELY_READ)
+@pytest.mark.parametrize("read", NOT_TRACED)
 def test_a_tensor_that_is_not_traced_may_be_read(read: str, transform: str, checked: bool, backend: str) -> None:
     with ops.checked(checked):
-        TRANSFORMS[transform](MERELY_READ[read])
+        TRANSFORMS[transform](NOT_TRACED[read])
 
 
 def test_results_with_zero_derivative_may_be_read(backend: str) -> None:
@@ -247,7 +247,7 @@ class TestMLX:
 
     @pytest.mark.parametrize("inner", ["grad", "jvp", "vjp", "jacobian"])
     def test_results_of_an_inner_transform_may_be_read(self, inner: str) -> None:
-        def slope(z: Any) -> Any:
+        def derivative(z: Any) -> Any:
             ones = ops.ones(2)
             return {
                 "grad": lambda: ops.grad(lambda z: ops.sum(ops.sin(z)))(z),
@@ -259,7 +259,7 @@ class TestMLX:
         def loss(read: Callable[[Any], Any]) -> Any:
             def computed(x: Any) -> Any:
                 w = ops.exp(x)
-                g = slope(ops.multiply(w, 1.0))
+                g = derivative(ops.multiply(w, 1.0))
                 read(g)
                 return ops.sum(ops.multiply(g, w))
 

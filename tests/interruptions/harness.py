@@ -1,4 +1,4 @@
-"""Exceptions raised at a chosen instruction of the package's own code, and signals at random moments."""
+"""Raises exceptions at a chosen instruction of the package's own code, and signals at random moments."""
 
 import gc
 import os
@@ -20,13 +20,13 @@ Where = tuple[str, str, int]
 
 
 class InterruptionError(Exception):
-    """Stands for whatever a signal handler raises."""
+    """An exception in the role of one that a signal handler raises."""
 
 
 def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionError) -> tuple[list[Where], bool]:
-    """Runs an action; raises an exception before its instruction of this number, counted in the package only.
+    """Runs an action and raises an exception before its instruction number `at`; only the package's code counts.
 
-    Returns where the instructions stand that were counted, and whether that very exception arrived.
+    Returns the positions of the counted instructions, and whether that same exception object reached the caller.
     """
     seen: list[Where] = []
     raised = kind("interrupted")
@@ -45,7 +45,7 @@ def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionErro
         return step
 
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 offers no opcodes unless a frame asked before settrace
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 traces opcodes only if a frame requests it before settrace
     sys.settrace(enter)
     try:
         action()
@@ -60,7 +60,7 @@ def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionErro
 
 
 def moments(action: Action) -> list[int]:
-    """Returns the first and the last run of each instruction of the package that an action runs."""
+    """Returns the numbers of the first and the last execution of each instruction of the package in an action."""
     ran, _ = trace(action)
     first = {where: i for i, where in reversed(list(enumerate(ran)))}
     last = {where: i for i, where in enumerate(ran)}
@@ -69,10 +69,11 @@ def moments(action: Action) -> list[int]:
 
 @contextmanager
 def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exception]]:
-    """Makes the handler of SIGALRM raise exceptions of a kind; yields the list of those that it raised.
+    """Installs a handler of SIGALRM that raises exceptions of a kind; yields the list of the raised ones.
 
-    The garbage collector waits meanwhile: hypothesis has a callback in it, and what is raised in one is lost. Coverage
-    waits too: an exception between its taking and releasing a lock would leave the lock taken, for ever.
+    The garbage collector is off meanwhile, because hypothesis registers a callback with it, and Python drops exceptions
+    of such callbacks. Coverage is stopped too, because an exception between its acquiring and releasing a lock would
+    leave the lock acquired forever.
     """
     raised: list[Exception] = []
 
@@ -95,7 +96,7 @@ def raising(kind: type[Exception] = InterruptionError) -> Iterator[list[Exceptio
 
 
 def struck(action: Action, delay: float) -> bool:
-    """Runs an action and sends the process a signal after a delay; returns whether it arrived before the end."""
+    """Runs an action, signals the process after a delay, and returns whether the signal interrupted the action."""
     try:
         signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6))
         action()
@@ -106,7 +107,7 @@ def struck(action: Action, delay: float) -> bool:
 
 
 def duration(action: Action) -> float:
-    """Returns the seconds that an action takes, the least of some."""
+    """Returns the seconds that an action takes: the minimum of five runs."""
     best = float("inf")
     for _ in range(5):
         start = time.perf_counter()
@@ -116,7 +117,7 @@ def duration(action: Action) -> float:
 
 
 def delays(longest: float, seed: int) -> Iterator[float]:
-    """Returns random delays, without end."""
+    """Yields random delays without end."""
     choose = random.Random(seed)
     while True:
         yield choose.uniform(0.0, longest)

@@ -1,7 +1,7 @@
-"""An interruption at any instruction leaves the old state or the new one, and no lock held.
+"""An interruption at any instruction leaves either the old or the new state, and no lock held.
 
-`trace` raises before one instruction after the other, also where CPython would not run a signal handler; so what
-holds there holds for every signal. The second half sends real ones.
+`trace` raises before each instruction in turn, even where CPython would not run a signal handler, so it covers every
+moment at which a signal can arrive. Other tests send real signals.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from emberharmony.ops import add, sin, softmax
 from tests.interruptions.harness import delays, duration, moments, raising, struck, trace
 
 pytestmark = [
-    # Python warns of a file, and of a coroutine, that an interruption leaves to the collector.
+    # Python warns when the garbage collector frees an open file or a coroutine that an interruption left behind.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
@@ -41,7 +41,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Collects what an interruption left, while its warnings are ignored and not in a later test."""
+    """Collects garbage after each test, because its warnings are ignored here but not in later tests."""
     yield
     gc.collect()
 
@@ -53,7 +53,7 @@ Check = Callable[[], object]
 
 @dataclass
 class Case:
-    """An action to interrupt; `check` asserts that the state afterwards is consistent."""
+    """An action to interrupt: `prepare` sets the old state, `check` asserts that the state afterwards is consistent."""
 
     prepare: Callable[[], object]
     run: Callable[[], object]
@@ -69,7 +69,7 @@ def case(make: Callable[[Path, pytest.MonkeyPatch], Case]) -> Callable[[Path, py
 
 
 def cases_of(values: list[Any]) -> Callable[[Callable[..., Case]], Callable[..., Case]]:
-    """Makes one case of each value, which is the maker's third argument."""
+    """Registers one case for each value; the value is the third argument of the decorated function."""
 
     def register(make: Callable[..., Case]) -> Callable[..., Case]:
         for value in values:
@@ -91,7 +91,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def backend_now() -> str:
-    """Returns the active backend's name, after asking everything that depends on it, in another thread too."""
+    """Returns the name of the active backend after checking that everything agrees on it, in another thread too."""
     name = ops.get_backend()
     kind = current().tensor_type
     assert current().name == name
@@ -106,7 +106,7 @@ def backend_now() -> str:
 
 
 def direct(name: str) -> None:
-    """Makes a backend active with direct ops, as if no override had been used in this process."""
+    """Makes a backend active with direct ops, as in a process without any override so far."""
     selection._PROCESS.overridden = False
     ops.set_backend(name)
     add(1.0, 2.0)
@@ -260,7 +260,7 @@ def use_backend_inside_another(path: Path, patch: pytest.MonkeyPatch) -> Case:
 
 
 def drawn() -> list[float]:
-    """Returns the next numbers of both default streams: the backend's own, and the host's."""
+    """Returns the next numbers of both default streams: that of the backend and that of the host."""
     return [float(x) for x in (*ops.to_numpy(ops.random.normal((3,))), *ops.to_numpy(ops.random.gamma((2,), 2.0)))]
 
 
@@ -408,7 +408,7 @@ def write_settings(path: Path, patch: pytest.MonkeyPatch, kind: str) -> Case:
 
 
 @case
-def write_settings_over_what_is_no_toml(path: Path, patch: pytest.MonkeyPatch) -> Case:
+def write_settings_over_a_file_that_is_not_toml(path: Path, patch: pytest.MonkeyPatch) -> Case:
     file, kept = path / "config.toml", path / "config.toml.bak"
     patch.setenv("EMBERHARMONY_CONFIG", str(file))
 
@@ -499,26 +499,26 @@ def _moments(interrupted: Case) -> list[int]:
 
 
 @every_case
-def test_interruptions_at_some_instructions(interrupted: Case) -> None:
+def test_an_interruption_at_some_instructions_leaves_a_consistent_state(interrupted: Case) -> None:
     instants = _moments(interrupted)
     _instructions(interrupted, instants[:: -(-len(instants) // 80)])
 
 
 @every_case
-def test_some_signals(interrupted: Case) -> None:
+def test_some_signals_leave_a_consistent_state(interrupted: Case) -> None:
     _signals(interrupted, 5)
 
 
 @pytest.mark.slow
 @every_case
-def test_interruptions_at_every_instruction(interrupted: Case) -> None:
-    """At the first and at the last run of each instruction; between them loops do the same again."""
+def test_an_interruption_at_any_instruction_leaves_a_consistent_state(interrupted: Case) -> None:
+    """Interrupts the first and the last execution of each instruction; loops only repeat those in between."""
     _instructions(interrupted, _moments(interrupted))
 
 
 @pytest.mark.slow
 @every_case
-def test_interruptions_at_a_thousand_random_instructions(interrupted: Case) -> None:
+def test_an_interruption_at_a_thousand_random_instructions_leaves_a_consistent_state(interrupted: Case) -> None:
     interrupted.prepare()
     ran, _ = trace(interrupted.run)
     choose = random.Random(0)
@@ -527,5 +527,5 @@ def test_interruptions_at_a_thousand_random_instructions(interrupted: Case) -> N
 
 @pytest.mark.slow
 @every_case
-def test_a_thousand_signals(interrupted: Case) -> None:
+def test_a_thousand_signals_leave_a_consistent_state(interrupted: Case) -> None:
     _signals(interrupted, 1000)

@@ -1,4 +1,4 @@
-"""A backend whose loading was interrupted loads the next time; the library behind it is imported before."""
+"""A backend whose loading was interrupted loads at the next attempt. Its library is imported beforehand."""
 
 import os
 import subprocess
@@ -75,10 +75,10 @@ pytestmark = [
 ]
 
 
-def test_some_interruptions(name: str, tmp_path: Path) -> None:
+def test_a_backend_loads_after_an_interruption(name: str, tmp_path: Path) -> None:
     _interrupted(name, 2, tmp_path)
 
 
 @pytest.mark.slow
-def test_two_hundred_interruptions(name: str, tmp_path: Path) -> None:
+def test_a_backend_loads_after_each_of_two_hundred_interruptions(name: str, tmp_path: Path) -> None:
     _interrupted(name, 200, tmp_path)

@@ -1,4 +1,4 @@
-"""Activations: laws and edge cases."""
+"""Activations: their laws and edge cases."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ def test_sparsemax_gives_probabilities(backend: str) -> None:
     assert (p == 0).any()
 
 
-def test_nan_is_passed_on(backend: str) -> None:
+def test_activations_propagate_nan(backend: str) -> None:
     x = np.array([np.nan, 1.0], np.float32)
     names = "relu relu6 leaky_relu elu selu celu sigmoid log_sigmoid softplus softsign silu gelu hard_sigmoid hard_silu"
     for name in f"{names} hard_tanh hard_shrink soft_shrink tanh_shrink squareplus".split():
@@ -26,7 +26,7 @@ def test_nan_is_passed_on(backend: str) -> None:
     assert np.isnan(ops.to_numpy(ops.threshold(x, 0.5, 0.0))).tolist() == [True, False]
 
 
-def test_integers_take_the_default_float_or_keep_their_dtype(backend: str) -> None:
+def test_activations_of_integers_are_floats_or_keep_the_dtype(backend: str) -> None:
     x = np.array([-2, 0, 3], np.int32)
     for name in ("leaky_relu", "elu", "selu", "celu", "softplus", "hard_sigmoid", "hard_silu", "soft_shrink", "gelu"):
         assert ops.dtype(getattr(ops, name)(x)) == ops.float32, name
@@ -34,12 +34,12 @@ def test_integers_take_the_default_float_or_keep_their_dtype(backend: str) -> No
         assert ops.dtype(getattr(ops, name)(x)) == ops.int32, name
 
 
-def test_softplus_keeps_the_digits_of_float64(backend: str) -> None:
+def test_softplus_is_precise_in_float64(backend: str) -> None:
     x = np.array([-40.0, 0.0, 25.0, 39.0])
     assert np.allclose(ops.to_numpy(ops.softplus(x)), np.logaddexp(x, 0), rtol=1e-15, atol=0)
 
 
-def test_softmax_of_long_rows_keeps_its_digits(backend: str) -> None:
+def test_softmax_of_long_rows_is_precise(backend: str) -> None:
     x = (np.sin(np.arange(40000.0)) + 1000.0).astype(np.float32).reshape(2, -1)
     wide = x.astype(np.float64)
     terms = np.exp(wide - wide.max(-1, keepdims=True))
@@ -47,7 +47,7 @@ def test_softmax_of_long_rows_keeps_its_digits(backend: str) -> None:
 
 
 @pytest.mark.skipif(not is_installed("mlx"), reason="mlx is not installed")
-def test_the_softmax_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_softmax_by_the_gpu_kernel_of_mlx_agrees_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.backend.mlx import activation_ops
 
     monkeypatch.setattr(activation_ops, "on_cpu", lambda: False)
@@ -62,25 +62,27 @@ def test_the_softmax_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     ("dtype", "low", "high"), [("uint8", 0, 255), ("int8", -128, 127), ("int64", -(2**63), 2**63 - 1)]
 )
 @pytest.mark.parametrize("op", ["softmax", "log_softmax"])
-def test_softmax_of_integers_at_the_ends_of_their_range(op: str, dtype: str, low: int, high: int, backend: str) -> None:
+def test_softmax_of_the_least_and_greatest_integers_does_not_overflow(
+    op: str, dtype: str, low: int, high: int, backend: str
+) -> None:
     result = ops.to_numpy(getattr(ops, op)(ops.convert_to_tensor([low, high], dtype=dtype))).astype(float)
     spread = float(high) - float(low)
     np.testing.assert_allclose(result, [0, 1] if op == "softmax" else [-spread, 0], rtol=1e-6, atol=1e-6)
 
 
-def test_softmax_of_booleans(backend: str) -> None:
+def test_softmax_of_booleans_is_that_of_0_and_1(backend: str) -> None:
     result = ops.to_numpy(ops.softmax(ops.convert_to_tensor([True, False])))
     np.testing.assert_allclose(result, [0.7310586, 0.2689414], rtol=1e-6)
 
 
-def test_relu_takes_every_real_dtype(backend: str) -> None:
+def test_relu_accepts_every_real_dtype(backend: str) -> None:
     for dtype, result in (("bool", "int64"), ("uint64", "uint64"), ("int8", "int8"), ("bfloat16", "bfloat16")):
         found = ops.relu(ops.cast([0, 1], dtype))
         assert (ops.dtype(found), ops.cast(found, "int64").tolist()) == (result, [0, 1])
 
 
 @pytest.mark.parametrize("op", [ops.softmax, ops.log_softmax])
-def test_softmax_of_nothing(op: Callable[..., Any], backend: str) -> None:
+def test_softmax_of_an_empty_tensor_is_empty(op: Callable[..., Any], backend: str) -> None:
     for dtype in ("float32", "int32"):
         found = op(ops.zeros((2, 0), dtype=dtype))
         assert (found.shape, ops.dtype(found)) == ((2, 0), "float32")
@@ -95,12 +97,12 @@ def test_glu_needs_an_axis(backend: str) -> None:
         ops.glu(1.0)
 
 
-def test_activations_stay_in_range(backend: str) -> None:
+def test_hard_silu_of_large_numbers_does_not_overflow(backend: str) -> None:
     assert ops.hard_silu([1e38, -1e38]).tolist() == ops.relu([1e38, -1e38]).tolist()
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "uint64"])
-def test_an_integer_threshold_shrinks_integers_to_floats(dtype: str, backend: str) -> None:
+def test_soft_shrink_of_integers_gives_floats(dtype: str, backend: str) -> None:
     found = ops.soft_shrink(ops.cast([1, 5], dtype), 1)
     assert ops.dtype(found) == ops.float32
     assert found.tolist() == [0.0, 0.0 if dtype == "bool" else 4.0]
@@ -109,7 +111,7 @@ def test_an_integer_threshold_shrinks_integers_to_floats(dtype: str, backend: st
 @pytest.mark.parametrize("length", [2, 5000])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("offset", [1e4, -1e4, 6e4])
-def test_an_offset_of_all_logits_costs_no_digits(offset: float, dtype: str, length: int, backend: str) -> None:
+def test_a_common_offset_of_all_logits_costs_no_precision(offset: float, dtype: str, length: int, backend: str) -> None:
     x, share = ops.full((length,), offset, dtype=dtype), 1.0 / length
     eps = 2 * float(ops.finfo(dtype).eps)
     one_hot = ops.one_hot(1, length, dtype=dtype)
@@ -132,15 +134,15 @@ def test_squareplus_does_not_overflow(backend: str) -> None:
         ops.squareplus(3.0, -1.0)
 
 
-def test_sigmoids_of_halves_are_small_before_they_are_zero(backend: str) -> None:
+def test_sigmoid_and_silu_in_half_precision_do_not_underflow_early(backend: str) -> None:
     x = np.array([-15.0, -12.0, -11.5, -11.0], np.float16)
     exact = 1 / (1 + np.exp(-x.astype(np.float64)))
     assert np.allclose(ops.to_numpy(ops.sigmoid(x)), exact, rtol=2e-3, atol=6e-8)
-    if backend != "torch":  # PyTorch 2.13 rounds the sigmoid first
+    if backend != "torch":  # PyTorch 2.13 rounds the sigmoid to half precision before it multiplies
         assert np.allclose(ops.to_numpy(ops.silu(x)), x * exact, rtol=2e-2, atol=6e-8)
     assert (ops.to_numpy(ops.silu(x)) < 0).all()
 
 
-def test_an_option_that_is_no_boolean_is_refused_with_a_typed_error(backend: str) -> None:
+def test_an_option_that_is_not_a_boolean_raises_a_typed_error(backend: str) -> None:
     with pytest.raises(EmberError, match=r"^gelu\(\) on backend"):
         ops.gelu(ops.ones((3,)), np.array([True, False]))

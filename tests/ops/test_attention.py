@@ -1,4 +1,4 @@
-"""Attention: masks, groups of heads, derivatives, and the fused kernels beside the composite."""
+"""Attention: masks, groups of heads, derivatives, and fused kernels compared with the composite."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from emberharmony.core.registry import OPS
 X = np.sin(np.arange(24.0)).reshape(1, 4, 2, 3).astype(np.float32)
 
 
-def test_a_query_without_keys_takes_the_mean(backend: str) -> None:
+def test_a_fully_masked_query_returns_the_mean_of_the_values(backend: str) -> None:
     mask = np.array([[True, False, True, False], [False] * 4, [True] * 4, [True] * 4])
     result = ops.to_numpy(ops.dot_product_attention(X, X, X, mask=mask))
     assert np.allclose(result[0, 1], X[0].mean(0), atol=1e-6)
 
 
-def test_a_query_that_looks_at_no_key_has_no_gradient(backend: str) -> None:
+def test_a_fully_masked_query_has_a_zero_gradient(backend: str) -> None:
     q, mask = np.array([[[[1, 2]], [[0.5, 1]]]], np.float32), np.array([[[[False, False], [True, True]]]])
     of_query = ops.grad(lambda x: ops.sum(ops.square(ops.dot_product_attention(x, q, q, mask=mask))))
     first, second = ops.to_numpy(of_query(q))[0]
@@ -28,7 +28,7 @@ def test_a_query_that_looks_at_no_key_has_no_gradient(backend: str) -> None:
     assert (ops.to_numpy(of_key(q)) == 0).all()
 
 
-def test_a_causal_query_looks_back_only(backend: str) -> None:
+def test_a_causal_query_ignores_later_keys(backend: str) -> None:
     changed = X.copy()
     changed[:, 2:] += 1.0
     first = ops.to_numpy(ops.dot_product_attention(X, X, X, is_causal=True))
@@ -37,7 +37,7 @@ def test_a_causal_query_looks_back_only(backend: str) -> None:
     assert not np.allclose(first[:, 2:], second[:, 2:])
 
 
-def test_groups_must_divide_the_heads(backend: str) -> None:
+def test_a_number_of_heads_that_the_groups_do_not_divide_is_refused(backend: str) -> None:
     with pytest.raises(ShapeError, match="query heads that is a multiple of the 2 key heads, got 3"):
         ops.dot_product_attention(np.ones((1, 2, 3, 4)), np.ones((1, 2, 2, 4)), np.ones((1, 2, 2, 4)))
 
@@ -47,7 +47,7 @@ KINDS = [{}, {"mask": True}, {"is_causal": True}, {"mask": True, "bias": True, "
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("keys", [2, 3, 5])
-def test_the_fused_attention_means_what_the_composite_does(kind: dict[str, Any], keys: int, backend: str) -> None:
+def test_fused_attention_agrees_with_the_composite(kind: dict[str, Any], keys: int, backend: str) -> None:
     k = np.cos(np.arange(keys * 6.0)).reshape(1, keys, 2, 3).astype(np.float32)
     mask = np.array([[(i * 7 + j * 5) % 3 > 0 for j in range(keys)] for i in range(4)])
     options = {"mask": mask} if "mask" in kind else {}
@@ -61,18 +61,18 @@ def test_the_fused_attention_means_what_the_composite_does(kind: dict[str, Any],
     assert np.allclose(ops.to_numpy(fused), ops.to_numpy(composed), atol=1e-6)
 
 
-def test_attention_can_be_derived_twice_and_forward(backend: str) -> None:
+def test_fused_attention_has_second_and_forward_derivatives(backend: str) -> None:
     if backend == "numpy":
         pytest.skip("NumPy has no fused attention")
     attend = lambda x: ops.dot_product_attention(x, x, x)
-    slope = ops.grad(lambda x: ops.sum(attend(x) ** 3))
-    bent = ops.grad(lambda x: ops.sum(slope(x) ** 2))(ops.convert_to_tensor(X))
-    assert np.isfinite(ops.to_numpy(bent)).all()
+    first = ops.grad(lambda x: ops.sum(attend(x) ** 3))
+    second = ops.grad(lambda x: ops.sum(first(x) ** 2))(ops.convert_to_tensor(X))
+    assert np.isfinite(ops.to_numpy(second)).all()
     _, pushed = ops.jvp(attend, (ops.convert_to_tensor(X),), (ops.ones(X.shape),))
     assert ops.shape(pushed) == X.shape
 
 
-def test_attention_over_no_features_is_uniform(backend: str) -> None:
+def test_attention_without_features_is_uniform(backend: str) -> None:
     found = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
     assert np.allclose(ops.to_numpy(found), 1.0)
 
@@ -99,17 +99,19 @@ def of(*shape: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_what_does_not_fit_is_refused(key: Any, value: Any, further: dict[str, Any], dtype: str, backend: str) -> None:
+def test_shapes_that_do_not_fit_are_refused(
+    key: Any, value: Any, further: dict[str, Any], dtype: str, backend: str
+) -> None:
     query = of(1, 6, 4, 3).astype(dtype)
     with pytest.raises(ShapeError, match=r"of shape|may differ in the last axis only|key heads"):
         ops.dot_product_attention(query, key.astype(dtype), value.astype(dtype), **further)
 
 
-def test_the_values_may_have_another_width(backend: str) -> None:
+def test_values_may_have_more_features_than_keys(backend: str) -> None:
     assert ops.dot_product_attention(of(1, 6, 4, 3), of(1, 5, 2, 3), of(1, 5, 2, 7)).shape == (1, 6, 4, 7)
 
 
-def test_without_heads_there_is_no_result(backend: str) -> None:
+def test_attention_without_heads_is_empty(backend: str) -> None:
     none = np.ones((2, 3, 0, 4))
     assert tuple(ops.dot_product_attention(none, none, none).shape) == (2, 3, 0, 4)
     with pytest.raises(ShapeError, match="the 0 key heads"):

@@ -1,4 +1,4 @@
-"""Bits of every integer dtype, and shifts by more than the width or less than nothing."""
+"""Bitwise ops on every integer dtype, and shifts by negative counts or by more than the width."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def bits(draw: st.DrawFn) -> tuple[str, list[int], list[int]]:
 
 @law
 @given(bits())
-def test_bits(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+def test_bitwise_ops_agree_with_python(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
     dtype, a, b = drawn
     x, y = np.array(a, dtype), np.array(b, dtype)
     assert ops.bitwise_and(x, y).tolist() == [m & n for m, n in zip(a, b, strict=True)]
@@ -35,7 +35,9 @@ def test_bits(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
 
 @law
 @given(bits(), st.lists(st.integers(-3, 70), min_size=6, max_size=6))
-def test_shifts(backend: str, drawn: tuple[str, list[int], list[int]], counts: list[int]) -> None:
+def test_shifts_by_any_count_agree_with_python(
+    backend: str, drawn: tuple[str, list[int], list[int]], counts: list[int]
+) -> None:
     dtype, a, _ = drawn
     width, signed = np.dtype(dtype).itemsize * 8, dtype[0] == "i"
     counts = [abs(n) if not signed else n for n in counts]
@@ -52,7 +54,7 @@ def test_shifts(backend: str, drawn: tuple[str, list[int], list[int]], counts: l
     assert ops.bitwise_right_shift(x, n).tolist() == [right(v, c) for v, c in zip(a, counts, strict=True)]
 
 
-def test_numbers_as_counts(backend: str) -> None:
+def test_shifts_accept_python_numbers(backend: str) -> None:
     assert ops.bitwise_left_shift([1, 2], 3).tolist() == [8, 16]
     assert ops.bitwise_left_shift(1, [3, 64]).tolist() == [8, 0]
     assert ops.right_shift([-8], 100).tolist() == [-1]
@@ -60,7 +62,7 @@ def test_numbers_as_counts(backend: str) -> None:
         ops.left_shift(np.uint8([1]), 256)
 
 
-def test_booleans(backend: str) -> None:
+def test_bitwise_ops_on_booleans_are_logical_and_shifts_are_refused(backend: str) -> None:
     a, b = [True, True, False], [True, False, False]
     assert ops.bitwise_and(a, b).tolist() == [True, False, False]
     assert ops.bitwise_or(a, b).tolist() == [True, True, False]
@@ -71,7 +73,7 @@ def test_booleans(backend: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"])
-def test_floats_have_no_bits(op: str, backend: str) -> None:
+def test_floats_and_complex_numbers_are_refused(op: str, backend: str) -> None:
     for pair in (([1.0], [2.0]), ([1], [2.0]), ([1], 2.0), ([1j], [1])):
         with pytest.raises(DTypeError):
             getattr(ops, op)(*pair)

@@ -1,4 +1,4 @@
-"""Comparisons across dtypes, of NaN and of what has no order."""
+"""Comparisons: across dtypes, of NaN, and of complex numbers, which have no order."""
 
 import operator
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_integers_compare_exactly(backend: str, dtype: str, data: st.DataObject)
 
 
 @pytest.mark.parametrize("op", sorted({**ORDERS, **EQUALITIES}))
-def test_nan_is_unequal_to_all(op: str, backend: str) -> None:
+def test_nan_is_unequal_to_everything(op: str, backend: str) -> None:
     x = np.float32([np.nan, np.nan, 1.0])
     assert getattr(ops, op)(x, np.float32([np.nan, 1.0, np.nan])).tolist() == [op == "not_equal"] * 3
 
@@ -48,7 +48,7 @@ def test_complex_numbers_have_no_order(op: str, backend: str) -> None:
             getattr(ops, op)(*pair)
 
 
-def test_dtypes_meet_before_they_are_compared(backend: str) -> None:
+def test_operands_are_promoted_before_they_are_compared(backend: str) -> None:
     assert ops.less(np.int8([-1]), np.uint8([255])).tolist() == [True]
     assert ops.equal(np.int32([1]), np.float32([1.0])).tolist() == [True]
     assert ops.less([1, 2], 1.5).tolist() == [True, False]
@@ -57,7 +57,7 @@ def test_dtypes_meet_before_they_are_compared(backend: str) -> None:
         ops.less(np.uint8([1]), 256)
 
 
-def test_truth(backend: str) -> None:
+def test_logical_ops_treat_nan_as_true_and_negative_zero_as_false(backend: str) -> None:
     a, b = [0.0, 2.0, np.nan, -0.0], [0.0, 0.0, 1.0, 3.0]
     assert ops.logical_and(a, b).tolist() == [False, False, True, False]
     assert ops.logical_or(a, b).tolist() == [False, True, True, True]
@@ -67,7 +67,7 @@ def test_truth(backend: str) -> None:
     assert ops.logical_and([True, False], True).tolist() == [True, False]
 
 
-def test_what_is_finite(backend: str) -> None:
+def test_tests_for_nan_and_infinities_accept_every_dtype(backend: str) -> None:
     x = np.float32([np.nan, np.inf, -np.inf, 1.0])
     assert ops.isposinf(x).tolist() == [False, True, False, False]
     assert ops.isneginf(x).tolist() == [False, False, True, False]
@@ -76,7 +76,7 @@ def test_what_is_finite(backend: str) -> None:
         assert getattr(ops, op)([True]).tolist() == [wanted]
 
 
-def test_closeness(backend: str) -> None:
+def test_isclose_handles_large_integers_infinities_and_nan(backend: str) -> None:
     far = 2**40
     assert ops.isclose(np.int64([far]), np.int64([far + 1]), rtol=0.0, atol=0.5).tolist() == [False]
     assert ops.isclose([np.inf, -np.inf, np.nan], [np.inf, np.inf, np.nan]).tolist() == [True, False, False]
@@ -86,7 +86,7 @@ def test_closeness(backend: str) -> None:
     assert not bool(ops.allclose([1.0, 2.0], 1.0))
 
 
-def test_whole_tensors(backend: str) -> None:
+def test_array_equal_compares_shapes_and_elements(backend: str) -> None:
     same = ops.array_equal([1, 2], [1.0, 2.0])
     assert bool(same)
     assert tuple(same.shape) == ()
@@ -97,7 +97,7 @@ def test_whole_tensors(backend: str) -> None:
     assert not bool(ops.array_equal(np.zeros((0, 2)), np.zeros((2, 0))))
 
 
-def test_infinite_complex_numbers_are_close_to_themselves_alone(backend: str) -> None:
+def test_an_infinite_complex_number_is_close_only_to_itself(backend: str) -> None:
     inf, nan = float("inf"), float("nan")
     numbers = [1 + 1j, complex(inf, 1), complex(-inf, 1), complex(inf, inf), complex(nan, 0), complex(1, nan), 0j, 1e30]
     z = np.array([*numbers, complex(1 + 1e-6, 1)], np.complex64)

@@ -1,4 +1,4 @@
-"""What `ops.compile` promises: the same results as without, whatever changes between calls."""
+"""`ops.compile`: a compiled function gives the same results as the plain one, whatever changes between calls."""
 
 import functools
 import importlib
@@ -16,7 +16,7 @@ from emberharmony.core import errors
 
 @pytest.fixture
 def quick(backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Makes torch.compile trace only: its default takes seconds for each function."""
+    """Makes torch.compile only trace, because its default compiler takes seconds for each function."""
     if backend == "torch":
         torch = importlib.import_module("torch")
         monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
@@ -24,11 +24,11 @@ def quick(backend: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def lists(tree: Any) -> Any:
-    """Returns a tree with its tensors as (lists of) numbers."""
+    """Returns a tree with numbers and lists instead of tensors."""
     return ops.tree_map(lambda leaf: leaf.tolist() if hasattr(leaf, "tolist") else leaf, tree)
 
 
-def test_trees_shapes_dtypes_and_numbers_may_change(quick: str) -> None:
+def test_shapes_dtypes_and_numbers_may_change_between_calls(quick: str) -> None:
     def f(d: Any, k: float, *, flag: bool = False) -> Any:
         y = ops.add(ops.multiply(d["a"], k), 1.0)
         return {"y": y, "rest": (ops.sum(y), flag, "text", None)}
@@ -59,7 +59,7 @@ def test_mlx_traces_once_for_each_kind_of_argument() -> None:
         assert len(calls) == 2
 
 
-def test_transforms_inside_and_outside(quick: str) -> None:
+def test_a_compiled_function_may_contain_transforms_and_be_transformed(quick: str) -> None:
     x = ops.array([1.0, 2.0])
 
     def loss(x: Any) -> Any:
@@ -74,7 +74,7 @@ def test_transforms_inside_and_outside(quick: str) -> None:
     assert lists(scan(x)) == (3.0, [0.0, 1.0])
 
 
-def test_what_depends_on_values_follows_them(quick: str) -> None:
+def test_branches_and_loops_follow_the_values_of_each_call(quick: str) -> None:
     branch = ops.compile(lambda x: ops.square(x) if x > 0 else ops.negative(x))
     selected = ops.compile(lambda x: ops.cond(ops.greater(x, 0.0), lambda: ops.square(x), lambda: ops.negative(x)))
     for f in (branch, selected):
@@ -83,7 +83,7 @@ def test_what_depends_on_values_follows_them(quick: str) -> None:
     assert [lists(doubled(ops.array(v))) for v in (1.0, 3.0)] == [16.0, 12.0]
 
 
-def test_random_numbers_are_drawn_at_each_call(quick: str) -> None:
+def test_random_numbers_are_drawn_anew_at_each_call(quick: str) -> None:
     compiled = ops.compile(lambda x: ops.add(x, ops.random.uniform((3,))))
     assert len({tuple(lists(compiled(ops.zeros(3)))) for _ in range(4)}) == 4
     generator = ops.random.Generator(5)
@@ -92,7 +92,7 @@ def test_random_numbers_are_drawn_at_each_call(quick: str) -> None:
     assert np.ravel(found).tolist() == lists(ops.random.uniform((4,), generator=ops.random.Generator(5)))
 
 
-def test_a_training_step_that_draws(quick: str) -> None:
+def test_value_and_gradient_of_a_compiled_step_use_the_same_draws(quick: str) -> None:
     def loss(x: Any) -> Any:
         return ops.sum(ops.multiply(x, ops.random.uniform((3,))))
 
@@ -120,9 +120,9 @@ def test_parameters_may_change_between_calls(quick: str) -> None:
 
 
 @pytest.mark.fresh_process
-def test_torch_traces_transforms_whole() -> None:
+def test_torch_compile_traces_transforms_without_a_graph_break() -> None:
     pytest.importorskip("torch")
-    # In a process of its own: once a backend was overridden for a thread, ops look it up in a way that is not traced.
+    # Runs in a fresh process: after any `use_backend`, ops read a ContextVar, which torch.compile cannot trace.
     program = """
 import functools
 import torch
@@ -140,7 +140,7 @@ print(compiled(ops.vmap(ops.grad(ops.square)))(x).tolist())
     assert done.stdout.split("\n") == ["[2.0, 4.0]", "[2.0, 8.0]", "[[2.0, 0.0], [0.0, 4.0]]", "[2.0, 4.0]", ""]
 
 
-def test_errors_are_the_function_s_own(quick: str) -> None:
+def test_errors_inside_a_compiled_function_reach_the_caller_unchanged(quick: str) -> None:
     def failing(x: Any) -> Any:
         raise LookupError("inside")
 
@@ -162,7 +162,7 @@ def test_one_compiled_function_follows_the_backend(quick: str) -> None:
             assert ops.is_tensor(compiled(ops.ones(2)))
 
 
-def test_threads_may_call_what_the_main_thread_compiled(quick: str) -> None:
+def test_other_threads_may_call_a_compiled_function(quick: str) -> None:
     compiled, found = ops.compile(lambda x: ops.multiply(x, 2.0)), []
     compiled(ops.ones(2))
     thread = threading.Thread(target=lambda: found.append(lists(compiled(ops.ones(2)))))
@@ -173,15 +173,15 @@ def test_threads_may_call_what_the_main_thread_compiled(quick: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.fresh_process
-def test_the_library_s_own_compiler(backend: str) -> None:
+def test_the_default_compiler_of_the_library_gives_the_same_results(backend: str) -> None:
     program = f"""
 from emberharmony import ops
 ops.set_backend({backend!r})
 step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.tanh(ops.matmul(x, w))))))
 plain = ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.tanh(ops.matmul(x, w)))))
 w, x = ops.ones((3, 2)), ops.ones((4, 3))
-for (value, gradient), (wanted, slope) in [(step(w, x), plain(w, x))]:
-    print(bool(ops.allclose(value, wanted)), bool(ops.allclose(gradient, slope)))
+for (value, gradient), (wanted, expected) in [(step(w, x), plain(w, x))]:
+    print(bool(ops.allclose(value, wanted)), bool(ops.allclose(gradient, expected)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "True True\n"

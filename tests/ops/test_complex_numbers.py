@@ -1,4 +1,4 @@
-"""Complex numbers: their parts, pairs of reals and back."""
+"""Complex numbers: their parts, and conversion to and from pairs of real numbers."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from emberharmony.core.errors import DTypeError, ShapeError
 Z = np.array([1 + 2j, -3.5j, -2.0, 0j], np.complex64)
 
 
-def test_pairs_and_back(backend: str) -> None:
+def test_view_as_real_and_view_as_complex_undo_each_other(backend: str) -> None:
     pairs = ops.view_as_real(Z)
     assert pairs.tolist() == [[1.0, 2.0], [0.0, -3.5], [-2.0, 0.0], [0.0, 0.0]]
     assert ops.dtype(pairs) == "float32"
@@ -23,12 +23,12 @@ def test_narrow_pairs_make_complex64(backend: str, dtype: str) -> None:
     assert ops.to_numpy(made).tolist() == [1 + 2j]
 
 
-def test_an_infinite_part_leaves_the_other_alone(backend: str) -> None:
+def test_an_infinite_or_nan_part_does_not_change_the_other(backend: str) -> None:
     z = ops.to_numpy(ops.view_as_complex([[1.0, np.inf], [np.nan, 2.0]]))
     assert (z[0].real, z[0].imag, z[1].imag) == (1.0, np.inf, 2.0)
 
 
-def test_what_makes_no_pairs(backend: str) -> None:
+def test_a_last_axis_that_is_not_2_or_a_complex_dtype_is_refused(backend: str) -> None:
     for x in ([[1.0, 2.0, 3.0]], 1.0):
         with pytest.raises(ShapeError, match="must end in 2"):
             ops.view_as_complex(x)
@@ -36,7 +36,7 @@ def test_what_makes_no_pairs(backend: str) -> None:
         ops.view_as_complex(Z.reshape(2, 2))
 
 
-def test_float64_pairs(backend: str) -> None:
+def test_float64_pairs_make_complex128_or_are_refused(backend: str) -> None:
     pairs = np.array([[1.0, 2.0]])
     if backend == "mlx":
         with pytest.raises(DTypeError, match="complex128"):
@@ -50,7 +50,7 @@ def test_polar_and_rectangular_agree(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(z), Z, atol=1e-6)
 
 
-def test_angles(backend: str) -> None:
+def test_angles_of_complex_real_and_integer_tensors_agree_with_numpy(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(ops.angle(Z)), np.angle(Z), rtol=1e-6)
     np.testing.assert_allclose(ops.to_numpy(ops.angle([-2.0, 3.0])), [np.pi, 0.0], rtol=1e-6)
     np.testing.assert_allclose(ops.to_numpy(ops.angle([-2, 3])), [np.pi, 0.0], rtol=1e-6)

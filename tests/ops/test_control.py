@@ -1,4 +1,4 @@
-"""What `ops/control.py` promises: loops and branches over trees, in transforms too."""
+"""Loops and branches of `ops/control.py` over trees, also inside transforms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +13,11 @@ from emberharmony.core import errors
 
 
 def lists(tree: Any) -> Any:
-    """Returns a tree with its tensors as (lists of) numbers."""
+    """Returns a tree with numbers and lists instead of tensors."""
     return ops.tree_map(lambda leaf: leaf.tolist() if hasattr(leaf, "tolist") else leaf, tree)
 
 
-def test_cond_runs_one_branch(backend: str) -> None:
+def test_cond_runs_only_the_chosen_branch(backend: str) -> None:
     ran = []
 
     def branch(name: str) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def test_cond_runs_one_branch(backend: str) -> None:
     assert lists(ops.cond(False, lambda: 1, lambda: 2)) == 2
 
 
-def test_branches_under_vmap_are_selected_from(backend: str) -> None:
+def test_branches_under_vmap_are_chosen_for_each_slice(backend: str) -> None:
     x = ops.array([1.0, -2.0, 3.0])
 
     def f(x: Any) -> Any:
@@ -50,7 +50,7 @@ def test_branches_under_vmap_are_selected_from(backend: str) -> None:
     assert [lists(ops.switch(ops.array(i), branches)) for i in (-1, 0, 1, 2, 9)] == wanted
 
 
-def test_while_loop(backend: str) -> None:
+def test_while_loop_stops_and_has_gradients_and_maps(backend: str) -> None:
     found = ops.while_loop(
         lambda i, s: ops.less(i, 5), lambda i, s: (ops.add(i, 1), ops.add(s, i)), [ops.array(0), ops.array(0)]
     )
@@ -64,14 +64,14 @@ def test_while_loop(backend: str) -> None:
     assert lists(ops.vmap(f)([2.0, 3.0, 5.0])) == [128.0, 243.0, 125.0]
 
 
-def test_fori_loop_and_map(backend: str) -> None:
+def test_fori_loop_carries_its_value_and_map_returns_trees(backend: str) -> None:
     x = ops.array([1.0, 2.0, 3.0])
     assert lists(ops.fori_loop(0, 3, lambda i, v: ops.add(ops.multiply(v, 10.0), ops.get_item(x, i)), 0.0)) == 123.0
     assert ops.fori_loop(3, 3, lambda i, v: None, "untouched") == "untouched"
     assert lists(ops.map(lambda e: {"double": ops.add(e, e)}, x)) == {"double": [2.0, 4.0, 6.0]}
 
 
-def test_scan(backend: str) -> None:
+def test_scan_carries_a_tree_in_both_directions(backend: str) -> None:
     x = ops.array([1.0, 2.0, 3.0])
 
     def f(carry: Any, element: Any) -> Any:
@@ -86,7 +86,7 @@ def test_scan(backend: str) -> None:
 
 
 @given(st.integers(1, 9), st.booleans(), st.sampled_from([0, 1, -1]))
-def test_associative_scan_adds_up(n: int, reverse: bool, axis: int) -> None:
+def test_associative_scan_with_add_is_the_cumulative_sum(n: int, reverse: bool, axis: int) -> None:
     host = np.random.default_rng(n).integers(-5, 5, (n, n, n))
     flipped = np.flip(host, axis) if reverse else host
     wanted = np.cumsum(flipped, axis=axis)
@@ -94,7 +94,7 @@ def test_associative_scan_adds_up(n: int, reverse: bool, axis: int) -> None:
     assert np.array_equal(ops.to_numpy(found), np.flip(wanted, axis) if reverse else wanted)
 
 
-def test_associative_scan_keeps_the_order_of_what_does_not_commute(backend: str) -> None:
+def test_associative_scan_keeps_the_order_of_matrix_products(backend: str) -> None:
     matrices = np.random.default_rng(0).normal(size=(6, 2, 2))
     products = [matrices[0]]
     for matrix in matrices[1:]:
@@ -124,12 +124,14 @@ def refusals() -> list[Any]:
 
 
 @pytest.mark.parametrize("call,kind,message", refusals())
-def test_refusals(call: Callable[[], Any], kind: type[Exception] | None, message: str, backend: str) -> None:
+def test_wrong_arguments_are_refused(
+    call: Callable[[], Any], kind: type[Exception] | None, message: str, backend: str
+) -> None:
     if kind is None:
-        # On NumPy, where slices are mapped one by one, one branch runs alone.
+        # NumPy maps slices one by one, so only one branch runs and the trees are not compared.
         kind = errors.ArgumentError
         if backend == "numpy":
-            pytest.skip("one branch runs alone")
+            pytest.skip("only one branch runs")
     with pytest.raises(kind, match=message):
         call()
 
@@ -142,12 +144,12 @@ def test_refusals(call: Callable[[], Any], kind: type[Exception] | None, message
         (lambda: ops.scan(lambda c, x: c, 0.0, [1.0]), r"expected f to return a pair \(carry, y\)"),
     ],
 )
-def test_functions_of_the_wrong_kind(call: Any, told: str, backend: str) -> None:
+def test_an_argument_that_is_not_a_function_is_refused(call: Any, told: str, backend: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match=told):
         call()
 
 
-def test_scan_along_nothing(backend: str) -> None:
+def test_scan_without_a_tensor_in_xs_is_refused(backend: str) -> None:
     with pytest.raises(errors.ArgumentError, match="this xs holds no tensor"):
         ops.scan(lambda c, x: (c, x), 0.0, [])
 
@@ -176,14 +178,14 @@ WRONG: dict[str, tuple[Callable[[], object], type[errors.EmberError], str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_arguments_of_ops_that_take_functions_are_typed(what: str, backend: str) -> None:
+def test_wrong_arguments_of_ops_that_take_functions_raise_typed_errors(what: str, backend: str) -> None:
     call, kind, message = WRONG[what]
     with pytest.raises(kind, match=message):
         call()
 
 
 class ChosenError(Exception):
-    """An exception of the caller's."""
+    """An exception class of the caller."""
 
 
 def failing(*args: Any) -> Any:
@@ -203,7 +205,9 @@ def failing(*args: Any) -> Any:
         lambda: ops.map(lambda x: {}["absent"], [1.0]),
     ],
 )
-def test_exceptions_of_the_callers_functions_come_out_as_they_are(call: Callable[[], object], backend: str) -> None:
+def test_an_exception_of_the_callers_function_reaches_the_caller_unchanged(
+    call: Callable[[], object], backend: str
+) -> None:
     with pytest.raises((ChosenError, ValueError, KeyError)) as caught:
         call()
     assert not isinstance(caught.value, errors.EmberError)

@@ -1,4 +1,4 @@
-"""Convolutions: what they are adjoint to, and the arguments they refuse."""
+"""Convolutions: their adjoints, their derivatives, and the arguments that they refuse."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
 
 
 def _derivatives(backend: str, f: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Returns the first and second derivatives of a sum of cubes by the backend's own means."""
+    """Returns the first and second derivatives of a sum of cubes, computed by the library's own autograd."""
     if backend == "torch":
         import torch
 
@@ -74,9 +74,9 @@ def _derivatives(backend: str, f: Callable[..., Any], *arrays: np.ndarray[Any, A
 
     x = [mx.array(a) for a in arrays]
     places = list(range(len(x)))
-    slopes = mx.grad(lambda *x: (f(*x) ** 3).sum(), places)
-    bent = mx.grad(lambda *x: sum((g * g).sum() for g in slopes(*x)), places)
-    return [np.array(t) for t in (*slopes(*x), *bent(*x))]
+    gradients = mx.grad(lambda *x: (f(*x) ** 3).sum(), places)
+    second = mx.grad(lambda *x: sum((g * g).sum() for g in gradients(*x)), places)
+    return [np.array(t) for t in (*gradients(*x), *second(*x))]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_native_kernels_have_the_derivatives_of_the_composite(
     op: str, size: tuple[int, int], options: tuple[Any, ...], backend: str
 ) -> None:
     if backend == "numpy":
-        pytest.skip("NumPy derives nothing by itself")
+        pytest.skip("NumPy has no autograd of its own")
     x = np.sin(np.arange(56, dtype=np.float32)).reshape(1, 7, 4, 2)
     w = np.cos(np.arange(size[0] * size[1] * 4, dtype=np.float32)).reshape(*size, 2, 2)
     native, composed = getattr(ops, op), OPS[op].declared
@@ -118,7 +118,7 @@ def test_native_kernels_have_the_derivatives_of_the_composite(
         ("conv_transpose", (1, 3, 1), (3, 17, 1), (2, "valid", None, None, 2)),
     ],
 )
-def test_axes_of_length_one(
+def test_axes_of_length_one_give_the_results_of_the_composite(
     op: str, shape: tuple[int, ...], kernel: tuple[int, ...], options: tuple[Any, ...], backend: str
 ) -> None:
     x = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
@@ -133,14 +133,14 @@ def test_axes_of_length_one(
         assert np.allclose(a, b, rtol=1e-3, atol=1e-4 * np.abs(b).max())
 
 
-def test_the_dtypes_of_both_are_promoted(backend: str) -> None:
+def test_the_dtypes_of_tensor_and_kernel_are_promoted(backend: str) -> None:
     for a, b in (("float16", "float32"), ("float32", "float64"), ("bfloat16", "int32"), ("int32", "int64")):
         x, w = ops.cast(X, a), ops.cast(W * 3, b)
         assert ops.dtype(ops.conv(x, w)) == ops.result_type(x, w)
 
 
 @pytest.mark.parametrize("op", ["conv", "conv_transpose"])
-def test_nothing_is_left_of_an_axis(op: str, backend: str) -> None:
+def test_a_result_without_elements_on_an_axis_is_refused(op: str, backend: str) -> None:
     with pytest.raises(ShapeError, match="does not fit an axis of length"):
         if op == "conv":
             ops.conv(X[:, :2], W)
@@ -148,27 +148,27 @@ def test_nothing_is_left_of_an_axis(op: str, backend: str) -> None:
             ops.conv_transpose(X[:, :1], W[:2].swapaxes(1, 2), 2, "same", 0)
 
 
-def test_many_windows_are_taken_in_parts(backend: str) -> None:
+def test_a_long_kernel_with_many_windows_agrees_with_einsum(backend: str) -> None:
     x = np.sin(np.arange(3 * 400 * 4, dtype=np.float64)).reshape(3, 400, 4)
     w = np.cos(np.arange(200 * 4 * 2, dtype=np.float64)).reshape(200, 4, 2)
     wanted = np.einsum("bnkc,kco->bno", np.lib.stride_tricks.sliding_window_view(x, 200, 1).swapaxes(2, 3), w)
     assert np.allclose(ops.to_numpy(ops.conv(x, w)), wanted)
 
 
-def test_an_empty_batch(backend: str) -> None:
+def test_an_empty_batch_gives_an_empty_result(backend: str) -> None:
     assert ops.shape(ops.conv(X[:0], W, 2, "same")) == (0, 4, 5)
     assert ops.shape(ops.conv_transpose(X[:0], W.swapaxes(1, 2), 2, "same")) == (0, 16, 5)
 
 
 @pytest.mark.parametrize("inner", [1, 2])
-def test_kernels_of_groups_are_mapped(inner: int, backend: str) -> None:
+def test_vmap_over_the_kernels_of_a_grouped_convolution(inner: int, backend: str) -> None:
     x = np.sin(np.arange(2 * 5 * 2 * inner, dtype=np.float32)).reshape(2, 5, 2 * inner)
     kernels = np.cos(np.arange(3 * 3 * inner * 4, dtype=np.float32)).reshape(3, 3, inner, 4)
     mapped = ops.to_numpy(ops.vmap(lambda w: ops.conv(ops.convert_to_tensor(x), w))(ops.convert_to_tensor(kernels)))
     assert np.allclose(mapped, [ops.to_numpy(ops.conv(x, w)) for w in kernels], atol=1e-6)
 
 
-def test_windows_are_not_all_copied_at_once() -> None:
+def test_a_convolution_on_numpy_does_not_copy_all_windows_at_once() -> None:
     x, w = np.ones((1, 96, 96, 8), np.float32), np.ones((7, 7, 8, 8), np.float32)
     with ops.use_backend("numpy"):
         tracemalloc.start()
@@ -177,10 +177,10 @@ def test_windows_are_not_all_copied_at_once() -> None:
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert peak < 2 * result.nbytes + 4 * 2**20  # all windows are 12 MiB
+    assert peak < 2 * result.nbytes + 4 * 2**20  # all windows together would take 12 MiB
 
 
-def test_kernels_without_elements(backend: str) -> None:
+def test_a_kernel_without_length_is_refused_and_one_without_channels_is_not(backend: str) -> None:
     for conv in (ops.conv, ops.conv_transpose):
         with pytest.raises(ShapeError, match=rf"{conv.__name__}\(\) on backend"):
             conv(np.ones((2, 7, 4)), np.ones((0, 4, 4)))
@@ -190,7 +190,7 @@ def test_kernels_without_elements(backend: str) -> None:
 
 
 @pytest.mark.parametrize("stride", [8, 2**31, 2**63, 2**70])
-def test_strides_beyond_the_axis_leave_one_window(stride: int, backend: str) -> None:
+def test_a_stride_longer_than_the_axis_gives_one_window(stride: int, backend: str) -> None:
     for padding in ("valid", "same"):
         one = ops.conv(X, W, stride, padding)
         assert np.allclose(ops.to_numpy(one), ops.to_numpy(ops.conv(X, W, 8, padding)))
@@ -218,7 +218,7 @@ def test_fold_is_the_adjoint_of_unfold_with_padding_of_each_axis(backend: str) -
 @pytest.mark.parametrize(
     "option", [{"padding": -1}, {"padding": (1, 0, 2)}, {"padding": "same"}, {"stride": 0}, {"dilation": (1, 0)}]
 )
-def test_options_of_windows_are_named(option: dict[str, Any], backend: str) -> None:
+def test_the_error_names_a_wrong_option_of_the_windows(option: dict[str, Any], backend: str) -> None:
     (name,) = option
     for call in (
         lambda: ops.unfold(np.ones((1, 1, 4, 4)), 2, **option),
@@ -228,7 +228,7 @@ def test_options_of_windows_are_named(option: dict[str, Any], backend: str) -> N
             call()
 
 
-def test_windows_that_are_too_large_are_refused_at_once(backend: str) -> None:
+def test_windows_that_are_too_large_are_refused_without_allocating_them(backend: str) -> None:
     with pytest.raises(ShapeError, match="does not fit"):
         ops.unfold(np.ones((1, 1, 4, 4)), 10**12)
     with pytest.raises(ShapeError, match="columns of shape"):

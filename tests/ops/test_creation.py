@@ -1,4 +1,4 @@
-"""Making tensors: default dtypes, ranges that do not fit, ends of ranges, bad lengths."""
+"""Creation of tensors: default dtypes, numbers that do not fit, ends of ranges, wrong lengths."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from emberharmony.core import errors
 DTYPES = ["bool", "int8", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float64", "complex64"]
 
 
-def test_default_dtypes(backend: str) -> None:
+def test_the_default_dtype_follows_the_values(backend: str) -> None:
     assert ops.dtype(ops.zeros(2)) == "float32"
     assert ops.dtype(ops.arange(3)) == ops.dtype(ops.full(2, 3)) == "int64"
     assert ops.dtype(ops.arange(3.0)) == ops.dtype(ops.full(2, 3.0)) == ops.dtype(ops.linspace(0, 1, 2)) == "float32"
@@ -24,7 +24,7 @@ def test_default_dtypes(backend: str) -> None:
     assert ops.dtype(ops.hanning(4)) == "float32"
 
 
-def test_the_default_float_is_followed(backend: str) -> None:
+def test_created_tensors_have_the_default_float(backend: str) -> None:
     ops.set_default_float("float64")
     try:
         for made in (ops.zeros(2), ops.eye(2), ops.linspace(0, 1, 3), ops.full(2, 0.5), ops.kaiser(3, 1.0)):
@@ -35,7 +35,7 @@ def test_the_default_float_is_followed(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype_is_made(backend: str, dtype: str) -> None:
+def test_tensors_of_every_dtype_can_be_created(backend: str, dtype: str) -> None:
     like = ops.zeros((2, 2), dtype)
     made = [
         *(ops.ones(2, dtype), ops.full(2, 1, dtype), ops.empty(2, dtype), ops.eye(2, 3, 1, dtype)),
@@ -51,7 +51,7 @@ def test_every_dtype_is_made(backend: str, dtype: str) -> None:
         assert ops.dtype(tensor) == dtype
 
 
-def test_full_of_the_greatest_integers(backend: str) -> None:
+def test_full_holds_the_least_and_the_greatest_integers(backend: str) -> None:
     assert ops.full((1,), 2**64 - 1, "uint64").tolist() == [2**64 - 1]
     assert ops.full((1,), -(2**63), "int64").tolist() == [-(2**63)]
 
@@ -66,7 +66,7 @@ def test_full_of_the_greatest_integers(backend: str) -> None:
         lambda: ops.full(2, float("inf"), "int32"),
     ],
 )
-def test_numbers_that_do_not_fit(backend: str, call: Callable[[], object]) -> None:
+def test_a_number_that_does_not_fit_the_dtype_is_refused(backend: str, call: Callable[[], object]) -> None:
     with pytest.raises(errors.RangeError, match=f"on backend '{backend}'"):
         call()
 
@@ -92,7 +92,7 @@ def test_numbers_that_do_not_fit(backend: str, call: Callable[[], object]) -> No
         (lambda: ops.meshgrid([1], [2], indexing="ji"), errors.ArgumentError),
     ],
 )
-def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
+def test_a_wrong_argument_is_refused(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
     with pytest.raises(error, match=rf"\w+\(\) on backend '{backend}'"):
         call()
 
@@ -103,13 +103,13 @@ def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exc
     step=st.integers(-7, 7).filter(bool),
     dtype=st.sampled_from(["int32", "int64", "float32", "float64"]),
 )
-def test_arange_is_a_range(start: int, stop: int, step: int, dtype: str) -> None:
+def test_arange_equals_the_range_of_python(start: int, stop: int, step: int, dtype: str) -> None:
     for name in ops.available_backends():
         with ops.use_backend(name):
             assert ops.arange(start, stop, step, dtype).tolist() == list(range(start, stop, step))
 
 
-def test_linspace_ends_where_it_was_told(backend: str) -> None:
+def test_linspace_contains_its_ends_exactly(backend: str) -> None:
     low, high = np.float32([0.1, -3.0]), np.float32([0.7, 1e-3])
     samples = ops.to_numpy(ops.linspace(ops.convert_to_tensor(low), ops.convert_to_tensor(high), 7))
     assert samples.dtype == np.float32
@@ -119,7 +119,7 @@ def test_linspace_ends_where_it_was_told(backend: str) -> None:
     assert double[:, 0].tolist() == pytest.approx(np.linspace(0, 1, 11).tolist(), rel=1e-15)
 
 
-def test_linspace_tells_its_step(backend: str) -> None:
+def test_linspace_returns_its_step(backend: str) -> None:
     samples, step = ops.linspace(0, 3, 4, retstep=True)
     assert samples.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert float(step) == 1.0
@@ -127,7 +127,7 @@ def test_linspace_tells_its_step(backend: str) -> None:
     assert steps.tolist() == [1.0, 1.0]
 
 
-def test_integer_ranges_round_down(backend: str) -> None:
+def test_linspace_of_integers_rounds_down(backend: str) -> None:
     assert ops.linspace(-1, 1, 4, dtype="int32").tolist() == [-1, -1, 0, 1]
 
 
@@ -143,13 +143,13 @@ def test_vander_of_integers_is_exact(backend: str) -> None:
     assert powers.tolist() == [[n**k for k in range(20)] for n in (-3, 0, 7)]
 
 
-def test_likes_do_not_alias(backend: str) -> None:
+def test_ones_like_and_the_others_share_no_memory_with_their_argument(backend: str) -> None:
     x = ops.convert_to_tensor(np.ones((2, 3), np.float32))
     for made in (ops.zeros_like(x), ops.full_like(x, 2.0), ops.ones_like(x)):
         assert not np.shares_memory(ops.to_numpy(made), ops.to_numpy(x))
 
 
-def test_what_a_dtype_does_not_hold(backend: str) -> None:
+def test_full_overflows_floats_to_infinity_and_refuses_complex_numbers(backend: str) -> None:
     for dtype in ("float16", "float32"):
         assert ops.full((2,), 1e300, dtype).tolist() == [np.inf] * 2
         assert ops.full_like(ops.zeros(1, dtype), -1e300).tolist() == [-np.inf]
@@ -161,7 +161,7 @@ def test_what_a_dtype_does_not_hold(backend: str) -> None:
             ops.pad(ops.zeros(1, dtype), 1, constant_values=2j)
 
 
-def test_diagonals_are_counted_in_integers(backend: str) -> None:
+def test_the_number_of_a_diagonal_must_be_an_integer(backend: str) -> None:
     for call in (ops.tril, ops.triu, ops.diag):
         with pytest.raises(errors.ArgumentTypeError, match=rf"\(\) on backend '{backend}'"):
             call(np.eye(3), 1.5)
@@ -169,7 +169,7 @@ def test_diagonals_are_counted_in_integers(backend: str) -> None:
 
 
 @pytest.mark.parametrize("step", [np.nan, np.inf])
-def test_ranges_that_never_end(backend: str, step: float) -> None:
+def test_a_range_to_infinity_or_nan_is_refused(backend: str, step: float) -> None:
     with pytest.raises(errors.EmberError):
         ops.arange(0, step)
 
@@ -186,7 +186,7 @@ def test_diagonals_beyond_the_matrix_are_empty(k: int, backend: str) -> None:
     assert float(ops.trace(x, k)) == 0.0
 
 
-def test_numbers_of_points_and_bounds_of_any_size(backend: str) -> None:
+def test_numbers_of_points_and_bounds_beyond_64_bits_are_accepted(backend: str) -> None:
     for window in (ops.bartlett, ops.blackman, ops.hamming, ops.hanning):
         assert window(-(2**70)).tolist() == []
     assert tuple(ops.vander([1.0, 2.0], -(2**70)).shape) == (2, 0)
@@ -197,7 +197,7 @@ def test_numbers_of_points_and_bounds_of_any_size(backend: str) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("base", [2.0, np.array([2.0, 3.0])])
-def test_logspace_is_derived_as_powers_of_linspace(base: object, axis: int, backend: str) -> None:
+def test_logspace_has_the_gradient_of_powers_of_linspace(base: object, axis: int, backend: str) -> None:
     start, stop, base = np.array([0.5, -1.0]), np.array([1.0, 2.0]), base if axis == 0 else 3.0
 
     def composed(start: Any, stop: Any, base: Any) -> Any:
@@ -211,7 +211,7 @@ def test_logspace_is_derived_as_powers_of_linspace(base: object, axis: int, back
         )
 
 
-def test_geomspace_takes_numbers_alone(backend: str) -> None:
+def test_geomspace_refuses_tensors(backend: str) -> None:
     for call in (lambda x: ops.geomspace(x, 2.0, 3), lambda x: ops.geomspace(1.0, x, 3)):
         with pytest.raises(errors.ArgumentTypeError, match="start and stop are numbers"):
             call(ops.ones(()))

@@ -1,4 +1,4 @@
-"""Devices: named alike, listed in errors, overridden for a block, a thread or the process."""
+"""Devices: names, errors, and defaults for a block, a thread or the process."""
 
 import asyncio
 import os
@@ -11,19 +11,19 @@ from emberharmony import ops
 from emberharmony.core.errors import DeviceError
 
 
-def test_the_cpu_is_always_there(backend: str) -> None:
+def test_the_cpu_is_always_available(backend: str) -> None:
     assert ops.get_available_devices()[0] == "cpu"
     assert ops.get_device(ops.to_device([1.0, 2.0], "cpu")) in ops.get_available_devices()
 
 
-def test_an_absent_device_lists_those_there_are(backend: str) -> None:
+def test_the_error_for_an_unknown_device_lists_the_available_ones(backend: str) -> None:
     with pytest.raises(DeviceError, match=r"no device 'cpuu' here; did you mean 'cpu'\? \(available: cpu"):
         ops.to_device([1.0], "cpuu")
     with pytest.raises(DeviceError, match="available: cpu"):
         ops.zeros((2,), device="gpu:99")
 
 
-def test_a_block_overrides_the_default(backend: str) -> None:
+def test_a_device_block_overrides_the_default_device(backend: str) -> None:
     before = ops.get_default_device()
     with ops.device("cpu"):
         assert ops.get_default_device() == "cpu"
@@ -34,7 +34,7 @@ def test_a_block_overrides_the_default(backend: str) -> None:
     assert ops.get_default_device() == before
 
 
-def test_set_default_device(backend: str) -> None:
+def test_set_default_device_refuses_unknown_devices_and_can_be_undone(backend: str) -> None:
     before = ops.get_default_device()
     ops.set_default_device("cpu")
     try:
@@ -47,13 +47,13 @@ def test_set_default_device(backend: str) -> None:
     assert ops.get_default_device() == before
 
 
-def test_native_device_objects_are_taken() -> None:
+def test_native_device_objects_are_accepted() -> None:
     torch = pytest.importorskip("torch")
     with ops.use_backend("torch"):
         assert ops.get_device(ops.to_device([1.0], torch.device("cpu"))) == "cpu"
 
 
-def test_the_environment_names_the_default(backend: str) -> None:
+def test_the_environment_variable_sets_the_default_device(backend: str) -> None:
     program = (
         "from emberharmony import ops\nprint(ops.get_default_device())\n"
         "try: print(ops.get_device(ops.zeros(2)))\nexcept ValueError as error: print(error)"
@@ -66,12 +66,12 @@ def test_the_environment_names_the_default(backend: str) -> None:
     assert "named by EMBERHARMONY_DEVICE" in done.stderr
 
 
-def test_synchronize_and_memory_info(backend: str) -> None:
+def test_synchronize_and_memory_info_work_on_every_backend(backend: str) -> None:
     ops.synchronize()
     assert set(ops.memory_info()) == {"used", "reserved", "total"}
 
 
-def test_memory_is_told_in_whole_bytes(backend: str) -> None:
+def test_memory_info_counts_whole_bytes(backend: str) -> None:
     info = ops.memory_info("cpu")
     assert all(type(value) is int and value >= -1 for value in info.values())
     assert info["total"] > 2**20
@@ -94,7 +94,7 @@ def test_blocks_in_two_tasks_do_not_disturb_each_other(backend: str) -> None:
         ]
         await first.wait()
         await second.wait()
-        # The first block is left while the second is open.
+        # The first block ends while the second is still open.
         leave_first.set()
         await tasks[0]
         leave_second.set()
@@ -106,14 +106,14 @@ def test_blocks_in_two_tasks_do_not_disturb_each_other(backend: str) -> None:
     assert ops.get_default_device() == before
 
 
-def test_a_block_wins_over_a_bad_environment(backend: str) -> None:
+def test_a_device_block_overrules_a_wrong_environment_variable(backend: str) -> None:
     program = "from emberharmony import ops\nwith ops.device('cpu'): print(ops.get_device(ops.zeros(2)))"
     environment = os.environ | {"EMBERHARMONY_BACKEND": backend, "EMBERHARMONY_DEVICE": "tpu"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["cpu"]
 
 
-def test_tensors_without_values_keep_their_devices_name() -> None:
+def test_the_meta_device_of_torch_keeps_its_name() -> None:
     torch = pytest.importorskip("torch")
     with ops.use_backend("torch"):
         assert ops.get_device(torch.empty(2, device="meta")) == "meta"

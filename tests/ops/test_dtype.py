@@ -1,4 +1,4 @@
-"""Questions about dtypes."""
+"""Ops about dtypes: promotion, limits, kinds, and the info of the array API namespace."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, DTypeError
 
 
-def test_result_type(backend: str) -> None:
+def test_result_type_promotes_tensors_dtypes_and_numbers(backend: str) -> None:
     x = ops.convert_to_tensor([1], dtype="int8")
     assert ops.result_type(x, "float16") == "float16"
     assert ops.result_type(x, 2.5) == "float32"
@@ -17,7 +17,7 @@ def test_result_type(backend: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])
-def test_finfo_is_numpys(name: str) -> None:
+def test_finfo_agrees_with_numpy(name: str) -> None:
     ours, numpys = ops.finfo(name), np.finfo(name)
     assert ours.bits == numpys.bits
     assert (ours.eps, ours.max, ours.min, ours.smallest_normal) == tuple(
@@ -26,12 +26,12 @@ def test_finfo_is_numpys(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["int8", "uint16", "int64", "uint64"])
-def test_iinfo_is_numpys(name: str) -> None:
+def test_iinfo_agrees_with_numpy(name: str) -> None:
     ours, numpys = ops.iinfo(name), np.iinfo(name)
     assert (ours.bits, ours.max, ours.min) == (numpys.bits, numpys.max, numpys.min)
 
 
-def test_limits_of_the_wrong_kind_are_refused() -> None:
+def test_finfo_refuses_integers_and_iinfo_refuses_floats() -> None:
     with pytest.raises(DTypeError, match="iinfo"):
         ops.finfo("int8")
     with pytest.raises(DTypeError, match="finfo"):
@@ -51,7 +51,7 @@ def test_limits_of_the_wrong_kind_are_refused() -> None:
         ("uint8", "unsigned integer", True),
     ],
 )
-def test_isdtype(dtype: str, kind: object, wanted: bool) -> None:
+def test_isdtype_tells_the_kind_of_a_dtype(dtype: str, kind: object, wanted: bool) -> None:
     assert ops.isdtype(dtype, kind) is wanted
 
 
@@ -60,18 +60,18 @@ def test_isdtype_refuses_unknown_kinds() -> None:
         ops.isdtype("int8", "whole")
 
 
-def test_can_cast(backend: str) -> None:
+def test_can_cast_follows_promotion(backend: str) -> None:
     assert ops.can_cast("int8", "int32")
     assert not ops.can_cast("float32", "int32")
     assert ops.can_cast(ops.convert_to_tensor([1.0]), "float64")
 
 
-def test_limits_of_a_tensors_dtype(backend: str) -> None:
+def test_finfo_and_iinfo_accept_tensors(backend: str) -> None:
     assert ops.finfo(ops.zeros(2, dtype="float16")).bits == 16
     assert ops.iinfo(ops.convert_to_tensor([1])).max == 2**63 - 1
 
 
-def test_the_namespace_tells_what_the_standard_asks(backend: str) -> None:
+def test_the_namespace_info_is_that_of_the_standard(backend: str) -> None:
     assert ops.__array_api_version__ == "2025.12"
     info = ops.__array_namespace_info__()
     assert info.default_device() in info.devices()

@@ -1,4 +1,4 @@
-"""Elementary functions where the libraries lose digits, and at their special points."""
+"""Elementary functions: precision where the libraries lose digits, and special points."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def relative(got: object, wanted: np.ndarray) -> float:
     return float(np.max(np.abs(np.asarray(ops.to_numpy(got)) - wanted) / np.abs(wanted)) / 2.0**-52)
 
 
-def test_float64_keeps_its_digits(backend: str) -> None:
+def test_float64_results_are_precise_to_a_few_eps(backend: str) -> None:
     x = np.concatenate([np.linspace(-700, 700, 401), np.linspace(-1e4, 1e4, 301), [PI / 2, -3 * PI / 2, PI, 1e-300]])
     near = x[np.abs(x) < 709]
     assert relative(ops.exp(near), np.exp(near)) < 4
@@ -28,11 +28,11 @@ def test_float64_keeps_its_digits(backend: str) -> None:
     assert relative(ops.logaddexp(x, -x), np.logaddexp(x, -x)) < 4
 
 
-def test_exponentials_far_out(backend: str) -> None:
+def test_exp_of_large_numbers_is_precise(backend: str) -> None:
     x = np.linspace(-87.0, 87.9, 2001, dtype=np.float32)
     wanted = np.exp(x.astype(np.float64))
     error = np.abs(ops.to_numpy(ops.exp(x)) - wanted) / wanted / 2.0**-23
-    # What the docstring admits of MLX's CPU kernel.
+    # The CPU kernel of MLX is less precise; the docstring of `exp` gives this bound.
     admitted = np.maximum(4, 0.7 * np.abs(x)) if backend == "mlx" else 4
     assert bool((error <= admitted).all())
 
@@ -40,13 +40,13 @@ def test_exponentials_far_out(backend: str) -> None:
 @pytest.mark.parametrize(
     ("dtype", "rtol"), [("float16", 2e-3), ("bfloat16", 1.6e-2), ("float32", 5e-7), ("float64", 2e-15)]
 )
-def test_the_error_function_is_right_near_zero(backend: str, dtype: str, rtol: float) -> None:
+def test_erf_is_precise_near_zero(backend: str, dtype: str, rtol: float) -> None:
     x = ops.cast([1.5e-3, -3e-4, 7e-5], dtype)
     exact = special.erf(ops.to_numpy(ops.cast(x, "float64")))
     np.testing.assert_allclose(ops.to_numpy(ops.cast(ops.erf(x), "float64")), exact, rtol=rtol)
 
 
-def test_the_complementary_error_function_far_out(backend: str) -> None:
+def test_erfc_is_precise_for_large_numbers(backend: str) -> None:
     x = np.array([9.0, 5.0, -9.0, INF, -INF, NAN], np.float32)
     np.testing.assert_allclose(ops.to_numpy(ops.erfc(x)), special.erfc(x.astype(np.float64)), rtol=5e-6)
 
@@ -78,7 +78,7 @@ POINTS: dict[str, list[tuple[float, float]]] = {
 
 
 @pytest.mark.parametrize("op", sorted(POINTS))
-def test_special_points(op: str, backend: str) -> None:
+def test_values_at_special_points_are_exact(op: str, backend: str) -> None:
     for dtype in ("float32", "float64"):
         x, wanted = np.array([*POINTS[op], (NAN, NAN)], dtype).T
         got = ops.to_numpy(getattr(ops, op)(x))
@@ -86,7 +86,7 @@ def test_special_points(op: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "base"), [("logaddexp", math.e), ("logaddexp2", 2.0)])
-def test_sums_of_logarithms(op: str, base: float, backend: str) -> None:
+def test_logaddexp_does_not_overflow(op: str, base: float, backend: str) -> None:
     function = getattr(ops, op)
     for dtype in ("float32", "float64"):
         a = np.array([1000.0, -1000.0, -INF, INF, INF, -INF, 0.0], dtype)
@@ -96,19 +96,19 @@ def test_sums_of_logarithms(op: str, base: float, backend: str) -> None:
     assert ops.dtype(function([1, 2], 3)) == ops.default_float()
 
 
-def test_two_equal_logarithms_to_base_2_make_one_more(backend: str) -> None:
+def test_logaddexp2_of_equal_numbers_adds_one(backend: str) -> None:
     for dtype in ("float32", "float64"):
         x = np.array([-1.0, 0.0, 0.1, 3.0, -7.3], dtype)
         assert ops.to_numpy(ops.logaddexp2(x, x)).tolist() == (x + 1).tolist()
 
 
-def test_quadrants(backend: str) -> None:
+def test_arctan2_chooses_the_right_quadrant(backend: str) -> None:
     y, x = np.array([0.0, 1.0, 0.0, -1.0, 1.0, -0.0]), np.array([1.0, 0.0, -1.0, 0.0, -1.0, -1.0])
     np.testing.assert_allclose(ops.to_numpy(ops.arctan2(y, x)), [0, PI / 2, PI, -PI / 2, 3 * PI / 4, -PI], rtol=1e-15)
 
 
 @pytest.mark.parametrize("op", ["exp", "expm1", "log", "sin", "cos", "tan", "tanh", "sqrt", "arcsinh"])
-def test_complex_arguments(op: str, backend: str) -> None:
+def test_functions_of_complex_numbers_agree_with_numpy(op: str, backend: str) -> None:
     z = np.array([0.3 + 0.4j, -0.5 + 1.1j, 1e-5 - 2e-5j], np.complex64)
     np.testing.assert_allclose(ops.to_numpy(getattr(ops, op)(z)), getattr(np, op)(z.astype(np.complex128)), rtol=2e-6)
 
@@ -140,7 +140,7 @@ DERIVATIVES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("op", sorted(DERIVATIVES))
-def test_mlx_keeps_the_digits_of_gradients_in_float64(op: str) -> None:
+def test_gradients_in_float64_are_precise_on_mlx(op: str) -> None:
     mx = pytest.importorskip("mlx.core")
     x = np.array([0.46875, 0.9, 0.3]) if op == "erfinv" else np.array([0.46875, 4.0, 8.0, 0.3])
     if not op.startswith("log"):
@@ -148,26 +148,26 @@ def test_mlx_keeps_the_digits_of_gradients_in_float64(op: str) -> None:
     with ops.use_backend("mlx"):
         ones = mx.ones(len(x), dtype=mx.float64)
 
-        def slope(p: Any) -> Any:
+        def derivative(p: Any) -> Any:
             return mx.vjp(getattr(ops, op), [p], [ones])[1][0]
 
         point = mx.array(x, dtype=mx.float64)
-        np.testing.assert_allclose(np.asarray(slope(point)), DERIVATIVES[op](x), rtol=1e-13, atol=1e-300)
+        np.testing.assert_allclose(np.asarray(derivative(point)), DERIVATIVES[op](x), rtol=1e-13, atol=1e-300)
         if op in ("sin", "tan", "log2"):
-            (second,) = mx.vjp(slope, [point], [ones])[1]
+            (second,) = mx.vjp(derivative, [point], [ones])[1]
             step = 1e-6
             wanted = (DERIVATIVES[op](x + step) - DERIVATIVES[op](x - step)) / (2 * step)
             np.testing.assert_allclose(np.asarray(second), wanted, rtol=1e-6, atol=1e-8)
 
 
-def test_i0_overflows_no_earlier_than_its_value(backend: str) -> None:
+def test_i0_overflows_only_when_its_value_does(backend: str) -> None:
     x = np.array([88.8, -88.8, 90.0], np.float32)
     assert np.allclose(ops.to_numpy(ops.i0(x)), special.i0(x.astype(np.float64)), 2e-5)
-    slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.i0(x)))(x))
-    assert np.allclose(slopes, special.i1(x.astype(np.float64)), 1e-4)
+    gradient = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.i0(x)))(x))
+    assert np.allclose(gradient, special.i1(x.astype(np.float64)), 1e-4)
 
 
-def test_powers_of_two_with_infinite_complex_exponents(backend: str) -> None:
+def test_exp2_of_infinite_complex_numbers_has_the_right_limits(backend: str) -> None:
     z = np.array([complex(INF, 0), complex(-INF, 0), complex(INF, 1), complex(-INF, 2), 3 - 2j], np.complex64)
     with np.errstate(all="ignore"):
         powers = ops.to_numpy(ops.exp2(z))
@@ -188,7 +188,9 @@ def test_powers_of_two_with_infinite_complex_exponents(backend: str) -> None:
         (complex(0.5, -0.0), complex(np.expm1(np.float32(0.5)), -0.0)),
     ],
 )
-def test_expm1_of_a_complex_number_with_and_without_axes(z: complex, wanted: complex, backend: str) -> None:
+def test_expm1_of_special_complex_numbers_has_the_right_parts_and_signs(
+    z: complex, wanted: complex, backend: str
+) -> None:
     for x in (np.asarray(z, np.complex64), np.asarray([z], np.complex64)):
         found = np.ravel(ops.to_numpy(ops.expm1(x)))[0]
         np.testing.assert_allclose([found.real, found.imag], [wanted.real, wanted.imag], rtol=1e-6)

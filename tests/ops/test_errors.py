@@ -1,4 +1,4 @@
-"""Answers that the native libraries get wrong."""
+"""Results that some native library alone gets wrong."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from emberharmony import ops
 
 
-def test_integer_division_by_zero_and_minus_one(backend: str) -> None:
+def test_integer_division_by_zero_gives_zero_and_by_minus_one_wraps(backend: str) -> None:
     lowest = np.array([-(2**31), 7, -7], np.int32)
     assert ops.to_numpy(ops.floor_divide(lowest, np.int32(-1))).tolist() == [-(2**31), -7, 7]
     assert ops.to_numpy(ops.mod(lowest, np.int32(-1))).tolist() == [0, 0, 0]
@@ -22,7 +22,7 @@ def test_floor_divide_of_floats_is_exact(backend: str) -> None:
     ]
 
 
-def test_long_reductions_keep_their_digits(backend: str) -> None:
+def test_long_reductions_are_precise(backend: str) -> None:
     n = 10**6
     far = (1e4 + np.random.default_rng(0).standard_normal(n)).astype(np.float32)
     assert float(ops.std(far)) == pytest.approx(float(far.astype(np.float64).std()), rel=1e-6)
@@ -33,7 +33,7 @@ def test_long_reductions_keep_their_digits(backend: str) -> None:
     assert ops.to_numpy(pairs).tolist() == pytest.approx([0.1, 0.1], rel=1e-6)
 
 
-def test_half_precision_is_accumulated_wide(backend: str) -> None:
+def test_half_precision_is_accumulated_in_a_wider_dtype(backend: str) -> None:
     for dtype in ("float16", "bfloat16"):
         x = ops.cast(ops.full((10000,), 0.1), dtype)
         assert float(ops.cast(ops.mean(x), "float32")) == pytest.approx(0.1, rel=1e-2)

@@ -1,4 +1,4 @@
-"""What the rows of samples cannot say of Fourier transforms: errors, dtypes and inverses."""
+"""Fourier transforms beyond the sample rows: errors, dtypes and inverses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,12 +44,12 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 
 
 @pytest.mark.parametrize("call, typed", ERRORS)
-def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         call()
 
 
-def test_double_precision_where_there_is_one(backend: str) -> None:
+def test_float64_is_transformed_in_double_precision_except_on_mlx(backend: str) -> None:
     x = np.linspace(0.0, 1.0, 6)
     wide = backend != "mlx"
     assert ops.dtype(F.fft(x)) == ("complex128" if wide else "complex64")
@@ -65,7 +65,7 @@ def test_double_precision_where_there_is_one(backend: str) -> None:
     shape=st.lists(st.integers(1, 7), min_size=1, max_size=3),
     norm=st.sampled_from(["backward", "ortho", "forward"]),
 )
-def test_inverses(backend: str, seed: int, shape: list[int], norm: Any) -> None:
+def test_inverse_transforms_undo_their_transforms(backend: str, seed: int, shape: list[int], norm: Any) -> None:
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(shape).astype(np.float32)
     z = (x + 1j * rng.standard_normal(shape)).astype(np.complex64)
@@ -97,25 +97,25 @@ def test_istft_is_the_inverse_of_stft(
     spectra = F.stft(x, 8, stride, size, window)
     back = ops.to_numpy(F.istft(spectra, 8, stride, size, length, window))
     assert back.shape == x.shape
-    # The last stride of samples is covered by a last frame only if it fits.
+    # The last samples are missing if no complete frame covers them.
     inside = slice(0, length - size)
     assert np.allclose(back[:, inside], x[:, inside], atol=1e-4)
 
 
-def test_istft_fills_up_with_zeros(backend: str) -> None:
+def test_istft_pads_to_the_given_length_with_zeros(backend: str) -> None:
     spectra = F.stft(np.ones(16, np.float32), 4, 2, 4)
     assert ops.to_numpy(F.istft(spectra, 4, 2, 4, 20))[-2:].tolist() == [0.0, 0.0]
 
 
-def test_fft_in_the_flat_namespace_is_the_namespace() -> None:
+def test_ops_fft_is_the_namespace_and_not_the_op() -> None:
     assert ops.fft.ifft is ops.ifft
     assert ops.fft.fft(X).shape == X.shape
     assert not callable(ops.fft)
 
 
-def test_the_inverse_of_an_empty_spectrum_is_zero_and_not_what_lies_in_memory(backend: str) -> None:
+def test_the_inverse_of_an_empty_spectrum_is_zero(backend: str) -> None:
     for n in (1, 4, 5, 9):
-        np.full((64, n), 1e20)  # is what the memory held before
+        np.full((64, n), 1e20)  # frees memory with these values, which an uninitialised result would show
         found = ops.to_numpy(F.irfft(np.zeros((64, 0), np.complex64), n))
         assert found.shape == (64, n)
         assert not found.any()

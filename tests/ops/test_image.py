@@ -1,4 +1,4 @@
-"""Colours, margins and patches: the grey axis and pure colours, the namespace, the arguments that are refused."""
+"""Colour conversion, margins and patches of images, the namespace, and the arguments that they refuse."""
 
 import colorsys
 import itertools
@@ -13,29 +13,29 @@ CORNERS = np.array(list(itertools.product([0.0, 0.5, 1.0], repeat=3)), np.float3
 SHOT = np.arange(24.0, dtype=np.float32).reshape(2, 4, 3)
 
 
-def test_the_namespace_has_the_flat_ops(backend: str) -> None:
+def test_the_namespace_contains_the_flat_ops(backend: str) -> None:
     for name in ("resize", "ssim", "map_coordinates", "elastic_transform", "rgb_to_hsv", "extract_patches_3d"):
         assert getattr(ops.image, name) is getattr(ops, name)
 
 
-def test_greys_and_pure_colours_are_those_of_the_standard_library(backend: str) -> None:
+def test_hues_of_greys_and_pure_colours_agree_with_colorsys(backend: str) -> None:
     wanted = [colorsys.rgb_to_hsv(*colour) for colour in CORNERS[0].tolist()]
     assert np.allclose(ops.to_numpy(ops.rgb_to_hsv(CORNERS))[0], wanted, atol=1e-6)
 
 
-def test_colours_there_and_back(backend: str) -> None:
+def test_hsv_to_rgb_undoes_rgb_to_hsv(backend: str) -> None:
     for data_format in ("channels_last", "channels_first"):
         images = CORNERS if data_format == "channels_last" else np.moveaxis(CORNERS, -1, 0).copy()
         back = ops.hsv_to_rgb(ops.rgb_to_hsv(images, data_format), data_format)
         assert np.allclose(ops.to_numpy(back), images, atol=1e-6)
 
 
-def test_a_hue_counts_modulo_one(backend: str) -> None:
+def test_a_hue_is_taken_modulo_one(backend: str) -> None:
     colours = [ops.hsv_to_rgb([[[turn + 0.25, 1.0, 1.0]]]).tolist() for turn in (0.0, 1.0, -3.0)]
     assert colours == [[[[0.5, 1.0, 0.0]]]] * 3
 
 
-def test_grey_of_whole_numbers_is_rounded(backend: str) -> None:
+def test_the_grey_of_integer_colours_is_rounded(backend: str) -> None:
     grey = ops.rgb_to_grayscale(np.array([[[255, 255, 255], [1, 0, 0], [0, 1, 0]]], np.uint8))
     assert ops.dtype(grey) == ops.uint8
     assert grey.tolist() == [[[255], [0], [1]]]
@@ -51,13 +51,13 @@ def test_images_without_three_colours_are_refused(backend: str) -> None:
             convert(np.ones((1, 2, 3)), "HWC")
 
 
-def test_hues_of_whole_numbers_are_refused(backend: str) -> None:
+def test_hues_of_integer_images_are_refused(backend: str) -> None:
     for convert in (ops.rgb_to_hsv, ops.hsv_to_rgb):
         with pytest.raises(DTypeError, match="expected floating images with values from 0 to 1, got int64"):
             convert([[[1, 2, 3]]])
 
 
-def test_padded_and_cropped_again(backend: str) -> None:
+def test_cropping_undoes_padding(backend: str) -> None:
     for data_format in ("channels_last", "channels_first"):
         padded = ops.pad_images(SHOT, 1, 2, target_height=8, target_width=9, data_format=data_format)
         height, width = (-3, -2) if data_format == "channels_last" else (-2, -1)
@@ -80,7 +80,7 @@ def test_margins_that_do_not_determine_a_size_are_refused(backend: str) -> None:
         ops.crop_images(SHOT, 0, None, 0, 0, target_width=5)
 
 
-def test_patches_side_by_side_hold_each_pixel_once(backend: str) -> None:
+def test_adjacent_patches_contain_each_pixel_once(backend: str) -> None:
     patches = ops.extract_patches(SHOT, 2)
     assert ops.shape(patches) == (1, 2, 12)
     assert sorted(ops.to_numpy(patches).ravel().tolist()) == SHOT.ravel().tolist()

@@ -1,4 +1,4 @@
-"""The namespace `ops.linalg` is the array API standard's extension."""
+"""The namespace `ops.linalg` follows the extension of the array API standard."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ OWN = ("diagonal", "trace")
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_the_standard_names_are_there(name: str) -> None:
+def test_the_namespace_has_the_names_of_the_standard(name: str) -> None:
     function = getattr(ops.linalg, name)
     assert (function is getattr(ops, name)) == (name not in OWN)
 
 
-def test_the_last_two_axes_count(backend: str) -> None:
+def test_diagonal_and_trace_work_on_the_last_two_axes(backend: str) -> None:
     x = np.arange(12).reshape(2, 2, 3)
     assert ops.linalg.diagonal(x, 1).tolist() == [[1, 5], [7, 11]]
     assert ops.linalg.trace(x).tolist() == [4, 16]
@@ -32,7 +32,7 @@ def test_the_last_two_axes_count(backend: str) -> None:
             op(np.ones(3))
 
 
-def test_results_have_the_standards_names(backend: str) -> None:
+def test_results_have_the_field_names_of_the_standard(backend: str) -> None:
     x = np.eye(2, dtype=np.float32)
     assert ops.linalg.svd(x)._fields == ("U", "S", "Vh")
     assert ops.linalg.qr(x)._fields == ("Q", "R")

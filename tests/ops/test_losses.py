@@ -1,4 +1,4 @@
-"""Losses: edge cases."""
+"""Edge cases of losses."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def test_psnr_of_equal_tensors_is_infinite(backend: str) -> None:
         assert ops.to_numpy(ops.psnr(X, X, 1.0)) == np.inf
 
 
-def test_sparse_targets_that_are_no_class_cost_nothing(backend: str) -> None:
+def test_the_loss_of_a_target_out_of_range_is_zero(backend: str) -> None:
     logits = np.array([[0.0, 1.0, 3.0], [0.5, 0.5, 0.5], [1.0, 2.0, 3.0]], np.float32)
     for from_logits in (True, False):
         lost = ops.to_numpy(ops.sparse_categorical_crossentropy(np.array([2, -1, 3]), logits, from_logits))
@@ -26,13 +26,13 @@ def test_sparse_targets_that_are_no_class_cost_nothing(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float32"])
-def test_targets_of_any_dtype_name_the_same_classes(dtype: str, backend: str) -> None:
+def test_the_loss_does_not_depend_on_the_dtype_of_the_targets(dtype: str, backend: str) -> None:
     target, logits = np.array([1, 0, 1], dtype), np.array([2.0, -1.0, 0.5], np.float32)
     wanted = np.log1p(np.exp(logits)) - target.astype(np.float64) * logits
     assert np.allclose(ops.to_numpy(ops.binary_crossentropy(target, logits, from_logits=True)), wanted, rtol=1e-5)
 
 
-def test_psnr_does_not_leave_the_range_of_its_images(backend: str) -> None:
+def test_psnr_does_not_overflow_in_narrow_dtypes(backend: str) -> None:
     wanted = 20 * np.log10(255.0) - 20 * np.log10(200.0)
     for dtype in ("uint8", "int16", "float16", "float32"):
         found = ops.psnr(ops.cast([0, 200], dtype), ops.cast([200, 0], dtype), 255)

@@ -1,4 +1,4 @@
-"""Arithmetic where the three libraries part: division by zero and -1, unsigned integers, powers, weak numbers."""
+"""Arithmetic where the libraries differ: division by zero and -1, unsigned integers, powers, Python numbers."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ law = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def wrapped(value: int, dtype: str) -> int:
-    """Returns an integer modulo the dtype's width, as the processor leaves it."""
+    """Returns an integer wrapped to the width of a dtype, as in the arithmetic of the processor."""
     bits = WIDTHS[dtype]
     value %= 1 << bits
     return value if dtype[0] == "u" or value < 1 << (bits - 1) else value - (1 << bits)
@@ -47,7 +47,9 @@ def integers(draw: st.DrawFn) -> tuple[str, list[int], list[int]]:
 
 @law
 @given(integers())
-def test_integer_division(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+def test_integer_division_and_remainders_agree_with_python(
+    backend: str, drawn: tuple[str, list[int], list[int]]
+) -> None:
     dtype, a, b = drawn
     for op, exact in DIVISIONS.items():
         got = getattr(ops, op)(np.array(a, dtype), np.array(b, dtype))
@@ -57,7 +59,7 @@ def test_integer_division(backend: str, drawn: tuple[str, list[int], list[int]])
 
 @law
 @given(integers())
-def test_greatest_common_divisor(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
+def test_gcd_agrees_with_python(backend: str, drawn: tuple[str, list[int], list[int]]) -> None:
     dtype, a, b = drawn
     got = ops.gcd(np.array(a, dtype), np.array(b, dtype)).tolist()
     assert got == [wrapped(math.gcd(x, y), dtype) for x, y in zip(a, b, strict=True)]
@@ -74,17 +76,17 @@ def test_integer_powers_wrap(backend: str, drawn: tuple[str, list[int], list[int
     assert got == [wrapped(x**y, dtype) for x, y in zip(a, b, strict=True)]
 
 
-def test_unsigned_powers_beyond_int64(backend: str) -> None:
+def test_powers_of_uint64_wrap(backend: str) -> None:
     got = ops.power(np.array([3, 2, 1], np.uint64), np.array([2**64 - 1, 2**63, 2**63], np.uint64)).tolist()
     assert got == [pow(3, 2**64 - 1, 2**64), 0, 1]
 
 
-def test_negative_powers_of_integers_are_truncated(backend: str) -> None:
+def test_negative_powers_of_integers_are_truncated_to_zero_or_one(backend: str) -> None:
     assert ops.power([2, 1, -1, -1, 0, -3], [-1, -2, -3, -4, -1, -1]).tolist() == [0, 1, -1, 1, 0, 0]
     assert ops.power([2, 1], -1).tolist() == [0, 1]
 
 
-def test_division_of_floats_keeps_the_rules_of_python(backend: str) -> None:
+def test_division_of_floats_follows_the_rules_of_python(backend: str) -> None:
     a = np.array([1.0, 7.5, -7.5, -1.0, 5.0, np.inf, np.nan], np.float32)
     b = np.array([0.1, 2.0, 2.0, np.inf, -np.inf, 2.0, 1.0], np.float32)
     np.testing.assert_array_equal(ops.to_numpy(ops.floor_divide(a, b)), [9, 3, -4, -1, -1, np.nan, np.nan])
@@ -93,14 +95,16 @@ def test_division_of_floats_keeps_the_rules_of_python(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_small_remainders_lose_nothing(backend: str, dtype: str) -> None:
+def test_fmod_of_small_numbers_is_exact(backend: str, dtype: str) -> None:
     tiny = np.array([1e-8, -1e-8], dtype)
     assert ops.to_numpy(ops.fmod(tiny, np.array([-3.0, 3.0], dtype))).tolist() == tiny.tolist()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("number", [2, 2.5], ids=repr)
-def test_numbers_are_weak_on_both_sides(backend: str, dtype: str, number: complex) -> None:
+def test_a_python_number_as_either_operand_does_not_widen_a_tensor_of_its_kind(
+    backend: str, dtype: str, number: complex
+) -> None:
     x = ops.cast([3, 1], dtype)
     for op in ("add", "subtract", "multiply", "maximum", "fmin", "floor_divide", "mod", "fmod", "power"):
         function = getattr(ops, op)
@@ -112,14 +116,14 @@ def test_numbers_are_weak_on_both_sides(backend: str, dtype: str, number: comple
 
 
 @pytest.mark.parametrize("op", ["add", "maximum", "floor_divide", "gcd"])
-def test_integers_that_do_not_fit(backend: str, op: str) -> None:
+def test_an_integer_that_does_not_fit_the_dtype_is_refused(backend: str, op: str) -> None:
     for x, number in ((np.int8([1]), 128), (np.uint8([1]), -1), (np.uint16([1]), 2**16), (np.int64([1]), 2**63)):
         with pytest.raises(RangeError, match=rf"{op}\(\) on backend '{backend}'.*{number}"):
             getattr(ops, op)(x, number)
 
 
 @pytest.mark.parametrize("op", ["subtract", "floor_divide", "mod", "fmod", "power", "gcd", "lcm"])
-def test_booleans_are_refused(backend: str, op: str) -> None:
+def test_booleans_are_refused_where_arithmetic_is_undefined(backend: str, op: str) -> None:
     with pytest.raises(DTypeError, match="bool"):
         getattr(ops, op)([True, False], [True, True])
 
@@ -127,13 +131,13 @@ def test_booleans_are_refused(backend: str, op: str) -> None:
 @pytest.mark.parametrize(
     "op", ["maximum", "minimum", "fmax", "fmin", "floor_divide", "mod", "hypot", "heaviside", "gcd"]
 )
-def test_complex_numbers_have_no_order(backend: str, op: str) -> None:
+def test_ops_that_need_an_order_refuse_complex_numbers(backend: str, op: str) -> None:
     for pair in (([1j], [2.0]), ([2.0], [1j]), (np.complex64([1j]), np.complex64([1]))):
         with pytest.raises(DTypeError):
             getattr(ops, op)(*pair)
 
 
-def test_booleans_where_arithmetic_has_a_meaning(backend: str) -> None:
+def test_arithmetic_of_booleans_is_logical(backend: str) -> None:
     both = [True, True, False], [True, False, False]
     results: dict[str, Any] = {name: getattr(ops, name)(*both) for name in ("add", "multiply", "maximum")}
     assert {name: r.tolist() for name, r in results.items()} == {
@@ -145,7 +149,7 @@ def test_booleans_where_arithmetic_has_a_meaning(backend: str) -> None:
     assert ops.divide([True], [True]).tolist() == [1.0]
 
 
-def test_nan_goes_through_maximum_and_is_passed_over_by_fmax(backend: str) -> None:
+def test_maximum_propagates_nan_and_fmax_ignores_it(backend: str) -> None:
     a, b = [np.nan, 1.0, np.nan], [2.0, np.nan, np.nan]
     assert np.isnan(ops.to_numpy(ops.maximum(a, b))).all()
     assert np.isnan(ops.to_numpy(ops.minimum(a, b))).all()
@@ -153,7 +157,7 @@ def test_nan_goes_through_maximum_and_is_passed_over_by_fmax(backend: str) -> No
     np.testing.assert_array_equal(ops.to_numpy(ops.fmin(a, b)), [2.0, 1.0, np.nan])
 
 
-def test_clip_knows_both_names_of_its_bounds(backend: str) -> None:
+def test_clip_accepts_both_names_of_its_bounds(backend: str) -> None:
     x = [-2, 1, 5]
     assert ops.clip(x, min=0).tolist() == ops.clip(x, x_min=0).tolist() == [0, 1, 5]
     assert ops.clip(x, max=3).tolist() == ops.clip(x, None, 3).tolist() == [-2, 1, 3]
@@ -162,27 +166,27 @@ def test_clip_knows_both_names_of_its_bounds(backend: str) -> None:
     assert ops.clip(x, 3, 1).tolist() == [1, 1, 1]
 
 
-def test_clip_takes_bounds_that_the_dtype_does_not_hold(backend: str) -> None:
+def test_clip_accepts_bounds_beyond_the_range_of_the_dtype(backend: str) -> None:
     x = np.array([1.0, -70.0, np.inf], np.float16)
     assert ops.to_numpy(ops.clip(x, -1e6, 1e6)).tolist() == [1.0, -70.0, np.inf]
     assert ops.to_numpy(ops.clip(x.astype(np.float32), 0, 1e300)).tolist() == [1.0, 0.0, np.inf]
     assert ops.to_numpy(ops.clip(x, -np.inf, 3)).tolist() == [1.0, -70.0, 3.0]
 
 
-def test_zero_divisors_give_zero(backend: str) -> None:
+def test_divide_no_nan_by_zero_is_zero(backend: str) -> None:
     x = np.array([1.0, np.nan, np.inf, -2.0], np.float16)
     assert ops.to_numpy(ops.divide_no_nan(x, 0)).tolist() == [0.0] * 4
     assert ops.to_numpy(ops.divide_no_nan(x, [0.0, 0.0, 0.0, 4.0])).tolist() == [0.0, 0.0, 0.0, -0.5]
 
 
-def test_steps_at_their_edges(backend: str) -> None:
+def test_step_functions_at_zero_infinity_and_nan(backend: str) -> None:
     x = np.array([np.nan, -0.0, 0.0, -np.inf, np.inf], np.float32)
     np.testing.assert_array_equal(ops.to_numpy(ops.heaviside(x, 0.5)), [np.nan, 0.5, 0.5, 0.0, 1.0])
     assert ops.step(x).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
     assert np.isnan(ops.to_numpy(ops.sign(x))[0])
 
 
-def test_signs(backend: str) -> None:
+def test_sign_negative_and_absolute_of_unsigned_least_and_complex_numbers(backend: str) -> None:
     assert ops.negative(np.uint16([0, 1, 65535])).tolist() == [0, 65535, 1]
     assert ops.sign(np.uint64([0, 2**63])).tolist() == [0, 1]
     assert ops.absolute(np.uint32([0, 2**31])).tolist() == [0, 2**31]
@@ -198,7 +202,7 @@ def test_hypot_neither_overflows_nor_underflows(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(ops.hypot(big, small)), [5e37, 5e-38, np.inf, 0.0], rtol=1e-6)
 
 
-def test_least_common_multiple_of_wide_numbers(backend: str) -> None:
+def test_lcm_of_large_numbers_does_not_overflow(backend: str) -> None:
     assert ops.lcm(np.uint64([2**63, 2**40]), np.uint64([2**62, 3])).tolist() == [2**63, 3 * 2**40]
     assert ops.lcm([-4, 0], 6).tolist() == [12, 0]
 
@@ -212,14 +216,14 @@ def test_least_common_multiple_of_wide_numbers(backend: str) -> None:
         lambda x: ops.sqrt(ops.negative(ops.minimum(ops.negative(x), 0.0))),
     ],
 )
-def test_what_is_not_chosen_has_no_gradient_however_steep_the_rest(guarded: Any, backend: str) -> None:
+def test_an_element_that_a_guard_replaces_has_a_zero_gradient(guarded: Any, backend: str) -> None:
     found = ops.to_numpy(ops.grad(lambda x: ops.sum(guarded(x)))([-1.0, 0.25]))
     assert found[0] == 0
     assert np.isfinite(found[1])
 
 
 @pytest.mark.parametrize("infinite", [np.inf, -np.inf])
-def test_a_real_infinity_leaves_the_imaginary_part_alone(infinite: float, backend: str) -> None:
+def test_adding_a_real_infinity_keeps_the_imaginary_part(infinite: float, backend: str) -> None:
     z = np.array([1 + 2j, -3 - 1j], np.complex64)
     for other in (np.array([infinite, infinite], np.float32), np.float32(infinite), infinite):
         sums = [ops.add(z, other), ops.add(other, z), ops.subtract(z, other), ops.subtract(other, z)]
@@ -228,21 +232,21 @@ def test_a_real_infinity_leaves_the_imaginary_part_alone(infinite: float, backen
         assert all(bool(ops.all(ops.isinf(ops.real(total)))) for total in sums)
 
 
-def test_sums_of_mixed_kinds_are_derived(backend: str) -> None:
+def test_sums_of_real_and_complex_tensors_have_gradients(backend: str) -> None:
     z, x = np.array([1 + 2j, 3j], np.complex64), np.array([2.0, -1.0], np.float32)
     size = lambda z, x: ops.sum(ops.square(ops.absolute(ops.subtract(z, x))))
     assert ops.to_numpy(ops.grad(size, 1)(z, x)).tolist() == [2.0, -2.0]
     assert ops.to_numpy(ops.vmap(ops.add)(z, x)).tolist() == [3 + 2j, -1 + 3j]
 
 
-def test_the_sign_of_a_complex_zero_has_no_signs(backend: str) -> None:
+def test_the_sign_of_a_complex_zero_is_positive_zero(backend: str) -> None:
     zeros = np.array([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)], np.complex64)
     signs = ops.to_numpy(ops.sign(zeros))
     assert not np.signbit(signs.real).any()
     assert not np.signbit(signs.imag).any()
 
 
-def test_fmax_and_fmin_take_integers_beyond_64_bits(backend: str) -> None:
+def test_fmax_and_fmin_accept_integers_beyond_64_bits(backend: str) -> None:
     x = np.array([1.0, math.nan], np.float32)
     assert ops.fmax(x, 2**70).tolist() == ops.fmax(2**70, x).tolist() == [2.0**70] * 2
     assert ops.fmin(x, 2**70).tolist() == ops.fmin(2**70, x).tolist() == [1.0, 2.0**70]

@@ -1,4 +1,4 @@
-"""What memory cannot hold: the process lives on, and every backend raises one class."""
+"""A tensor larger than the memory: every backend raises the same error, and the process survives."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ print("lives on")
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no limit of the address space")
 @pytest.mark.parametrize("name", [name for name in BUILTIN if is_installed(name)])
-def test_what_the_process_cannot_have_is_refused(name: str) -> None:
+def test_a_tensor_larger_than_the_memory_limit_is_refused(name: str) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, timeout=300, env=environment, check=False

@@ -11,16 +11,16 @@ NAMESPACES = ("fft", "image", "linalg", "nn", "random")
 WHOLE = {name: name for name in ("fft", "image", "linalg", "random")}
 WHOLE |= dict.fromkeys(("activation", "attention", "losses", "normalization", "pooling"), "nn")
 WHOLE |= dict.fromkeys(("resampling", "warping"), "image")
-"""The categories that stand in one namespace as a whole."""
+"""The categories whose ops are all in one namespace."""
 
 
-def test_nn_has_what_keras_puts_there() -> None:
+def test_nn_contains_the_ops_of_keras_nn() -> None:
     names = "relu softmax conv max_pool layer_normalization binary_crossentropy dot_product_attention one_hot"
     assert all(getattr(ops.nn, name) is getattr(ops, name) for name in names.split())
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
-def test_a_namespace_is_a_module_that_offers_its_names_alone(name: str) -> None:
+def test_dir_of_a_namespace_shows_only_its_public_names(name: str) -> None:
     space = importlib.import_module(f"emberharmony.ops.{name}")
     assert space is getattr(ops, name)
     assert [n for n in dir(space) if not n.startswith("__")] == space.__all__
@@ -35,11 +35,11 @@ def test_every_op_of_a_category_is_in_its_namespace() -> None:
             assert getattr(getattr(ops, namespace), name.removeprefix(f"{namespace}_")) is spec.function, name
 
 
-def test_names_of_random_lack_the_prefix() -> None:
+def test_names_in_ops_random_lack_the_prefix_random() -> None:
     assert ops.random.normal is ops.random_normal
     assert ops.random.SeedGenerator is ops.random.Generator
     assert not any(name.startswith("random_") for name in dir(ops.random))
 
 
-def test_dir_lists_the_public_names_alone() -> None:
+def test_dir_of_ops_shows_only_its_public_names() -> None:
     assert dir(ops) == ops.__all__

@@ -1,4 +1,4 @@
-"""Normalisations: half precision, other axes, long rows, the kernels of a GPU."""
+"""Normalisations: half precision, other axes, long rows, and the GPU kernels."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def test_half_precision_does_not_overflow(normalize: object, backend: str) -> No
 
 
 @pytest.mark.parametrize("axis", [-1, 0, (0, 1)])
-def test_normalisation_over_other_axes_and_broadcast_weights(axis: Any, backend: str) -> None:
+def test_layer_normalization_accepts_other_axes_and_broadcast_weights(axis: Any, backend: str) -> None:
     x = np.sin(np.arange(12.0, dtype=np.float32)).reshape(3, 4)
     off = x - x.mean(axis, keepdims=True)
     wanted = off / np.sqrt((off**2).mean(axis, keepdims=True) + 1e-3) * 2.0 + np.arange(4.0)
@@ -27,7 +27,7 @@ def test_normalisation_over_other_axes_and_broadcast_weights(axis: Any, backend:
     assert np.allclose(ops.to_numpy(got), wanted, atol=1e-5)
 
 
-def test_long_rows_keep_their_digits(backend: str) -> None:
+def test_layer_normalization_of_long_rows_is_precise(backend: str) -> None:
     x = (np.sin(np.arange(40000.0)) + 1000.0).astype(np.float32).reshape(2, -1)
     wide = x.astype(np.float64)
     off = wide - wide.mean(-1, keepdims=True)
@@ -36,7 +36,7 @@ def test_long_rows_keep_their_digits(backend: str) -> None:
 
 
 @pytest.mark.skipif(not is_installed("mlx"), reason="mlx is not installed")
-def test_the_kernels_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpu_kernels_of_mlx_agree_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.backend.mlx import normalization_ops
 
     monkeypatch.setattr(normalization_ops, "on_cpu", lambda: False)

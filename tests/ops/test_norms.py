@@ -1,4 +1,4 @@
-"""What the rows of samples cannot say of norms: errors, range and gradients at zero."""
+"""Norms beyond the sample rows: errors, range and gradients at zero."""
 
 from collections.abc import Callable
 
@@ -27,32 +27,32 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 
 
 @pytest.mark.parametrize("call, typed", ERRORS)
-def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         call()
 
 
-def test_squares_neither_overflow_nor_vanish(backend: str) -> None:
+def test_squares_in_a_norm_neither_overflow_nor_underflow(backend: str) -> None:
     for size in (1e30, 1e-30):
         assert float(ops.norm(np.float32([3 * size, 4 * size]))) == pytest.approx(5 * size, rel=1e-6)
     many = ops.cast(np.full(70_000, 2.0), "float16")
     assert float(ops.norm(many)) == pytest.approx(2 * 70_000**0.5, rel=1e-3)
 
 
-def test_long_norms_keep_their_digits(backend: str) -> None:
+def test_the_norm_of_a_long_vector_is_precise(backend: str) -> None:
     x = np.random.default_rng(0).random(1_000_000, np.float32)
     assert float(ops.norm(x)) == pytest.approx(float(np.linalg.norm(x.astype(np.float64))), rel=1e-6)
 
 
-def test_no_axes_leave_the_magnitudes(backend: str) -> None:
+def test_a_norm_over_no_axes_is_the_absolute_value(backend: str) -> None:
     assert ops.vector_norm([-1.0, 2.0], ()).tolist() == [1.0, 2.0]
 
 
-def test_a_singular_matrix_has_no_finite_condition(backend: str) -> None:
+def test_the_condition_number_of_a_singular_matrix_is_infinite(backend: str) -> None:
     assert float(ops.linalg.cond(np.zeros((2, 2), np.float32) + np.diag([1.0, 0.0]).astype(np.float32))) == np.inf
 
 
-def test_the_rank_of_axes_does_not_matter(backend: str) -> None:
+def test_a_matrix_norm_accepts_axes_in_any_order(backend: str) -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
     kept = ops.norm(x, 1, (2, 0), True)
     assert tuple(kept.shape) == (1, 3, 1)
@@ -74,7 +74,7 @@ def test_the_gradient_at_zero_is_zero_on_mlx(order: float) -> None:
         assert mx.grad(lambda x: ops.vector_norm(x, ord=order))(mx.zeros(2)).tolist() == [0.0, 0.0]
 
 
-def test_norms_of_nothing(backend: str) -> None:
+def test_norms_over_an_empty_axis_are_zero_or_infinite(backend: str) -> None:
     nothing = np.ones((3, 0), np.float32)
     for ord, wanted in ((2, 0.0), (0, 0.0), (1, 0.0), (np.inf, 0.0), (-1, np.inf), (-2, np.inf)):
         with np.errstate(divide="ignore"):
@@ -86,20 +86,22 @@ def test_norms_of_nothing(backend: str) -> None:
 @pytest.mark.parametrize(
     "dtype, size", [("float64", 1e200), ("float64", 1e-200), ("float32", 1e30), ("float32", 1e-30)]
 )
-def test_no_power_of_an_element_leaves_the_range(dtype: str, size: float, order: float, backend: str) -> None:
+def test_powers_in_a_norm_and_its_derivatives_stay_in_range(
+    dtype: str, size: float, order: float, backend: str
+) -> None:
     x = np.array([3 * size, 4 * size], dtype)
     unit = np.array([3.0, 4.0])
     wanted = (unit**order).sum() ** (1 / order)
     np.testing.assert_allclose(ops.to_numpy(ops.vector_norm(x, ord=order)), wanted * x[0] / 3, rtol=1e-5)
     np.testing.assert_allclose(ops.to_numpy(ops.normalize(x, order=order, epsilon=0.0)), unit / wanted, rtol=1e-5)
-    slope = (unit / wanted) ** (order - 1)
+    derivative = (unit / wanted) ** (order - 1)
     found = ops.to_numpy(ops.grad(lambda x: ops.vector_norm(x, ord=order))(x))
-    np.testing.assert_allclose(found, slope, rtol=1e-5)
+    np.testing.assert_allclose(found, derivative, rtol=1e-5)
     pushed = ops.jvp(lambda x: ops.vector_norm(x, ord=order), (x,), (np.ones(2, dtype),))[1]
-    np.testing.assert_allclose(ops.to_numpy(pushed), slope.sum(), rtol=1e-5)
+    np.testing.assert_allclose(ops.to_numpy(pushed), derivative.sum(), rtol=1e-5)
 
 
-def test_an_order_is_a_number(backend: str) -> None:
+def test_an_order_that_is_not_a_number_is_refused(backend: str) -> None:
     for call, name in (
         (lambda order: ops.vector_norm([1.0, 2.0], ord=order), "ord"),
         (lambda order: ops.linalg.vector_norm([1.0, 2.0], ord=order), "ord"),
@@ -112,7 +114,7 @@ def test_an_order_is_a_number(backend: str) -> None:
     assert float(ops.vector_norm([3.0, 4.0], ord=np.float32(2))) == 5.0
 
 
-def test_norms_of_nothing_and_of_what_is_not_finite(backend: str) -> None:
+def test_norms_of_empty_zero_infinite_and_nan_vectors(backend: str) -> None:
     for dtype in ("float32", "float64"):
         for values, wanted in (([], 0.0), ([0.0, 0.0], 0.0), ([np.inf, 1.0], np.inf), ([np.nan, 1.0], np.nan)):
             for order in (2, 12):
@@ -121,7 +123,7 @@ def test_norms_of_nothing_and_of_what_is_not_finite(backend: str) -> None:
 
 
 @pytest.mark.parametrize("ord", [100, 2**31, 2**70, 1e9])
-def test_steep_norms_neither_overflow_nor_vanish(ord: float, backend: str) -> None:
+def test_norms_of_high_order_neither_overflow_nor_underflow(ord: float, backend: str) -> None:
     x = np.array([1.0, -200.0, 1e-30], np.float32)
     assert float(ops.vector_norm(x, ord=ord)) == pytest.approx(200.0, rel=1e-5)
     with np.errstate(all="ignore"):

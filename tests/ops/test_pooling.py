@@ -1,4 +1,4 @@
-"""Pools: what is padded counts for nothing, NaN is passed on, bad arguments are refused."""
+"""Pooling: padding does not count, NaN propagates, wrong arguments are refused."""
 
 import numpy as np
 import pytest
@@ -7,18 +7,18 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
-def test_padding_counts_for_nothing(backend: str) -> None:
+def test_padding_does_not_change_the_result(backend: str) -> None:
     x = -np.ones((1, 5, 1), np.float32)
     assert ops.to_numpy(ops.max_pool(x, 3, 1, "same")).tolist() == x.tolist()
     assert ops.to_numpy(ops.average_pool(x, 3, 1, "same")).tolist() == x.tolist()
 
 
-def test_nan_is_passed_on(backend: str) -> None:
+def test_max_pool_propagates_nan(backend: str) -> None:
     x = np.array([[[1.0], [np.nan], [2.0], [3.0]]], np.float32)
     assert np.isnan(ops.to_numpy(ops.max_pool(x, 2))).ravel().tolist() == [True, False]
 
 
-def test_bad_arguments_are_refused(backend: str) -> None:
+def test_wrong_arguments_are_refused(backend: str) -> None:
     with pytest.raises(ArgumentError, match="pool_size is an integer of at least 1"):
         ops.max_pool(np.ones((1, 4, 1)), 0)
     with pytest.raises(ShapeError, match="a window of 5 does not fit an axis of length 4"):
@@ -29,7 +29,7 @@ def test_bad_arguments_are_refused(backend: str) -> None:
 
 @pytest.mark.parametrize("op", ["max_pool", "average_pool", "adaptive_max_pool", "adaptive_average_pool"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
-def test_both_formats_and_any_number_of_axes(op: str, dtype: str, backend: str) -> None:
+def test_pools_accept_both_data_formats_and_any_number_of_axes(op: str, dtype: str, backend: str) -> None:
     for axes in (1, 2, 3, 4):
         x = ops.cast(np.round(np.sin(np.arange(2 * 4**axes * 3.0)) * 20).reshape(2, *[4] * axes, 3), dtype)
         first = getattr(ops, op)(ops.moveaxis(x, -1, 1), 2, data_format="channels_first")
@@ -44,17 +44,17 @@ def test_tensors_without_spatial_axes_are_refused(op: str, backend: str) -> None
         getattr(ops, op)(np.ones((2, 3)), 1)
 
 
-def test_integers_have_their_own_lowest(backend: str) -> None:
+def test_max_pool_pads_integers_with_their_least_value(backend: str) -> None:
     x = np.full((1, 3, 1), -5, np.int32)
     assert ops.max_pool(x, 2, 1, "same").tolist() == x.tolist()
 
 
-def test_an_empty_batch(backend: str) -> None:
+def test_an_empty_batch_gives_an_empty_result(backend: str) -> None:
     assert ops.shape(ops.max_pool(np.ones((0, 4, 2)), 2)) == (0, 2, 2)
     assert ops.shape(ops.average_pool(np.ones((0, 4, 2)), 3, 1, "same")) == (0, 4, 2)
 
 
-def test_windows_longer_than_the_tensor(backend: str) -> None:
+def test_windows_longer_than_the_axis_are_cut(backend: str) -> None:
     x = np.arange(2 * 7 * 4.0).reshape(1, 2, 7, 4, 1)
     mean = ops.to_numpy(ops.average_pool(x, (4, 1, 3), (2, 2, 3), "same"))
     assert np.allclose(mean[0, 0, :, 0, 0], [x[0, :, i, :2].mean() for i in range(0, 7, 2)])

@@ -1,4 +1,4 @@
-"""What the rows of samples cannot say of products: errors, exactness, digits and the order of chains."""
+"""Products beyond the sample rows: errors, exact integers, precision, and the order of chains."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 
 
 @pytest.mark.parametrize("call, typed", ERRORS)
-def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         call()
 
@@ -62,7 +62,7 @@ def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
 @given(seed=st.integers(0, 2**31), length=st.sampled_from([1, 2, 40, 700]))
-def test_integers_are_exact_modulo_their_range(dtype: str, backend: str, seed: int, length: int) -> None:
+def test_products_of_integers_are_exact_and_wrap(dtype: str, backend: str, seed: int, length: int) -> None:
     limits, rng = np.iinfo(dtype), np.random.default_rng(seed)
     a = rng.integers(limits.min, limits.max, (2, length), dtype, endpoint=True)
     b = rng.integers(limits.min, limits.max, (length, 3), dtype, endpoint=True)
@@ -75,14 +75,14 @@ def test_integers_are_exact_modulo_their_range(dtype: str, backend: str, seed: i
     assert np.array_equal(ops.to_numpy(ops.einsum("ij,ij,ij->i", a, a, a)), total.astype(np.uint64).astype(dtype))
 
 
-def test_booleans_are_combined_by_and_and_or(backend: str) -> None:
+def test_products_of_booleans_use_and_and_or(backend: str) -> None:
     a = np.array([[True, True], [False, True]])
     assert ops.matmul(a, a).tolist() == [[True, True], [False, True]]
     assert ops.dtype(ops.einsum("ij->i", a)) == "bool"
 
 
 @pytest.mark.parametrize("op", ["dot", "vdot", "vecdot", "matmul", "inner"])
-def test_long_sums_keep_their_digits(op: str, backend: str) -> None:
+def test_long_products_are_precise(op: str, backend: str) -> None:
     x = np.random.default_rng(0).random(100_000, np.float32)
     wanted = float(x.astype(np.float64) @ x.astype(np.float64))
     assert float(getattr(ops, op)(x, x)) == pytest.approx(wanted, rel=2e-6)
@@ -90,7 +90,7 @@ def test_long_sums_keep_their_digits(op: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_accumulated_wide(dtype: str, backend: str) -> None:
+def test_half_precision_is_accumulated_in_a_wider_dtype(dtype: str, backend: str) -> None:
     x = ops.cast(np.full(4096, 0.5), dtype)
     for result in (ops.dot(x, x), ops.vdot(x, x), ops.vecdot(x, x), ops.einsum("i,i", x, x)):
         assert ops.dtype(result) == dtype
@@ -113,7 +113,7 @@ def test_empty_tensors_of_mixed_dtypes_are_promoted(op: str, backend: str) -> No
         assert 0 in result.shape
 
 
-def test_the_first_operand_is_conjugated(backend: str) -> None:
+def test_vdot_and_vecdot_conjugate_their_first_operand(backend: str) -> None:
     x = np.array([1 + 2j, 3j], np.complex64)
     assert complex(ops.vdot(x, x)) == 14
     assert complex(ops.vecdot(x, x)) == 14
@@ -138,7 +138,7 @@ def test_chains_are_multiplied_in_the_cheapest_order(monkeypatch: pytest.MonkeyP
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_tensordot_is_numpys(backend: str, data: st.DataObject) -> None:
+def test_tensordot_agrees_with_numpy(backend: str, data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
     pairs = data.draw(st.permutations(range(len(shape)))) if shape else []
     first = list(pairs[: data.draw(st.integers(0, len(pairs)))])
@@ -158,7 +158,7 @@ def test_tensordot_is_numpys(backend: str, data: st.DataObject) -> None:
         ("i,j->ij", [(0,), (3,)], (0, 3)),
     ],
 )
-def test_sums_of_no_products(
+def test_a_sum_of_no_products_is_zero(
     subscripts: str, shapes: list[tuple[int, ...]], result: tuple[int, ...], backend: str
 ) -> None:
     for dtype in ("float32", "int8"):

@@ -1,4 +1,4 @@
-"""Random numbers: the same bits on every backend from a generator, right moments, repeatable streams."""
+"""Random numbers: equal bits on every backend from a generator, right moments, reproducible streams."""
 
 import ast
 import os
@@ -44,7 +44,7 @@ REFERENCE: dict[str, np.ndarray] = {}
 
 
 @pytest.mark.parametrize("name", sorted(DRAWS))
-def test_a_generator_gives_the_same_bits_everywhere(name: str, backend: str) -> None:
+def test_a_generator_gives_the_same_bits_on_every_backend(name: str, backend: str) -> None:
     args, kwargs = DRAWS[name]
     values = np.asarray(ops.to_numpy(getattr(ops.random, name)(*args, **kwargs, generator=ops.random.Generator(7))))
     with ops.use_backend("numpy"):
@@ -73,7 +73,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("name", sorted(MOMENTS))
-def test_moments(name: str, backend: str) -> None:
+def test_mean_and_standard_deviation_are_right(name: str, backend: str) -> None:
     draw, mean, deviation = MOMENTS[name]
     n = 20000
     ops.random.seed(5)
@@ -99,13 +99,13 @@ def test_moments(name: str, backend: str) -> None:
         (lambda n: ops.standard_uniform(n), "uniform"),
     ],
 )
-def test_the_distribution_is_right(draw: object, law: object, backend: str) -> None:
+def test_draws_pass_the_kolmogorov_smirnov_test(draw: object, law: object, backend: str) -> None:
     ops.random.seed(11)
     values = np.asarray(ops.to_numpy(draw((4000,))), np.float64)  # type: ignore[operator]
     assert stats.kstest(values, law).pvalue > 1e-3
 
 
-def test_seed_repeats_the_default_stream(backend: str) -> None:
+def test_seed_restarts_the_default_stream(backend: str) -> None:
     draws = []
     for _ in range(2):
         ops.random.seed(3)
@@ -116,7 +116,7 @@ def test_seed_repeats_the_default_stream(backend: str) -> None:
     assert ops.to_numpy(ops.random.normal(4)).tolist() != draws[0][0]
 
 
-def test_a_seed_starts_the_streams_of_all_backends() -> None:
+def test_seed_restarts_the_streams_of_all_backends() -> None:
     draws = []
     for _ in range(2):
         ops.random.seed(9)
@@ -140,7 +140,7 @@ def test_threads_draw_different_numbers(backend: str) -> None:
     assert len(set(seen)) == 8
 
 
-def test_generators_split_pickle_and_go_on() -> None:
+def test_generators_can_be_split_and_pickled() -> None:
     parent = ops.random.Generator(0)
     first, second = parent.split(2)
     assert first.normal(4).tolist() != second.normal(4).tolist()
@@ -167,14 +167,14 @@ def test_generators_may_be_split_by_several_threads() -> None:
     assert len(set(seen)) == 800
 
 
-def test_a_generator_without_seed_is_fresh_and_goes_on(backend: str) -> None:
+def test_generators_without_a_seed_draw_different_numbers(backend: str) -> None:
     first, second = ops.random.SeedGenerator(), ops.random.SeedGenerator()
     draws = [ops.to_numpy(ops.random.normal(2, seed=g)).tolist() for g in (first, first, second)]
     assert len({tuple(d) for d in draws}) == 3
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_uniform_numbers_stay_below_the_upper_end(dtype: str, backend: str) -> None:
+def test_uniform_draws_stay_below_the_upper_bound(dtype: str, backend: str) -> None:
     for options in ({}, {"seed": 3}):
         for low, high in ((0.0, 1.0), (1.0, 2.0), (-1.0, 0.0), (-3.0, -1.0), (5.0, 5.1)):
             values = ops.random.uniform((20000,), low, high, dtype, **options)
@@ -186,13 +186,13 @@ def test_uniform_numbers_stay_below_the_upper_end(dtype: str, backend: str) -> N
 
 
 @given(st.floats(-1e30, 1e30), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
-def test_below_is_the_next_number_or_the_one_after(high: float, dtype: str) -> None:
+def test_below_is_less_by_at_most_two_eps(high: float, dtype: str) -> None:
     under = below(high, ops.DType(dtype))
     assert under < high
     assert high == 0.0 or high - under <= 2 * ops.finfo(dtype).eps * abs(high)
 
 
-def test_float64_has_all_its_digits(backend: str) -> None:
+def test_draws_in_float64_use_all_its_bits(backend: str) -> None:
     for options in ({}, {"seed": 3}):
         for draw in (ops.random.uniform, ops.random.normal):
             values = np.asarray(ops.to_numpy(draw((100,), dtype="float64", **options)))
@@ -210,7 +210,7 @@ def test_categorical_follows_the_logits(backend: str) -> None:
         assert np.abs(shares - np.exp(logits)).max() < 0.04
 
 
-def test_permutation_and_choice_take_tensors(backend: str) -> None:
+def test_permutation_and_choice_accept_tensors(backend: str) -> None:
     x = np.arange(12.0).reshape(4, 3)
     rows = ops.to_numpy(ops.random.permutation(x, seed=1))
     assert sorted(rows[:, 0].tolist()) == [0.0, 3.0, 6.0, 9.0]
@@ -238,7 +238,7 @@ VARIED: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", sorted(VARIED))
-def test_parameters_may_vary(name: str, backend: str) -> None:
+def test_parameters_of_a_distribution_may_be_tensors(name: str, backend: str) -> None:
     draw, values = VARIED[name], [1.0, 200.0]
     ops.random.seed(1)
     for varied in (values, np.array(values), np.array(values, "f4")[None], ops.convert_to_tensor(values)):
@@ -257,7 +257,7 @@ def test_parameters_may_vary(name: str, backend: str) -> None:
             draw(np.ones(2, np.complex64))
 
 
-def test_chances_and_bounds_may_vary(backend: str) -> None:
+def test_probabilities_and_bounds_may_be_tensors(backend: str) -> None:
     for chance in ([0.0, 1.0], ops.convert_to_tensor([-1.0, 2.0])):
         assert (ops.to_numpy(ops.random.bernoulli((50, 2), chance)) == [0.0, 1.0]).all()
     dropped = ops.to_numpy(ops.dropout(ops.ones((50, 2), "float16"), [0.0, 0.75], seed=0))
@@ -268,7 +268,7 @@ def test_chances_and_bounds_may_vary(backend: str) -> None:
     assert [set(column.tolist()) for column in drawn.T] == [{0, 1, 2}, {100, 101}]
 
 
-def test_gradients_flow_through_what_shifts_and_scales(backend: str) -> None:
+def test_draws_have_gradients_by_location_and_scale(backend: str) -> None:
     def loss(mean: Any, stddev: Any) -> Any:
         return ops.sum(ops.random.normal((1000, 2), mean, stddev, seed=3))
 
@@ -277,17 +277,17 @@ def test_gradients_flow_through_what_shifts_and_scales(backend: str) -> None:
     assert ops.to_numpy(for_mean).tolist() == [1000.0, 1000.0]
     assert float(for_stddev) == pytest.approx(noise.sum(), rel=1e-4)
     share = ops.to_numpy(ops.random.uniform((4,), seed=3))
-    slope = ops.grad(lambda high: ops.sum(ops.random.uniform((4,), 0.0, high, seed=3)))(2.0)
-    assert float(slope) == pytest.approx(share.sum(), rel=1e-5)
+    gradient = ops.grad(lambda high: ops.sum(ops.random.uniform((4,), 0.0, high, seed=3)))(2.0)
+    assert float(gradient) == pytest.approx(share.sum(), rel=1e-5)
 
 
-def test_parameters_that_are_numbers_are_read_in_double_precision(backend: str) -> None:
+def test_numbers_as_parameters_keep_double_precision(backend: str) -> None:
     one, tenth = (ops.to_numpy(ops.random.exponential((9,), s, "float64", seed=0)) for s in (1.0, 0.1))
     assert np.allclose(tenth, 0.1 * one, rtol=1e-15)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_uniform_numbers_fill_the_widest_range(dtype: str, backend: str) -> None:
+def test_uniform_draws_fill_the_range_of_the_dtype(dtype: str, backend: str) -> None:
     largest = ops.finfo(dtype).max
     for options in ({}, {"seed": 3}):
         for high in (largest, [largest]):
@@ -297,7 +297,7 @@ def test_uniform_numbers_fill_the_widest_range(dtype: str, backend: str) -> None
             assert stats.kstest(shares / 2 + 0.5, "uniform").pvalue > 1e-3
 
 
-def test_a_range_that_is_none(backend: str) -> None:
+def test_uniform_refuses_infinite_and_too_wide_ranges(backend: str) -> None:
     inf = float("inf")
     for low, high in ((-inf, 0.0), (0.0, inf), (0.0, float("nan")), (-inf, inf)):
         with pytest.raises(ArgumentError, match=r"(minval|maxval) is a finite number, not -?(inf|nan)"):
@@ -312,7 +312,7 @@ def test_a_range_that_is_none(backend: str) -> None:
     assert (drawn[:, 3] == 5.0).all()
 
 
-def test_integers_fit_their_dtype(backend: str) -> None:
+def test_randint_fills_the_range_of_its_dtype_and_refuses_bounds_beyond_it(backend: str) -> None:
     for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
         limits = ops.iinfo(dtype)
         drawn = ops.random.randint((200,), limits.min, limits.max + 1, dtype, seed=0)
@@ -335,7 +335,7 @@ def test_integers_fit_their_dtype(backend: str) -> None:
         ops.random.randint((2,), [0, 5], 5)
 
 
-def test_gumbel_numbers_of_half_precision_are_finite(backend: str) -> None:
+def test_gumbel_draws_in_half_precision_are_finite(backend: str) -> None:
     ops.random.seed(0)
     for dtype in ("float16", "bfloat16"):
         drawn = ops.random.gumbel((200000,), dtype=dtype)
@@ -343,19 +343,19 @@ def test_gumbel_numbers_of_half_precision_are_finite(backend: str) -> None:
         assert bool(ops.all(ops.isfinite(drawn)))
 
 
-def test_numbers_of_float_laws_are_floats(backend: str) -> None:
+def test_continuous_distributions_refuse_integer_dtypes(backend: str) -> None:
     for draw in (ops.random.normal, ops.random.uniform, ops.random.gumbel, ops.random.poisson):
         with pytest.raises(DTypeError, match="are floating, not int32"):
             draw((2,), dtype="int32")
 
 
-def test_dropout_drops_whole_axes(backend: str) -> None:
+def test_dropout_with_a_noise_shape_drops_whole_axes(backend: str) -> None:
     values = ops.to_numpy(ops.dropout(ops.ones((50, 4)), 0.5, (50, 1), seed=0))
     assert (values == values[:, :1]).all()
     assert 0.0 < (values == 0.0).mean() < 1.0
 
 
-def test_dtypes_and_shapes(backend: str) -> None:
+def test_draws_have_the_documented_dtypes_and_shapes(backend: str) -> None:
     assert ops.dtype(ops.random.normal((2, 3))) == "float32"
     assert ops.dtype(ops.random.uniform((), dtype="float16")) == "float16"
     assert ops.dtype(ops.random.randint((2,), 0, 5)) == "int64"
@@ -371,7 +371,7 @@ def test_dropout_keeps_the_mean(backend: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "a"])
-def test_bad_seeds_are_refused(seed: object, backend: str) -> None:
+def test_a_seed_that_is_not_a_natural_number_is_refused(seed: object, backend: str) -> None:
     with pytest.raises(ArgumentError, match="a seed is an integer of at least 0"):
         ops.random.Generator(seed)  # type: ignore[arg-type]
 
@@ -407,7 +407,7 @@ BAD: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", sorted(BAD))
-def test_bad_parameters_are_refused(message: str, backend: str) -> None:
+def test_a_wrong_parameter_is_refused(message: str, backend: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(message)):
         BAD[message]()
 
@@ -428,7 +428,7 @@ def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.random.Generator(0).split(1.5)  # type: ignore[arg-type]
 
 
-def test_numpys_integers_count(backend: str) -> None:
+def test_integers_of_numpy_are_accepted_as_sizes_and_bounds(backend: str) -> None:
     assert ops.shape(ops.random.permutation(np.int64(3))) == (3,)
     assert ops.shape(ops.random.choice(np.int32(3), (4,))) == (4,)
     assert ops.random.randint((2,), np.int8(5), np.int16(6)).tolist() == [5, 5]
@@ -476,8 +476,8 @@ print([children, drawn()])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(("name", "used"), [("numpy", "used"), ("numpy", "fresh"), ("torch", "used")])
-def test_forked_children_draw_numbers_of_their_own(name: str, used: str) -> None:
-    """MLX is left out: it cannot compute in a child whose parent did."""
+def test_forked_children_draw_different_numbers(name: str, used: str) -> None:
+    """MLX is left out, because it cannot compute in a child process if the parent has computed."""
     if name not in INSTALLED:
         pytest.skip(f"{name} is not installed")
 
@@ -488,18 +488,18 @@ def test_forked_children_draw_numbers_of_their_own(name: str, used: str) -> None
     children, parent = run("seeded")
     for stream in (0, 1):
         assert len({*(tuple(child[stream]) for child in children), tuple(parent[stream])}) == 4
-    assert len({tuple(child[2]) for child in children}) == 1, "a Generator goes on as it would have"
-    assert run("seeded") == [children, parent], "a seed repeats what the children draw, too"
+    assert len({tuple(child[2]) for child in children}) == 1, "a Generator continues in each child as in the parent"
+    assert run("seeded") == [children, parent], "a seed also repeats the draws of the children"
     others, other_parent = run("unseeded")
     seen = [*children, parent, *others, other_parent]
     assert len({tuple(each[0]) for each in seen}) == len(seen)
     ops.set_backend(name)
     ops.random.seed(3)
     wanted = [ops.to_numpy(ops.random.normal((2,))).tolist() for _ in range(2)]
-    assert parent[0] == wanted[used == "used"], "the parent's own numbers are those without a fork"
+    assert parent[0] == wanted[used == "used"], "a fork must not change the draws of the parent"
 
 
-def test_threads_draw_no_number_twice(backend: str) -> None:
+def test_threads_never_draw_the_same_number(backend: str) -> None:
     seen: list[float] = []
     ops.random.seed(1)
 
@@ -515,7 +515,7 @@ def test_threads_draw_no_number_twice(backend: str) -> None:
     assert len(set(seen)) == 800
 
 
-def test_a_pickled_generator_splits_on() -> None:
+def test_an_unpickled_generator_continues_to_split() -> None:
     parent = ops.random.Generator(0)
     parent.split(3)
     copy = pickle.loads(pickle.dumps(parent))

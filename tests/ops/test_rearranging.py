@@ -1,4 +1,4 @@
-"""Patterns of `rearrange`: what they mean and which are refused."""
+"""Patterns of `rearrange`: their meaning, and those that are refused."""
 
 import numpy as np
 import pytest
@@ -29,13 +29,15 @@ X = np.arange(24).reshape(2, 3, 4)
         ("(a b) c d -> a b c d", {"a": 2, "b": 1}, X.reshape(2, 1, 3, 4)),
     ],
 )
-def test_patterns(backend: str, pattern: str, lengths: dict[str, int], wanted: np.ndarray) -> None:
+def test_a_pattern_splits_moves_and_joins_axes(
+    backend: str, pattern: str, lengths: dict[str, int], wanted: np.ndarray
+) -> None:
     got = ops.to_numpy(ops.rearrange(X, pattern, lengths))
     assert got.shape == wanted.shape
     assert got.tolist() == wanted.tolist()
 
 
-def test_axes_of_length_one_appear_and_vanish(backend: str) -> None:
+def test_a_pattern_may_add_and_remove_axes_of_length_one(backend: str) -> None:
     assert ops.rearrange([[[1, 2]]], "1 () a -> a").tolist() == [1, 2]
     assert ops.rearrange(ops.full((), 3), " -> 1").tolist() == [3]
     assert ops.rearrange([3], "1 -> ").tolist() == 3
@@ -64,20 +66,22 @@ def test_axes_of_length_one_appear_and_vanish(backend: str) -> None:
         ("1 b c -> b c", {}, errors.ShapeError),
     ],
 )
-def test_refused_patterns(backend: str, pattern: str, lengths: dict[str, int], error: type[Exception]) -> None:
+def test_a_wrong_pattern_is_refused(
+    backend: str, pattern: str, lengths: dict[str, int], error: type[Exception]
+) -> None:
     with pytest.raises(error, match=rf"rearrange\(\) on backend '{backend}'"):
         ops.rearrange(X, pattern, lengths)
 
 
 @pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
-def test_depth_and_space_undo_each_other(backend: str, data_format: str) -> None:
+def test_depth_to_space_undoes_space_to_depth(backend: str, data_format: str) -> None:
     x = np.arange(2 * 6 * 6 * 6).reshape(2, 6, 6, 6)
     deep = ops.space_to_depth(x, 3, data_format)
     assert ops.shape(deep) == ((2, 2, 2, 54) if data_format == "channels_last" else (2, 54, 2, 2))
     assert ops.to_numpy(ops.depth_to_space(deep, 3, data_format)).tolist() == x.tolist()
 
 
-def test_images_that_do_not_divide(backend: str) -> None:
+def test_lengths_that_the_block_size_does_not_divide_are_refused(backend: str) -> None:
     with pytest.raises(errors.ShapeError):
         ops.space_to_depth(ops.zeros((1, 5, 4, 1)), 2)
     with pytest.raises(errors.ShapeError):
@@ -86,7 +90,7 @@ def test_images_that_do_not_divide(backend: str) -> None:
         ops.space_to_depth(ops.zeros((1, 4, 4, 1)), 2, "last")
 
 
-def test_four_quarter_turns_are_none(backend: str) -> None:
+def test_four_rotations_by_90_degrees_change_nothing(backend: str) -> None:
     turned = X
     for _ in range(4):
         turned = ops.rot90(turned, axes=(2, 0))
@@ -94,7 +98,7 @@ def test_four_quarter_turns_are_none(backend: str) -> None:
     assert ops.to_numpy(ops.rot90(X, -1)).tolist() == np.rot90(X, -1).tolist()
 
 
-def test_a_pattern_is_read_anew_for_each_shape(backend: str) -> None:
+def test_a_cached_pattern_works_for_other_shapes(backend: str) -> None:
     for shape in ((2, 6), (2, 4), (0, 4), (2, 6)):
         assert ops.shape(ops.rearrange(ops.zeros(shape), "a (b c) -> c (a b)", {"c": 2})) == (
             2,
@@ -109,7 +113,7 @@ LETTERS = "abcde"
 
 
 @given(data=st.data())
-def test_a_pattern_read_backwards_undoes_it(data: st.DataObject) -> None:
+def test_the_reversed_pattern_undoes_a_pattern(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 4))
     lengths = {name: data.draw(st.integers(1, 3)) for name in LETTERS[:count]}
     order = data.draw(st.permutations(list(lengths)))

@@ -1,4 +1,4 @@
-"""What the rows cannot say of reductions: digits over a million elements, layouts, wide integers, errors."""
+"""Reductions beyond the sample rows: precision over a million elements, memory layouts, large integers, errors."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ def host(x: Any) -> Any:
     return ops.to_numpy(x).tolist()
 
 
-def test_std_far_from_zero(backend: str) -> None:
+def test_std_of_numbers_far_from_zero_is_precise(backend: str) -> None:
     x = (1e4 + np.random.default_rng(0).standard_normal(N)).astype(np.float32)
     assert host(ops.std(x)) == pytest.approx(x.astype(np.float64).std(), rel=3e-7)
     assert host(ops.var(x, correction=1)) == pytest.approx(x.astype(np.float64).var(ddof=1), rel=3e-7)
 
 
-def test_a_million_tenths(backend: str) -> None:
+def test_reductions_of_a_million_tenths_are_precise(backend: str) -> None:
     x = np.full(N, 0.1, np.float32)
     exact = x.astype(np.float64)
     assert host(ops.sum(x)) == pytest.approx(exact.sum(), rel=3e-7)
@@ -43,7 +43,7 @@ LAYOUTS: list[Any] = [
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_sums_of_any_layout_over_any_axes(layout: Any, backend: str) -> None:
+def test_reductions_of_any_memory_layout_over_any_axes_agree_with_numpy(layout: Any, backend: str) -> None:
     x = layout(np.random.default_rng(1).random((5000, 20), np.float32))
     wide = x.astype(np.float64)
     axes: list[Any] = [None, *range(x.ndim), (0, x.ndim - 1), tuple(range(x.ndim - 1))]
@@ -56,7 +56,7 @@ def test_sums_of_any_layout_over_any_axes(layout: Any, backend: str) -> None:
         assert np.array_equal(ops.to_numpy(ops.any(x > 0.9999, axis)), (x > 0.9999).any(axis))
 
 
-def test_halves_do_not_overflow_on_the_way(backend: str) -> None:
+def test_half_precision_does_not_overflow_in_intermediate_results(backend: str) -> None:
     for dtype in ("float16", "bfloat16"):
         x = ops.cast(ops.full((2000, 2), 300.0), dtype)
         assert host(ops.cast(ops.mean(x, axis=0), "float32")) == [300.0, 300.0]
@@ -64,7 +64,7 @@ def test_halves_do_not_overflow_on_the_way(backend: str) -> None:
         assert host(ops.prod(ops.cast([300.0, 300.0, 1 / 256], dtype))) == pytest.approx(351.5625, rel=0.01)
 
 
-def test_accumulators(backend: str) -> None:
+def test_sums_of_integers_have_64_bits(backend: str) -> None:
     for dtype, wide in (("bool", "int64"), ("int8", "int64"), ("uint8", "uint64"), ("uint32", "uint64")):
         x = ops.cast([1, 1, 0], dtype)
         for op in (ops.sum, ops.prod, ops.cumsum, ops.cumprod):
@@ -73,14 +73,14 @@ def test_accumulators(backend: str) -> None:
     assert ops.dtype(ops.sum(np.ones(2, np.float32), dtype="float64")) == "float64"
 
 
-def test_the_extremes_of_wide_integers(backend: str) -> None:
+def test_the_extremes_of_64_bit_integers_are_exact(backend: str) -> None:
     x = np.array([1, 2**64 - 1, 2**63], np.uint64)
     assert [host(ops.max(x)), host(ops.min(x)), host(ops.argmax(x))] == [2**64 - 1, 1, 1]
     assert host(ops.cummax(x)) == [1, 2**64 - 1, 2**64 - 1]
     assert host(ops.max(np.array([3, 200], np.uint8), initial=250)) == 250
 
 
-def test_of_nothing(backend: str) -> None:
+def test_reductions_of_empty_tensors_give_the_neutral_element_or_raise(backend: str) -> None:
     x = ops.zeros((0, 3))
     assert host(ops.sum(x)) == 0.0
     assert host(ops.prod(x, axis=0)) == [1.0] * 3
@@ -97,7 +97,7 @@ def test_of_nothing(backend: str) -> None:
             op(x)
 
 
-def test_one_number(backend: str) -> None:
+def test_reductions_of_one_number_return_it(backend: str) -> None:
     x = ops.convert_to_tensor(2.5)
     for op in (ops.sum, ops.prod, ops.mean, ops.max, ops.min, ops.logsumexp):
         assert host(op(x)) == 2.5
@@ -106,19 +106,19 @@ def test_one_number(backend: str) -> None:
 
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=30))
-def test_running_extremes_end_at_the_extremes(values: list[int]) -> None:
+def test_cumulative_extremes_agree_with_python(values: list[int]) -> None:
     x = np.array(values, np.int32)
     assert host(ops.cummax(x)) == [max(values[: i + 1]) for i in range(len(values))]
     assert host(ops.cummin(x)[-1]) == min(values)
 
 
-def test_nan_stays_in_running_extremes_of_halves(backend: str) -> None:
+def test_cumulative_extremes_propagate_nan(backend: str) -> None:
     for dtype in ("float16", "bfloat16", "float32"):
         x = ops.cast([3.0, float("nan"), 4.0], dtype)
         assert np.isnan(host(ops.cast(ops.cummax(x), "float32"))[1:]).all()
 
 
-def test_errors(backend: str) -> None:
+def test_wrong_axes_and_complex_numbers_are_refused(backend: str) -> None:
     x = np.ones((2, 3), np.float32)
     for axis in (2, -3):
         for op in (ops.sum, ops.mean, ops.std, ops.max, ops.any, ops.argmax, ops.cumsum, ops.logsumexp):
@@ -137,7 +137,7 @@ def test_errors(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_variance_of_long_rows_keeps_its_digits(backend: str, dtype: str) -> None:
+def test_the_variance_of_long_rows_is_precise(backend: str, dtype: str) -> None:
     rows = np.stack([np.sin(np.arange(70000.0)) + 1e3, np.arange(70000.0), np.arange(70000.0) < 66000]).astype(dtype)
     wide = rows.astype(np.float64)
     wanted = ((wide - wide.mean(1, keepdims=True)) ** 2).mean(1)
@@ -150,7 +150,7 @@ def test_the_variance_of_long_rows_keeps_its_digits(backend: str, dtype: str) ->
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod", "nansum", "nanprod", "nancumsum", "nancumprod"])
-def test_elements_are_cast_before_they_are_added(name: str, backend: str) -> None:
+def test_elements_are_cast_to_dtype_before_the_reduction(name: str, backend: str) -> None:
     call, dtypes = getattr(ops, name), ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64")
     x = np.array([[0.5, 1.5, 2.0], [3.7, -0.2, 1.0]])
     for own in dtypes:
@@ -162,7 +162,7 @@ def test_elements_are_cast_before_they_are_added(name: str, backend: str) -> Non
             )
 
 
-def test_what_a_narrower_dtype_would_lose_is_kept(backend: str) -> None:
+def test_a_wider_dtype_option_keeps_the_precision(backend: str) -> None:
     x = np.array([1e8, 1, 1, 1], np.float32)
     assert float(ops.sum(x, dtype="float64")) == float(ops.nansum(x, dtype="float64")) == 100000003.0
     assert float(ops.linalg.trace(np.diag(x), dtype="float64")) == 100000003.0
@@ -170,18 +170,18 @@ def test_what_a_narrower_dtype_would_lose_is_kept(backend: str) -> None:
     assert ops.cumprod(np.array([1e30, 1e30], np.float32), dtype="float64").tolist()[-1] == pytest.approx(1e60)
     assert float(ops.prod(np.array([1e30, 1e30], np.float32), dtype="float64")) == pytest.approx(1e60)
     assert int(ops.sum(np.full(4, 0.5, np.float32), dtype="int8")) == 0
-    # As halves every element is 1.
+    # Cast to float16, every element is 1.
     assert float(ops.sum(np.full(8, 1 + 2.0**-12), dtype="float16")) == 8.0
 
 
 @pytest.mark.parametrize("flag", [1, 0, np.True_, np.False_])
-def test_flags_are_booleans_of_any_kind(flag: Any, backend: str) -> None:
+def test_keepdims_accepts_integers_and_booleans_of_numpy(flag: Any, backend: str) -> None:
     x, wanted = ops.ones((2, 3)), (2, 1) if flag else (2,)
     for op in (ops.sum, ops.max, ops.argmax, ops.any, ops.logsumexp, ops.std, ops.median, ops.vector_norm):
         assert tuple(op(x, 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
         assert tuple(op([[1.0, 2.0], [3.0, 4.0]], 1, keepdims=flag).shape) == wanted  # type: ignore[operator]
 
 
-def test_a_correction_that_is_no_number_is_refused_with_a_typed_error(backend: str) -> None:
+def test_a_correction_that_is_not_a_number_raises_a_typed_error(backend: str) -> None:
     with pytest.raises(errors.EmberError, match=r"^var\(\) on backend"):
         ops.eval(ops.var(ops.ones((3,)), correction=np.array([1, 2])))

@@ -1,4 +1,4 @@
-"""Resampling: what is kept exactly, what is cut off at the ends of a dtype, the arguments that are refused."""
+"""Resampling of images: exact cases, clipping to the range of the dtype, and the arguments that are refused."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ METHODS = ["nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_size_that_is_there_already_changes_nothing(method: str, backend: str) -> None:
+def test_resizing_to_the_same_size_changes_nothing(method: str, backend: str) -> None:
     assert ops.resize(SHOT, (4, 5), method).tolist() == SHOT.tolist()
 
 
 @pytest.mark.parametrize("method", METHODS)
 @law
 @given(st.tuples(LENGTHS, LENGTHS), st.tuples(LENGTHS, LENGTHS), st.booleans())
-def test_an_even_image_stays_even(
+def test_a_constant_image_stays_constant(
     method: str, backend: str, size: tuple[int, int], target: tuple[int, int], antialias: bool
 ) -> None:
     resized = ops.resize(np.full((1, *size, 2), 0.75, np.float32), target, method, antialias)
@@ -33,18 +33,18 @@ def test_an_even_image_stays_even(
 @pytest.mark.parametrize("method", METHODS)
 @law
 @given(LENGTHS, LENGTHS, st.booleans())
-def test_a_mirrored_image_gives_the_mirrored_one(
+def test_resizing_a_mirrored_image_gives_the_mirrored_result(
     method: str, backend: str, length: int, target: int, antialias: bool
 ) -> None:
     row = np.cos(np.arange(float(length))).reshape(1, length, 1)
     resized = ops.to_numpy(ops.resize(row, (1, target), method, antialias))
     mirrored = ops.to_numpy(ops.resize(row[:, ::-1].copy(), (1, target), method, antialias))[:, ::-1]
-    # Halfway between two pixels the nearest is the right one, in the mirror too.
+    # Halfway between two pixels "nearest" takes the right one, in the mirrored image too, so such ties differ.
     ties = ((2 * np.arange(target) + 1) * length % (2 * target) == 0) & (method == "nearest")
     assert np.allclose(resized[:, ~ties], mirrored[:, ~ties], atol=1e-14)
 
 
-def test_nearest_keeps_every_dtype_and_value(backend: str) -> None:
+def test_nearest_keeps_dtypes_and_values(backend: str) -> None:
     image = np.array([[2**62 + 1, -1], [0, 3]]).reshape(2, 2, 1)
     resized = ops.resize(image, (2, 4), "nearest")
     assert ops.dtype(resized) == ops.int64
@@ -53,7 +53,7 @@ def test_nearest_keeps_every_dtype_and_value(backend: str) -> None:
     assert ops.resize(np.array([[[True], [False]]]), (1, 4)).tolist() == [[[True], [True], [False], [False]]]
 
 
-def test_whole_numbers_are_rounded_and_held_to_their_range(backend: str) -> None:
+def test_integer_pixels_are_rounded_and_clipped_to_their_range(backend: str) -> None:
     image = np.array([0, 0, 255, 255, 0, 0], np.uint8).reshape(1, 6, 1)
     resized = ops.resize(image, (1, 24), "lanczos3")
     assert ops.dtype(resized) == ops.uint8
@@ -63,7 +63,7 @@ def test_whole_numbers_are_rounded_and_held_to_their_range(backend: str) -> None
     assert ops.to_numpy(resized).tolist() == np.clip(np.rint(floating), 0, 255).tolist()
 
 
-def test_what_is_not_finite_stays_where_the_kernel_reaches(backend: str) -> None:
+def test_nan_and_infinity_spread_only_as_far_as_the_kernel(backend: str) -> None:
     row = np.array([1.0, 1.0, np.nan, 1.0, 1.0, np.inf, 1.0, 1.0], np.float32).reshape(1, 8, 1)
     resized = ops.to_numpy(ops.resize(np.concatenate([row, np.ones_like(row)]), (4, 16)))[..., 0]
     finite = np.isfinite(resized)
@@ -71,7 +71,7 @@ def test_what_is_not_finite_stays_where_the_kernel_reaches(backend: str) -> None
     assert finite[3].all()
 
 
-def test_half_precision_is_summed_in_single(backend: str) -> None:
+def test_half_precision_is_summed_in_float32(backend: str) -> None:
     image = np.full((1, 601, 1), 0.1, np.float16)
     halves = (image[0, :, 0] * np.float16(1 / 601)).cumsum(dtype=np.float16)[-1]
     assert abs(halves - image[0, 0, 0]) > 5e-4
@@ -110,18 +110,18 @@ def test_a_blur_spreads_a_point_into_the_window(backend: str) -> None:
     assert np.count_nonzero(blurred) == 15
 
 
-def test_a_narrow_bell_between_two_pixels_is_their_mean(backend: str) -> None:
+def test_a_narrow_gaussian_between_two_pixels_gives_their_mean(backend: str) -> None:
     row = np.array([1.0, 3.0, 7.0], np.float32).reshape(1, 3, 1)
     assert ops.gaussian_blur(row, (1, 2), 0.001).tolist() == [[[2.0], [5.0], [3.5]]]
 
 
-def test_edges_of_a_slope(backend: str) -> None:
+def test_sobel_edges_of_a_linear_image_are_its_gradients(backend: str) -> None:
     edges = ops.to_numpy(ops.sobel_edges(np.add.outer(3 * np.arange(4), 5 * np.arange(5))[..., None].astype(np.uint8)))
     assert edges.dtype == np.float32
     assert np.all(edges[1:-1, 1:-1, 0] == [24.0, 40.0])
 
 
-def test_similarity_of_an_image_with_itself_and_its_negative(backend: str) -> None:
+def test_ssim_is_1_for_equal_images_and_negative_for_inverted_ones(backend: str) -> None:
     image = 0.5 + 0.5 * np.sin(np.arange(2 * 12 * 13.0, dtype=np.float32)).reshape(2, 12, 13, 1)
     assert ops.ssim(image, image).tolist() == [1.0, 1.0]
     assert np.all(ops.to_numpy(ops.ssim(image, 1.0 - image)) < -0.9)
@@ -130,7 +130,7 @@ def test_similarity_of_an_image_with_itself_and_its_negative(backend: str) -> No
     assert ops.ssim(first, first, data_format="channels_first").tolist() == [1.0, 1.0]
 
 
-def test_bad_arguments_are_refused(backend: str) -> None:
+def test_wrong_arguments_are_refused(backend: str) -> None:
     with pytest.raises(ArgumentError, match="the method is one of nearest, bilinear, bicubic, lanczos3, lanczos5"):
         ops.resize(SHOT, (2, 2), "area")
     with pytest.raises(ArgumentError, match="size is an integer of at least 1"):
@@ -166,6 +166,6 @@ def test_shapes_and_dtypes_that_do_not_fit_are_refused(backend: str) -> None:
         ops.resize(SHOT.astype(np.complex64), (2, 2))
 
 
-def test_an_image_without_pixels_shows_nothing(backend: str) -> None:
+def test_an_image_without_pixels_is_refused(backend: str) -> None:
     with pytest.raises(ShapeError, match="expected images with pixels"):
         ops.scale_and_translate(np.ones((0, 5, 3)), (3, 4, 3), [0.5, 0.75], [0.0, 0.0], (0, 1), "linear")

@@ -1,4 +1,4 @@
-"""Changing the shape: the laws of NumPy, empty tensors, typed errors for axes and shapes, dtypes of joined tensors."""
+"""Shape ops: agreement with NumPy, empty tensors, typed errors for axes and shapes, dtypes of joined tensors."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ V = np.arange(4, dtype=np.int64)
         lambda: ops.rot90(X, 4, axes=(0, 0)),
     ],
 )
-def test_bad_axes(backend: str, call: Callable[[], object]) -> None:
+def test_a_wrong_axis_is_refused(backend: str, call: Callable[[], object]) -> None:
     with pytest.raises(errors.AxisError, match=rf"\w+\(\) on backend '{backend}'"):
         call()
 
@@ -94,7 +94,7 @@ def test_bad_axes(backend: str, call: Callable[[], object]) -> None:
         lambda: ops.matrix_transpose(V),
     ],
 )
-def test_shapes_that_do_not_fit(backend: str, call: Callable[[], object]) -> None:
+def test_a_shape_that_does_not_fit_is_refused(backend: str, call: Callable[[], object]) -> None:
     with pytest.raises(errors.ShapeError, match=rf"\w+\(\) on backend '{backend}'"):
         call()
 
@@ -110,12 +110,12 @@ def test_shapes_that_do_not_fit(backend: str, call: Callable[[], object]) -> Non
         (lambda: ops.broadcast_to(V, 2.5), errors.ArgumentTypeError),
     ],
 )
-def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
+def test_a_wrong_argument_is_refused(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
     with pytest.raises(error, match=rf"\w+\(\) on backend '{backend}'"):
         call()
 
 
-def test_empty_tensors(backend: str) -> None:
+def test_shape_ops_accept_empty_tensors(backend: str) -> None:
     empty = ops.zeros((0, 3))
     assert ops.shape(ops.reshape(empty, (3, -1))) == (3, 0)
     assert ops.shape(ops.reshape(empty, -1)) == (0,)
@@ -129,7 +129,7 @@ def test_empty_tensors(backend: str) -> None:
     assert ops.broadcast_shapes() == ()
 
 
-def test_tensors_without_axes(backend: str) -> None:
+def test_shape_ops_accept_tensors_without_axes(backend: str) -> None:
     point = ops.full((), 5)
     assert ops.reshape(point, (1, 1)).tolist() == [[5]]
     assert ops.shape(ops.squeeze(ops.zeros((1, 1)))) == ()
@@ -139,14 +139,14 @@ def test_tensors_without_axes(backend: str) -> None:
     assert ops.pad(point, 3).tolist() == 5
 
 
-def test_joined_tensors_are_promoted(backend: str) -> None:
+def test_joined_tensors_have_the_promoted_dtype(backend: str) -> None:
     assert ops.dtype(ops.concatenate([V, X[0, 0]])) == "float32"
     assert ops.dtype(ops.stack([V.astype("int8"), V.astype("uint8")])) == "int16"
     assert ops.dtype(ops.append(V.astype("uint32"), V.astype("int32"))) == "int64"
     assert ops.dtype(ops.concatenate([X.astype("float16"), V.reshape(1, 1, 4) + X.astype("int64")])) == "float16"
 
 
-def test_one_axis_may_be_given_as_a_list(backend: str) -> None:
+def test_axes_may_be_lists_or_integers_of_numpy(backend: str) -> None:
     x = ops.zeros((1, 2, 1))
     assert ops.shape(ops.squeeze(x, [0, 2])) == (2,)
     assert ops.shape(ops.expand_dims(x, [0])) == (1, 1, 2, 1)
@@ -155,20 +155,20 @@ def test_one_axis_may_be_given_as_a_list(backend: str) -> None:
     assert ops.shape(ops.flip(x, np.int64(1))) == (1, 2, 1)
 
 
-def test_reshape_copies_as_told(backend: str) -> None:
+def test_reshape_copies_or_refuses_as_copy_says(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     assert ops.shape(ops.reshape(x, (4, 6), copy=False)) == ops.shape(ops.reshape(x, (4, 6), copy=True)) == (4, 6)
-    if backend != "mlx":  # whose tensors are immutable
+    if backend != "mlx":  # MLX arrays are immutable, so sharing memory has no effect
         assert not np.shares_memory(ops.to_numpy(ops.reshape(x, 24, copy=True)), ops.to_numpy(x))
         with pytest.raises(errors.ArgumentError, match="cop"):
             ops.reshape(ops.transpose(x), 24, copy=False)
 
 
-def test_pad_of_complex_values(backend: str) -> None:
+def test_pad_accepts_complex_constants(backend: str) -> None:
     assert ops.pad(np.complex64([1j]), 1, constant_values=2 + 3j).tolist() == [2 + 3j, 1j, 2 + 3j]
 
 
-def test_repeat_by_a_tensor(backend: str) -> None:
+def test_repeat_accepts_a_tensor_of_counts(backend: str) -> None:
     assert ops.repeat(V, ops.convert_to_tensor(V)).tolist() == [1, 2, 2, 3, 3, 3]
 
 
@@ -177,7 +177,7 @@ SHAPES = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(tuple)
 
 @pytest.mark.parametrize("name", INSTALLED)
 @given(data=st.data())
-def test_laws_of_axes(name: str, data: st.DataObject) -> None:
+def test_shape_ops_agree_with_numpy(name: str, data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
     x = np.arange(int(np.prod(shape))).reshape(shape)
     order = data.draw(st.permutations(range(len(shape))))
@@ -207,7 +207,7 @@ def test_laws_of_axes(name: str, data: st.DataObject) -> None:
     widths=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     mode=st.sampled_from(["constant", "reflect", "symmetric", "edge", "wrap"]),
 )
-def test_pad_repeats_as_numpy_does(name: str, n: int, widths: tuple[int, int], mode: str) -> None:
+def test_the_modes_of_pad_agree_with_numpy(name: str, n: int, widths: tuple[int, int], mode: str) -> None:
     x = np.arange(1, n + 1)
     with ops.use_backend(name):
         assert ops.pad(x, widths, mode).tolist() == np.pad(x, widths, mode).tolist()  # type: ignore[call-overload]
@@ -228,7 +228,7 @@ def test_pad_repeats_as_numpy_does(name: str, n: int, widths: tuple[int, int], m
         lambda x: ops.unstack(x),
     ],
 )
-def test_a_tensor_without_axes_has_no_axis_0(backend: str, call: Callable[[object], object]) -> None:
+def test_axis_0_of_a_tensor_without_axes_is_refused(backend: str, call: Callable[[object], object]) -> None:
     with pytest.raises(errors.AxisError, match=rf"\(\) on backend '{backend}'"):
         call(ops.convert_to_tensor(3.0))
 
@@ -240,7 +240,7 @@ def test_axes_of_empty_tensors_are_checked(backend: str) -> None:
             call()
 
 
-def test_lengths_that_are_none(backend: str) -> None:
+def test_negative_lengths_and_counts_are_refused(backend: str) -> None:
     for shape in ((-2, 3), (-1, -1), (-1, 0), -2):
         with pytest.raises(errors.ShapeError, match=r"reshape\(\) on backend"):
             ops.reshape(ops.zeros((6,)), shape)
@@ -253,7 +253,7 @@ def test_lengths_that_are_none(backend: str) -> None:
         ops.repeat(V, [[1, 2, 3, 4]])
 
 
-def test_widths_are_integers(backend: str) -> None:
+def test_pad_widths_must_be_integers(backend: str) -> None:
     for width in (1.5, (0, 1.5)):
         with pytest.raises(errors.ArgumentTypeError):
             ops.pad(V, width)  # type: ignore[arg-type]
@@ -261,7 +261,7 @@ def test_widths_are_integers(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "uint64", "int64", "float16", "bfloat16", "complex64"])
-def test_pad_of_every_kind(backend: str, dtype: str) -> None:
+def test_pad_keeps_every_dtype(backend: str, dtype: str) -> None:
     x = ops.cast([[0, 1], [2, 3]], dtype)
     assert ops.dtype(ops.pad(x, 1)) == dtype
     padded = ops.to_numpy(ops.cast(ops.pad(x, ((0, 1), (2, 0)), constant_values=1), "float32"))
@@ -269,18 +269,18 @@ def test_pad_of_every_kind(backend: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("value", [(1.0, 2.0), np.float32(1.0), "x"])
-def test_pad_takes_a_number(value: object, backend: str) -> None:
+def test_pad_refuses_a_constant_that_is_not_a_number(value: object, backend: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match="constant_values is a number"):
         ops.pad([1.0], 1, constant_values=value)  # type: ignore[arg-type]
 
 
-def test_pad_is_not_differentiated_by_its_number(backend: str) -> None:
+def test_a_gradient_by_the_constant_of_pad_is_refused(backend: str) -> None:
     with pytest.raises((errors.ArgumentTypeError, errors.UnsupportedOpError), match="constant_values"):
         ops.grad(lambda v: ops.sum(ops.pad([1.0], 1, constant_values=v)))(3.0)
 
 
 @pytest.mark.parametrize("shift", [2**31, -(2**31) - 1, 2**40 + 1, -(2**70), 5, -1])
-def test_shifts_of_any_size_roll(shift: int, backend: str) -> None:
+def test_roll_accepts_shifts_of_any_size(shift: int, backend: str) -> None:
     for axis in (None, 0, 2, (0, 1)):
         near = shift % 24 if axis is None else shift % 12
         assert np.array_equal(ops.to_numpy(ops.roll(X, shift, axis)), np.roll(X, near, axis))

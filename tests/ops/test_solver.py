@@ -1,4 +1,4 @@
-"""What the rows of samples cannot say of linear algebra: errors, factors that are not unique, conventions."""
+"""Linear algebra beyond the sample rows: errors, factors that are not unique, conventions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,13 +59,13 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
 
 
 @pytest.mark.parametrize("call, typed", ERRORS)
-def test_bad_input(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
+def test_bad_input_raises_a_typed_error(call: Callable[[], object], typed: type[Exception], backend: str) -> None:
     with pytest.raises(typed, match=rf"\(\) on backend '{backend}'"):
         call()
 
 
 @pytest.mark.parametrize("op", SQUARE_ONLY)
-def test_square_matrices_are_wanted(op: str, backend: str) -> None:
+def test_a_matrix_that_is_not_square_is_refused(op: str, backend: str) -> None:
     for shape in ((2, 3), (3,), (4, 0, 2)):
         with pytest.raises(errors.ShapeError):
             getattr(ops, op)(np.ones(shape, np.float32))
@@ -76,7 +76,7 @@ def test_square_matrices_are_wanted(op: str, backend: str) -> None:
 @pytest.mark.parametrize(
     "op", ["svd", "svdvals", "pinv", "matrix_rank", "lstsq", "eigh", "eigvalsh", "eig", "eigvals", "linalg_cond"]
 )
-def test_a_matrix_that_is_not_finite_is_refused(op: str, bad: float, dtype: str, backend: str) -> None:
+def test_a_matrix_with_nan_or_infinity_is_refused(op: str, bad: float, dtype: str, backend: str) -> None:
     x = np.stack([np.eye(3), np.eye(3)]).astype(dtype)
     x[1, 2, 0] = bad
     further = (np.ones((3, 1), dtype),) if op == "lstsq" else ()
@@ -84,7 +84,7 @@ def test_a_matrix_that_is_not_finite_is_refused(op: str, bad: float, dtype: str,
         getattr(ops.linalg if op == "linalg_cond" else ops, op.removeprefix("linalg_"))(x, *further)
 
 
-def test_what_is_above_the_diagonal_of_a_hermitian_matrix_may_be_anything(backend: str) -> None:
+def test_the_upper_triangle_of_a_hermitian_matrix_is_not_read(backend: str) -> None:
     x = np.array([[2.0, np.inf], [0.0, 3.0]])
     assert host(ops.eigvalsh(x)).tolist() == host(ops.eigh(x).eigenvalues).tolist() == [2.0, 3.0]
     assert np.allclose(host(ops.cholesky(x)) ** 2, [[2.0, 0.0], [0.0, 3.0]])
@@ -95,7 +95,7 @@ def host(value: Any) -> Array:
 
 
 def matrices(rows: int | None = None) -> st.SearchStrategy[Array]:
-    """Returns batches of well-conditioned matrices, real or complex, square or of so many rows."""
+    """Returns batches of two random matrices, real or complex, square or with the given number of rows."""
 
     def build(seed: int, n: int, kind: str) -> Array:
         rng = np.random.default_rng(seed)
@@ -122,7 +122,7 @@ def is_real_and_positive(x: Array, tolerance: float) -> bool:
 
 
 def decisive(columns: Array) -> Array:
-    """Returns of each column the first component that is not clearly smaller than another."""
+    """Returns the first component of each column whose magnitude is within 0.1 % of the largest."""
     sizes = np.abs(columns)
     first = (sizes >= 0.999 * sizes.max(-2, keepdims=True)).argmax(-2, keepdims=True)
     return np.take_along_axis(columns, first, -2)
@@ -130,7 +130,7 @@ def decisive(columns: Array) -> Array:
 
 @every_backend
 @given(x=matrices(rows=4), mode=st.sampled_from(["reduced", "complete"]))
-def test_qr_multiplies_back(backend: str, x: Array, mode: str) -> None:
+def test_the_product_of_q_and_r_is_the_matrix(backend: str, x: Array, mode: str) -> None:
     result = ops.qr(x, mode)
     q, r = host(result.Q), host(result.R)
     k = 4 if mode == "complete" else min(x.shape[-2:])
@@ -145,7 +145,7 @@ def test_qr_multiplies_back(backend: str, x: Array, mode: str) -> None:
 
 @every_backend
 @given(x=matrices(rows=3), full=st.booleans())
-def test_svd_multiplies_back(backend: str, x: Array, full: bool) -> None:
+def test_the_product_of_the_svd_factors_is_the_matrix(backend: str, x: Array, full: bool) -> None:
     u, s, vh = (host(part) for part in ops.svd(x, full))
     k = min(x.shape[-2:])
     assert u.shape[-1] == (3 if full else k)
@@ -159,7 +159,7 @@ def test_svd_multiplies_back(backend: str, x: Array, full: bool) -> None:
 
 @every_backend
 @given(x=matrices())
-def test_eigh_multiplies_back(backend: str, x: Array) -> None:
+def test_eigh_gives_eigenvectors_with_ordered_eigenvalues(backend: str, x: Array) -> None:
     hermitian = x + adjoint(x)
     result = ops.eigh(hermitian)
     values, vectors = host(result.eigenvalues), host(result.eigenvectors)
@@ -171,7 +171,7 @@ def test_eigh_multiplies_back(backend: str, x: Array) -> None:
 
 @every_backend
 @given(x=matrices())
-def test_eig_multiplies_back_and_is_complex(backend: str, x: Array) -> None:
+def test_eig_gives_complex_eigenvectors_of_length_one(backend: str, x: Array) -> None:
     result = ops.eig(x)
     values, vectors = host(result.eigenvalues), host(result.eigenvectors)
     narrow = backend == "mlx" or x.dtype.itemsize == 4 or x.dtype.kind == "c"
@@ -185,7 +185,7 @@ def test_eig_multiplies_back_and_is_complex(backend: str, x: Array) -> None:
 
 @every_backend
 @given(x=matrices(rows=4))
-def test_lu_factor_multiplies_back(backend: str, x: Array) -> None:
+def test_the_product_of_the_lu_factors_is_the_matrix_with_permuted_rows(backend: str, x: Array) -> None:
     result = ops.lu_factor(x)
     lu, pivots = host(result.LU), host(result.pivots)
     k = min(x.shape[-2:])
@@ -197,15 +197,15 @@ def test_lu_factor_multiplies_back(backend: str, x: Array) -> None:
         for i, j in enumerate(swaps):
             rows[[i, j]] = rows[[j, i]]
         assert np.allclose(left @ upper, rows, atol=50 * eps(x))
-    # LAPACK pivots complex matrices by |re| + |im|, so that a factor may reach the root of 2.
+    # LAPACK chooses pivots of complex matrices by |re| + |im|, so the magnitude of a factor may reach sqrt(2).
     assert np.all(np.abs(lower) <= (2**0.5 if x.dtype.kind == "c" else 1) + 2 * eps(x))
 
 
-def test_lu_factor_of_a_singular_matrix_has_a_zero(backend: str) -> None:
+def test_lu_factor_of_a_singular_matrix_has_a_zero_pivot(backend: str) -> None:
     assert host(ops.lu_factor(SINGULAR).LU).tolist() == [[1, 1, 1], [1, 0, 0], [1, 0, 0]]
 
 
-def test_signs_agree_where_components_are_equally_large(backend: str) -> None:
+def test_the_signs_of_factors_are_fixed_by_the_first_of_equal_components(backend: str) -> None:
     half = 0.5**0.5
     vectors = host(ops.eigh([[2.0, 1.0], [1.0, 2.0]]).eigenvectors)
     assert np.allclose(vectors, [[half, half], [-half, half]], atol=1e-6)
@@ -214,7 +214,7 @@ def test_signs_agree_where_components_are_equally_large(backend: str) -> None:
     assert np.allclose(u * s @ vh, [[2.0, 1.0], [2.0, -1.0]], atol=1e-6)
 
 
-def test_one_half_is_read(backend: str) -> None:
+def test_hermitian_ops_read_only_one_triangle(backend: str) -> None:
     x = np.array([[4.0, 99.0], [2.0, 5.0]], np.float32)
     symmetric = np.array([[4.0, 2.0], [2.0, 5.0]], np.float32)
     assert np.array_equal(host(ops.cholesky(x)), host(ops.cholesky(symmetric)))
@@ -231,30 +231,30 @@ def test_a_matrix_of_right_hand_sides_is_never_a_batch_of_vectors(backend: str) 
     assert host(ops.solve(a, b[0])).tolist() == [[1, 2], [0.5, 1]]
 
 
-def test_nan_passes_where_there_is_an_answer(backend: str) -> None:
+def test_inverse_determinant_and_solution_propagate_nan(backend: str) -> None:
     for result in (ops.inv(NAN), ops.det(NAN), ops.solve(NAN, NAN[0]), *ops.slogdet(NAN)):
         assert np.isnan(host(result)).all()
 
 
-def test_a_singular_matrix_has_a_determinant(backend: str) -> None:
+def test_the_determinant_of_a_singular_matrix_is_zero(backend: str) -> None:
     assert abs(float(ops.det([[1.0, 2.0], [2.0, 4.0]]))) < 1e-6
     sign, logarithm = ops.slogdet(np.zeros((2, 2), np.float32))
     assert (float(sign), float(logarithm)) == (0.0, -np.inf)
 
 
-def test_the_gradient_of_a_determinant_that_is_zero_is_that_of_its_cofactors(backend: str) -> None:
+def test_the_gradient_of_a_zero_determinant_is_the_cofactor_matrix(backend: str) -> None:
     singular = np.array([[1.0, 2.0], [2.0, 4.0]])
     assert np.allclose(host(ops.grad(ops.det)(singular)), [[4, -2], [-2, 1]])
     both = ops.grad(lambda x: ops.sum(ops.det(x)))(np.stack([singular, np.diag([2.0, 5.0])]))
     assert np.allclose(host(both), [[[4, -2], [-2, 1]], [[5, 0], [0, 2]]])
 
 
-def test_the_hessian_of_a_determinant_at_the_identity(backend: str) -> None:
+def test_the_hessian_of_the_determinant_at_the_identity_is_right(backend: str) -> None:
     found = host(ops.hessian(ops.det)(np.eye(2)))
     assert np.allclose(found, [[[[0, 0], [0, 1]], [[0, 0], [-1, 0]]], [[[0, -1], [0, 0]], [[1, 0], [0, 0]]]])
 
 
-def test_integers_take_the_default_float_and_powers_of_them_stay_exact(backend: str) -> None:
+def test_integer_matrices_give_floats_and_their_powers_are_exact(backend: str) -> None:
     x = np.array([[1, 1], [1, 0]])
     assert ops.dtype(ops.inv(x)) == "float32"
     assert ops.matrix_power(x, np.int64(90)).tolist()[0][1] == 2880067194370816120
@@ -279,20 +279,20 @@ def test_the_derivative_of_a_completed_q_is_refused_on_mlx() -> None:
 @pytest.mark.parametrize(
     "op", ["inv", "cholesky", "cholesky_inverse", "qr", "svdvals", "pinv", "slogdet", "matrix_norm", "norm", "logdet"]
 )
-def test_torch_differentiates(op: str) -> None:
+def test_the_gradients_on_torch_pass_its_own_gradcheck(op: str) -> None:
     torch = pytest.importorskip("torch")
     x = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64, requires_grad=True)
     with ops.use_backend("torch"):
         assert torch.autograd.gradcheck(lambda x: getattr(ops, op)((x + x.mT) / 2), x)
         assert torch.autograd.gradcheck(lambda x: ops.solve(x, x.mT), x)
-        # A product of the factors does not depend on their signs.
+        # The product of the factors is checked, because the signs of the factors are arbitrary.
         assert torch.autograd.gradcheck(lambda x: ops.svd(x, False).U @ ops.svd(x, False).Vh, x)
 
 
 @pytest.mark.parametrize(
     "values", [lambda x: ops.eigh(x).eigenvalues, lambda x: ops.svd(x).S, ops.svdvals, ops.eigvalsh]
 )
-def test_equal_values_have_a_gradient(values: Any, backend: str) -> None:
+def test_sums_of_equal_eigenvalues_and_singular_values_have_a_gradient(values: Any, backend: str) -> None:
     found = ops.grad(lambda x: ops.sum(values(x)))(np.eye(3))
     np.testing.assert_allclose(ops.to_numpy(found), np.eye(3), atol=1e-6)
 
@@ -308,7 +308,7 @@ HERMITIAN: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("kind", ["float64", "complex64"])
 @pytest.mark.parametrize("function", HERMITIAN)
-def test_both_modes_differentiate_by_the_hermitian_part(function: Any, kind: str, backend: str) -> None:
+def test_forward_and_reverse_mode_use_the_hermitian_part(function: Any, kind: str, backend: str) -> None:
     rng = np.random.default_rng(3)
 
     def random(shape: tuple[int, ...], dtype: Any) -> Array:
@@ -327,7 +327,7 @@ def test_both_modes_differentiate_by_the_hermitian_part(function: Any, kind: str
     np.testing.assert_allclose(host(pulled), adjoint(host(pulled)), atol=atol)
 
 
-def test_the_second_derivative_forward_over_forward(backend: str) -> None:
+def test_the_second_derivative_in_forward_mode_equals_that_in_reverse_mode(backend: str) -> None:
     x = np.array([[2.0, 0.5], [0.5, 1.0]])
     for function in (ops.cholesky, lambda x: ops.eigh(x).eigenvectors):
         forward, reverse = ops.jacfwd(ops.jacfwd(function))(x), ops.jacrev(ops.jacrev(function))(x)

@@ -1,4 +1,4 @@
-"""What the rows cannot say of sorting: stability, wide integers, large sets, errors."""
+"""Sorting beyond the sample rows: stability, large integers, large sets, errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def host(x: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(("dtype", "values"), EXTREMES)
-def test_the_extremes_of_integers_sort_both_ways(dtype: str, values: list[int], backend: str) -> None:
+def test_the_least_and_greatest_integers_sort_in_both_directions(dtype: str, values: list[int], backend: str) -> None:
     x = ops.convert_to_tensor(np.array(values, dtype))
     assert host(ops.sort(x)) == sorted(values)
     assert host(ops.sort(x, descending=True)) == sorted(values, reverse=True)
@@ -53,46 +53,46 @@ def test_large_sorts_are_stable(backend: str) -> None:
     assert np.array_equal(ops.to_numpy(ops.top_k(values, 9)[1]), np.argsort(-values, kind="stable")[:9])
 
 
-def test_large_sets_are_compared_without_a_table_of_pairs(backend: str) -> None:
+def test_isin_and_searchsorted_of_large_sets_need_no_table_of_pairs(backend: str) -> None:
     x = np.arange(200_000, dtype=np.int64)
     assert int(ops.sum(ops.isin(x, x[::2]))) == 100_000
     assert int(ops.sum(ops.searchsorted(x, x[:10] + 100_000))) == sum(range(100_000, 100_010))
 
 
-def test_bfloat16_puts_nan_last(backend: str) -> None:
+def test_sorting_bfloat16_puts_nan_last(backend: str) -> None:
     x = ops.cast([3.0, float("nan"), 1.0, float("-inf"), 2.0], "bfloat16")
     assert host(ops.cast(ops.sort(x), "float32"))[:4] == [float("-inf"), 1.0, 2.0, 3.0]
     assert host(ops.argsort(x)) == [3, 2, 4, 0, 1]
     assert host(ops.argsort(x, descending=True)) == [0, 4, 2, 3, 1]
 
 
-def test_argpartition_parts(backend: str) -> None:
+def test_argpartition_separates_smaller_from_larger_elements(backend: str) -> None:
     x = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)
     parts = np.take_along_axis(x, ops.to_numpy(ops.argpartition(x, 7)), -1)
     assert (parts[:, :7].max(-1) <= parts[:, 7]).all()
     assert (parts[:, 8:].min(-1) >= parts[:, 7]).all()
 
 
-def test_a_nan_or_foreign_target_is_not_in_the_top(backend: str) -> None:
+def test_in_top_k_is_false_for_nan_and_for_targets_out_of_range(backend: str) -> None:
     predictions = [[0.1, float("nan")], [0.1, 0.9], [0.9, 0.1]]
     assert host(ops.in_top_k([1, 5, 0], predictions, 2)) == [False, False, True]
 
 
-def test_unique_keeps_one_nan_and_the_standard_all(backend: str) -> None:
+def test_unique_keeps_one_nan_and_unique_counts_keeps_all(backend: str) -> None:
     x = [float("nan"), 1.0, float("nan")]
     assert len(host(ops.unique(x))) == 2
     assert host(ops.unique_counts(x).counts) == [1, 1, 1]
 
 
 @given(st.lists(st.integers(-3, 3), max_size=30))
-def test_unique_all_tells_how_to_rebuild(values: list[int]) -> None:
+def test_the_inverse_of_unique_all_rebuilds_the_tensor(values: list[int]) -> None:
     x = np.array(values, np.int64)
     found = ops.unique_all(x)
     assert host(ops.take(found.values, found.inverse_indices)) == values
     assert host(ops.take(x, found.indices)) == host(found.values) == sorted(set(values))
 
 
-def test_errors(backend: str) -> None:
+def test_wrong_axes_shapes_and_options_are_refused(backend: str) -> None:
     with pytest.raises(errors.AxisError, match="sort"):
         ops.sort([1.0], axis=1)
     with pytest.raises(errors.AxisError, match="sort"):
@@ -110,14 +110,14 @@ def test_errors(backend: str) -> None:
 
 
 @pytest.mark.parametrize("shapes", [((3,), (1,)), ((1,), (3,)), ((2, 3), (2, 1)), ((3,), ())])
-def test_the_keys_of_a_sort_have_one_shape(shapes: tuple[tuple[int, ...], ...], backend: str) -> None:
+def test_lexsort_refuses_keys_of_different_shapes(shapes: tuple[tuple[int, ...], ...], backend: str) -> None:
     with pytest.raises(errors.ShapeError, match="keys of the same shape"):
         ops.lexsort([ops.ones(shape) for shape in shapes])
     assert host(ops.lexsort([1, 2])) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sorts_keep_the_order_of_zeros(backend: str, dtype: str) -> None:
+def test_sort_keeps_the_order_of_positive_and_negative_zeros(backend: str, dtype: str) -> None:
     zeros = np.where(np.random.default_rng(0).random(100) < 0.5, -0.0, 0.0).astype(dtype)
     for descending in (False, True):
         ordered = ops.to_numpy(ops.sort(np.concatenate([zeros, [1.0, -1.0]]).astype(dtype), descending=descending))
@@ -125,13 +125,13 @@ def test_sorts_keep_the_order_of_zeros(backend: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("op", [ops.sort, ops.argsort, ops.cumsum, ops.cumprod, ops.cummax, ops.cummin])
-def test_ops_along_one_axis_take_no_two(op: Callable[..., Any], backend: str) -> None:
+def test_ops_along_one_axis_refuse_two_axes(op: Callable[..., Any], backend: str) -> None:
     with pytest.raises(errors.ArgumentError):
         op(np.ones((2, 2)), axis=(0, 1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-def test_unique_is_derived_in_both_modes(dtype: str, backend: str) -> None:
+def test_unique_has_derivatives_in_forward_and_reverse_mode(dtype: str, backend: str) -> None:
     x = ops.cast([3.0, 1.0, 2.0, 1.0], dtype)
     values, tangent = ops.jvp(ops.unique, (x,), (ops.cast([1.0, 2.0, 3.0, 4.0], dtype),))
     assert ops.real(values).tolist() == [1.0, 2.0, 3.0]
@@ -141,7 +141,7 @@ def test_unique_is_derived_in_both_modes(dtype: str, backend: str) -> None:
     assert ops.real(found).tolist() == [3.0, 1.0, 2.0, 0.0]
 
 
-def test_unique_complex_numbers_beside_nan(backend: str) -> None:
+def test_unique_sorts_complex_numbers_and_keeps_one_nan(backend: str) -> None:
     x = np.array([2 + 1j, 2 - 1j, 1j, complex(np.nan, 1), complex(1, np.nan), 2 - 1j], np.complex64)
     found = ops.to_numpy(ops.unique(x))
     assert found[:3].tolist() == [1j, 2 - 1j, 2 + 1j]

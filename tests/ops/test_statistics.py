@@ -1,4 +1,4 @@
-"""What the rows cannot say of statistics: empty and one-sided data, digits of the quantiles, errors."""
+"""Statistics beyond the sample rows: empty data, NaN, precision of quantiles, errors."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def host(x: Any) -> Any:
     return ops.to_numpy(x).tolist()
 
 
-def test_of_nothing(backend: str) -> None:
+def test_statistics_of_empty_tensors_are_nan_or_raise(backend: str) -> None:
     for op in (ops.median, ops.nanmedian, ops.nanmean, ops.nanstd):
         assert np.isnan(host(op(ops.zeros((0,)))))
     assert host(ops.quantile(ops.zeros((2, 0)), [0.1, 0.9], axis=0)) == [[], []]
@@ -26,7 +26,7 @@ def test_of_nothing(backend: str) -> None:
         ops.nanmax(ops.zeros((0,)))
 
 
-def test_where_all_is_nan(backend: str) -> None:
+def test_nan_reductions_of_a_row_of_nan_are_nan(backend: str) -> None:
     x = [[NAN, NAN], [NAN, -INF]]
     for op in (ops.nanmean, ops.nanmax, ops.nanmin, ops.nanmedian):
         assert np.isnan(host(op(x, axis=1))[0])
@@ -35,7 +35,7 @@ def test_where_all_is_nan(backend: str) -> None:
     assert host(ops.nanmax(x, axis=1))[1] == -INF
 
 
-def test_quantiles_keep_the_digits_of_their_places(backend: str) -> None:
+def test_the_positions_of_quantiles_are_computed_in_double_precision(backend: str) -> None:
     x = np.arange(11.0)
     for share in ([0.7], np.array([0.7])):
         assert host(ops.quantile(x, share, method="lower")) == [7.0]
@@ -43,24 +43,24 @@ def test_quantiles_keep_the_digits_of_their_places(backend: str) -> None:
     assert host(ops.percentile(x, ops.convert_to_tensor([30, 70]), method="lower")) == [3.0, 7.0]
 
 
-def test_quantiles_beside_infinity(backend: str) -> None:
+def test_quantiles_next_to_infinity_are_not_nan(backend: str) -> None:
     assert host(ops.quantile([1.0, INF], 0.5, method="lower")) == 1.0
     assert host(ops.quantile([-INF, -INF, 2.0], [0.0, 0.5])) == [-INF, -INF]
 
 
-def test_quantiles_of_halves_do_not_overflow(backend: str) -> None:
+def test_quantiles_in_half_precision_do_not_overflow(backend: str) -> None:
     x = ops.cast([-60000.0, 60000.0], "float16")
     assert host(ops.median(x)) == 0.0
     assert ops.dtype(ops.median(x)) == "float16"
 
 
-def test_nan_reductions_of_halves_are_wide(backend: str) -> None:
+def test_nan_reductions_in_half_precision_do_not_overflow(backend: str) -> None:
     x = ops.cast(ops.full((3000,), 100.0), "float16")
     assert host(ops.nanmean(x)) == 100.0
     assert host(ops.nanstd(x)) == 0.0
 
 
-def test_integers_have_no_nan(backend: str) -> None:
+def test_nan_reductions_of_integers_are_exact(backend: str) -> None:
     x = np.array([2**62 + 1, 5])
     assert host(ops.nanmax(x)) == 2**62 + 1
     assert host(ops.nansum(x)) == 2**62 + 6
@@ -68,7 +68,7 @@ def test_integers_have_no_nan(backend: str) -> None:
     assert host(ops.nanmedian([1, 2])) == 1.5
 
 
-def test_a_vector_of_weights_goes_along_its_axis(backend: str) -> None:
+def test_a_vector_of_weights_applies_along_its_axis(backend: str) -> None:
     x = [[1.0, 2.0], [3.0, 4.0]]
     assert host(ops.average(x, 0, [1.0, 3.0])) == [2.5, 3.5]
     assert host(ops.average(x, 1, [1.0, 3.0], keepdims=True)) == [[1.75], [3.75]]
@@ -76,11 +76,11 @@ def test_a_vector_of_weights_goes_along_its_axis(backend: str) -> None:
         ops.average(x, 0, [1.0, 2.0, 3.0])
 
 
-def test_weights_do_not_see_what_they_weigh(backend: str) -> None:
+def test_infinite_elements_do_not_change_the_sum_of_weights(backend: str) -> None:
     assert host(ops.average([[INF, 1.0]], 0, [[1.0, 3.0]])) == [INF, 1.0]
 
 
-def test_weighted_counts_add_up_in_float64(backend: str) -> None:
+def test_weighted_counts_are_added_in_float64(backend: str) -> None:
     n = 100_000
     counts = ops.bincount(np.zeros(n, np.int64), np.full(n, 0.1, np.float32))
     assert ops.dtype(counts) == "float32"
@@ -89,7 +89,7 @@ def test_weighted_counts_add_up_in_float64(backend: str) -> None:
     assert host(ops.bincount([0, 1], exact)) == exact.tolist()
 
 
-def test_histogram(backend: str) -> None:
+def test_histogram_ignores_nan_and_refuses_wrong_bins(backend: str) -> None:
     assert host(ops.histogram([0.0, 0.5, NAN, 1.0, 7.0], 2, (0.0, 1.0))[0]) == [1, 2]
     assert host(ops.histogram(ops.cast([0.0, 1.0], "bfloat16"), 2)[0]) == [1, 1]
     for bins, limits in ((0, None), (2, (1.0, 0.0)), (2, (0.0, INF))):
@@ -97,18 +97,18 @@ def test_histogram(backend: str) -> None:
             ops.histogram([1.0], bins, limits)
 
 
-def test_cov_keeps_its_digits_far_from_zero(backend: str) -> None:
+def test_cov_of_numbers_far_from_zero_is_precise(backend: str) -> None:
     x = (1e4 + np.random.default_rng(0).standard_normal((2, 2000))).astype(np.float32)
     assert host(ops.cov(x)) == pytest.approx(np.cov(x.astype(np.float64)), abs=1e-5)
 
 
-def test_correlate_integers_stay_integers(backend: str) -> None:
+def test_correlate_of_integers_gives_integers(backend: str) -> None:
     found = ops.correlate(np.array([1, 2, 3], np.int32), np.array([2, 1], np.int32), "full")
     assert host(found) == np.correlate([1, 2, 3], [2, 1], "full").tolist()
     assert ops.dtype(found) == "int32"
 
 
-def test_errors(backend: str) -> None:
+def test_wrong_options_dtypes_and_axes_are_refused(backend: str) -> None:
     x = [1.0, 2.0]
     for call in (
         lambda: ops.quantile(x, 1.5),

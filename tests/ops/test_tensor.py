@@ -1,4 +1,4 @@
-"""Conversion in and out: copies, refusals, exchange with other libraries, evaluation."""
+"""Conversion to and from tensors: copies, refusals, exchange with other libraries, evaluation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ INSTALLED = [name for name in BUILTIN if is_installed(name)]
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def test_tensors_of_the_dtype_are_returned_as_they_are(backend: str) -> None:
+def test_a_tensor_of_the_dtype_is_returned_itself(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     assert ops.convert_to_tensor(x) is x
     assert ops.convert_to_tensor(x, "float32") is x
@@ -35,14 +35,14 @@ def test_copies_share_no_memory(backend: str, dtype: str) -> None:
         assert not np.shares_memory(ops.to_numpy(copied), ops.to_numpy(x))
 
 
-def test_a_refused_copy_is_an_error(backend: str) -> None:
+def test_copy_false_raises_when_the_dtype_differs(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     with pytest.raises(errors.ArgumentError, match="copy=False"):
         ops.asarray(x, dtype="float64", copy=False)
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 1.0, True, [], np.float32(1), [X, X], X.astype(">f4")])
-def test_what_is_copied_on_the_way_in_is_refused_too(value: object, backend: str) -> None:
+def test_copy_false_refuses_lists_numbers_and_swapped_arrays(value: object, backend: str) -> None:
     refused = rf"\(\) on backend '{backend}': .* copy=False refuses"
     with pytest.raises(errors.ArgumentError, match=rf"convert_to_tensor{refused}"):
         ops.asarray(value, copy=False)
@@ -53,7 +53,7 @@ def test_what_is_copied_on_the_way_in_is_refused_too(value: object, backend: str
     assert ops.astype(value, "float32", copy=False) is not None
 
 
-def test_host_arrays_are_taken_without_a_copy_or_not_at_all(backend: str) -> None:
+def test_copy_false_shares_the_memory_of_host_arrays_or_raises(backend: str) -> None:
     source = X.copy()
     constant = X.copy()
     constant.flags.writeable = False
@@ -68,9 +68,9 @@ def test_host_arrays_are_taken_without_a_copy_or_not_at_all(backend: str) -> Non
     assert ops.shape(ops.asarray(X[:0], copy=False)) == (0, 3)
 
 
-def test_a_shape_that_needs_a_copy_is_refused(backend: str) -> None:
+def test_copy_false_refuses_a_shape_that_needs_a_copy(backend: str) -> None:
     x = ops.transpose(ops.convert_to_tensor(X))
-    if backend == "mlx":  # has immutable arrays, so that a copy is nobody's concern
+    if backend == "mlx":  # MLX arrays are immutable, so a copy has no visible effect
         assert ops.shape(ops.reshape(x, (6,), copy=False)) == (6,)
     else:
         with pytest.raises(errors.ArgumentError, match="this shape needs a copy, which copy=False refuses"):
@@ -82,14 +82,14 @@ def test_astype_without_copy_returns_the_tensor(backend: str) -> None:
     assert ops.astype(x, "float32", copy=False) is x
 
 
-def test_float64_and_bfloat16_arrive_whole(backend: str) -> None:
+def test_float64_and_bfloat16_keep_their_precision(backend: str) -> None:
     assert float(ops.to_numpy(ops.convert_to_tensor(np.float64(1 / 3)))) == 1 / 3
     halves = ops.cast(ops.convert_to_tensor(X), "bfloat16")
     assert ops.to_numpy(halves).dtype.name == "bfloat16"
     assert ops.dtype(ops.convert_to_tensor(ops.to_numpy(halves))) == "bfloat16"
 
 
-def test_strides_of_host_arrays_do_not_matter(backend: str) -> None:
+def test_host_arrays_of_any_strides_are_accepted(backend: str) -> None:
     for array in (X.T, X[::-1, ::-2], np.broadcast_to(X[0], (2, 3)), X.astype(">f4")):
         assert ops.to_numpy(ops.convert_to_tensor(array)).tolist() == array.tolist()
 
@@ -111,11 +111,11 @@ def test_from_dlpack_keeps_values_and_dtype(backend: str, source: str, dtype: st
     assert ops.to_numpy(ops.cast(taken, "float32")).tolist() == X.astype(bool if dtype == "bool" else "f4").tolist()
 
 
-def test_from_dlpack_of_reversed_arrays(backend: str) -> None:
+def test_from_dlpack_accepts_reversed_arrays(backend: str) -> None:
     assert ops.to_numpy(ops.from_dlpack(X[::-1, ::-1])).tolist() == X[::-1, ::-1].tolist()
 
 
-def test_from_dlpack_refuses_what_does_not_speak_it(backend: str) -> None:
+def test_from_dlpack_refuses_objects_without_dlpack(backend: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match="does not support DLPack"):
         ops.from_dlpack([1.0])
     with pytest.raises(errors.ArgumentTypeError, match="would lose its mask"):
@@ -125,7 +125,7 @@ def test_from_dlpack_refuses_what_does_not_speak_it(backend: str) -> None:
             ops.from_dlpack(array)
 
 
-def test_what_a_library_cannot_export_is_an_error_of_one_class(backend: str) -> None:
+def test_a_tensor_that_torch_cannot_export_is_refused(backend: str) -> None:
     torch = pytest.importorskip("torch")
     tracked = torch.ones(2, requires_grad=True)
     if backend == "torch":
@@ -135,7 +135,7 @@ def test_what_a_library_cannot_export_is_an_error_of_one_class(backend: str) -> 
             ops.from_dlpack(tracked)
 
 
-def test_from_dlpack_of_the_other_byte_order(backend: str) -> None:
+def test_from_dlpack_converts_the_other_byte_order(backend: str) -> None:
     for copy in (None, True):
         x = ops.from_dlpack(X.astype(">f4"), copy=copy)
         assert ops.dtype(x) == "float32"
@@ -145,7 +145,7 @@ def test_from_dlpack_of_the_other_byte_order(backend: str) -> None:
         ops.from_dlpack(X.astype(">f4"), copy=False)
 
 
-def test_bits_are_those_of_the_machine(backend: str) -> None:
+def test_view_reads_bits_in_the_byte_order_of_the_machine(backend: str) -> None:
     swapped = np.array([1, -2], ">i4")
     assert ops.view(swapped, "uint8").tolist() == np.array([1, -2], "i4").view("u1").tolist()
     assert ops.view(-swapped, "uint16").tolist() == np.array([-1, 2], "i4").view("u2").tolist()
@@ -155,7 +155,7 @@ def test_bits_are_those_of_the_machine(backend: str) -> None:
 
 
 @pytest.mark.parametrize("masked", [np.ma.masked_array(X, X > 2), [np.ma.masked_array(X)], [1.0, np.ma.masked]])
-def test_masked_arrays_are_no_tensors(masked: object, backend: str) -> None:
+def test_masked_arrays_are_refused(masked: object, backend: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: ops.asarray(masked),
         lambda: ops.add(1.0, masked),
@@ -175,7 +175,7 @@ def test_masked_arrays_are_no_tensors(masked: object, backend: str) -> None:
         ops.sum(masked)
 
 
-def test_a_matrix_is_its_elements(backend: str) -> None:
+def test_a_numpy_matrix_is_treated_as_an_array(backend: str) -> None:
     matrix = X[:, :2].view(np.matrix)
     assert ops.to_numpy(ops.multiply(matrix, matrix)).tolist() == (X[:, :2] ** 2).tolist()
     assert ops.shape(ops.sum(matrix, axis=0)) == (2,)
@@ -183,7 +183,7 @@ def test_a_matrix_is_its_elements(backend: str) -> None:
     assert ops.shape(ops.stack([matrix, matrix])) == (2, 2, 2)
 
 
-def test_strings_are_compared_on_no_backend(backend: str) -> None:
+def test_comparisons_of_strings_are_refused(backend: str) -> None:
     words = np.array(["a", "b"])
     for op in (ops.equal, ops.not_equal, ops.isin, ops.less, ops.maximum, ops.isclose, ops.array_equal):
         for first, second in (
@@ -198,12 +198,14 @@ def test_strings_are_compared_on_no_backend(backend: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "dtype", "wanted"), [((3,), "int16", "int32"), ((), "float32", "int16")])
-def test_view_that_does_not_divide(backend: str, shape: tuple[int, ...], dtype: str, wanted: str) -> None:
+def test_view_refuses_a_last_axis_that_does_not_divide(
+    backend: str, shape: tuple[int, ...], dtype: str, wanted: str
+) -> None:
     with pytest.raises(errors.ShapeError, match=r"view\(\) on backend"):
         ops.view(ops.zeros(shape, dtype), wanted)
 
 
-def test_view_there_and_back(backend: str) -> None:
+def test_two_views_restore_the_tensor(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     assert ops.to_numpy(ops.view(ops.view(x, "uint8"), "float32")).tolist() == X.tolist()
     assert ops.shape(ops.view(ops.transpose(x), "uint8")) == (3, 8)
@@ -215,7 +217,7 @@ def test_eval_returns_none_for_any_tree(backend: str) -> None:
     assert ops.eval(x, {"a": [x, 1, None]}, "text") is None
 
 
-def test_is_tensor_knows_only_its_own(backend: str) -> None:
+def test_is_tensor_accepts_only_tensors_of_the_backend(backend: str) -> None:
     assert ops.is_tensor(ops.zeros(()))
     assert not ops.is_tensor(1.0)
     assert not ops.is_tensor([1.0])
@@ -223,7 +225,7 @@ def test_is_tensor_knows_only_its_own(backend: str) -> None:
 
 
 @pytest.mark.parametrize("convert", [ops.asarray, ops.array, ops.cast, ops.astype], ids=lambda f: f.__name__)
-def test_numbers_are_read_in_the_dtype_that_is_wanted(backend: str, convert: Callable[..., Any]) -> None:
+def test_numbers_are_read_in_the_given_dtype(backend: str, convert: Callable[..., Any]) -> None:
     assert convert([0.1, 2], "float64").tolist() == [0.1, 2.0]
     assert float(convert(0.1, ops.float64)) == 0.1
     assert convert([2**53 + 1], "int64").tolist() == [2**53 + 1]
@@ -239,13 +241,13 @@ def test_numbers_are_read_in_the_dtype_that_is_wanted(backend: str, convert: Cal
 
 
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([object()]), np.array(["2020"], "datetime64[D]")])
-def test_arrays_that_hold_no_numbers_are_no_tensors(backend: str, array: np.ndarray[Any, Any]) -> None:
+def test_arrays_without_numbers_are_refused(backend: str, array: np.ndarray[Any, Any]) -> None:
     for convert in (ops.convert_to_tensor, ops.array):
         with pytest.raises(errors.DTypeError, match=rf"\(\) on backend '{backend}'"):
             convert(array)
 
 
-def test_arrays_come_in_the_byte_order_of_the_machine(backend: str) -> None:
+def test_tensors_have_the_byte_order_of_the_machine(backend: str) -> None:
     for kind in (">i4", ">f8", ">u2"):
         x = ops.convert_to_tensor(np.array([1, 2], kind))
         assert ops.dtype(x).name == np.dtype(kind).name
@@ -253,17 +255,17 @@ def test_arrays_come_in_the_byte_order_of_the_machine(backend: str) -> None:
         assert ops.to_numpy(x).dtype.isnative
 
 
-def test_lists_hold_tensors_at_any_depth(backend: str) -> None:
+def test_nested_lists_may_contain_tensors(backend: str) -> None:
     x = ops.convert_to_tensor(np.float32(3.0))
     for nested in ([[x, 1.0], [2.0, x]], [(x, 1), [2, x]]):
         tensor = ops.convert_to_tensor(nested)
         assert ops.dtype(tensor) == "float32"
         assert tensor.tolist() == [[3.0, 1.0], [2.0, 3.0]]
-    slope = ops.grad(lambda x: ops.sum(ops.convert_to_tensor([[x, 1.0], [2.0, ops.multiply(x, x)]])))(x)
-    assert float(slope) == 7.0
+    gradient = ops.grad(lambda x: ops.sum(ops.convert_to_tensor([[x, 1.0], [2.0, ops.multiply(x, x)]])))(x)
+    assert float(gradient) == 7.0
 
 
-def test_a_dtype_must_be_one(backend: str) -> None:
+def test_an_object_that_is_not_a_dtype_is_refused(backend: str) -> None:
     x = ops.convert_to_tensor(X)
     for call in (ops.cast, ops.astype, ops.view):
         for dtype in (None, "float7", object):
@@ -271,7 +273,7 @@ def test_a_dtype_must_be_one(backend: str) -> None:
                 call(x, dtype)
 
 
-def test_views_of_tensors_without_elements(backend: str) -> None:
+def test_view_accepts_tensors_without_elements(backend: str) -> None:
     for dtype, wanted in (("bool", "int32"), ("float64", "uint8"), ("int16", "uint16")):
         x = ops.zeros((2, 0), dtype)
         assert ops.shape(ops.view(x, wanted)) == (2, 0)
@@ -280,7 +282,7 @@ def test_views_of_tensors_without_elements(backend: str) -> None:
 
 @pytest.mark.parametrize("name", INSTALLED)
 @given(data=st.data())
-def test_the_bits_stay_whatever_they_are_read_as(name: str, data: st.DataObject) -> None:
+def test_views_never_change_the_bits(name: str, data: st.DataObject) -> None:
     kinds = st.sampled_from(["uint8", "int16", "uint32", "int64", "float32", "uint64"])
     first, second = data.draw(kinds), data.draw(kinds)
     shape = data.draw(st.lists(st.integers(0, 2), max_size=2).map(lambda lengths: (*lengths, 8)))

@@ -1,4 +1,4 @@
-"""`torch.compile(fullgraph=True)` traces whole what asks for dtypes and what is made on the host."""
+"""`torch.compile(fullgraph=True)` traces ops that read dtypes or create tensors on the host without a graph break."""
 
 import subprocess
 import sys
@@ -52,8 +52,8 @@ print(len(traced), "traced")
 
 
 @pytest.mark.fresh_process
-def test_composites_trace_whole() -> None:
-    """In a fresh process: once `use_backend` was called, ops read a ContextVar, which cannot be traced."""
+def test_torch_compile_traces_composites_without_a_graph_break() -> None:
+    """Runs in a fresh process: after any `use_backend`, ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert "traced" in run.stdout, run.stderr[-2000:]

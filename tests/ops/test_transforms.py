@@ -1,4 +1,4 @@
-"""What `ops/transforms.py` promises: one semantics of trees, argnums, aux and errors, and right derivatives."""
+"""Function transforms: the same meaning of trees, argnums, aux and errors on every backend, and right derivatives."""
 
 import contextlib
 import threading
@@ -17,12 +17,12 @@ X = np.array([[0.3, -1.2, 2.0], [0.7, 0.1, -0.4]])
 
 
 def lists(tree: Any) -> Any:
-    """Returns a tree with its tensors as (lists of) numbers."""
+    """Returns a tree with numbers and lists instead of tensors."""
     return ops.tree_map(lambda leaf: leaf.tolist() if hasattr(leaf, "tolist") else leaf, tree)
 
 
 def near(tree: Any, expected: Any, tolerance: float = 1e-5) -> bool:
-    """Returns whether two trees have the same leaves, up to rounding."""
+    """Returns whether the leaves of two trees are equal up to rounding."""
     ours, wanted = ops.tree_leaves(tree), ops.tree_leaves(expected)
     return len(ours) == len(wanted) and all(
         np.allclose(ops.to_numpy(a), np.asarray(b), rtol=tolerance, atol=tolerance)
@@ -31,7 +31,7 @@ def near(tree: Any, expected: Any, tolerance: float = 1e-5) -> bool:
 
 
 def smooth(x: Any) -> Any:
-    """Returns a scalar in which all elements meet."""
+    """Returns a scalar that depends on products of all elements."""
     return ops.sum(ops.multiply(ops.tanh(ops.matmul(x, ops.transpose(x))), ops.exp(ops.multiply(ops.mean(x), 0.5))))
 
 
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
     second: Any
 
 
-def test_gradient_is_that_of_central_differences(backend: str) -> None:
+def test_a_gradient_agrees_with_central_differences(backend: str) -> None:
     x = ops.array(X)
     gradient, step = ops.to_numpy(ops.grad(smooth)(x)), 1e-5
     for place in np.ndindex(X.shape):
@@ -50,13 +50,13 @@ def test_gradient_is_that_of_central_differences(backend: str) -> None:
         assert abs((up - down) / (2 * step) - gradient[place]) < 1e-7
 
 
-def test_gradient_has_the_argument_s_dtype(backend: str) -> None:
+def test_a_gradient_has_the_dtype_of_its_argument(backend: str) -> None:
     for dtype in ("float16", "float32", "float64"):
         gradient = ops.grad(lambda x: ops.sum(ops.square(x)))(ops.array([1.0, 2.0], dtype=dtype))
         assert ops.dtype(gradient) == dtype
 
 
-def test_values_come_before_gradients_and_aux_beside_the_value(backend: str) -> None:
+def test_value_and_grad_returns_value_aux_and_gradient_in_this_order(backend: str) -> None:
     def loss(x: Any) -> Any:
         return ops.sum(ops.square(x)), {"double": ops.multiply(x, 2.0), "name": "aux", "none": None}
 
@@ -66,7 +66,7 @@ def test_values_come_before_gradients_and_aux_beside_the_value(backend: str) -> 
     assert lists(ops.grad(loss, has_aux=True)([1.0, 2.0])) == ([2.0, 4.0], aux)
 
 
-def test_argnums(backend: str) -> None:
+def test_argnums_choose_the_arguments_to_differentiate(backend: str) -> None:
     def f(x: Any, y: Any, z: Any) -> Any:
         return ops.multiply(ops.multiply(x, y), z)
 
@@ -74,11 +74,11 @@ def test_argnums(backend: str) -> None:
     assert lists(ops.grad(f, argnums=-1)(2.0, 3.0, 5.0)) == 6.0
     assert lists(ops.grad(f, argnums=(0,))(2.0, 3.0, 5.0)) == (15.0,)
     assert lists(ops.grad(f, argnums=[2, -2])(2.0, 3.0, 5.0)) == (6.0, 10.0)
-    # Arguments that are not differentiated are not converted.
+    # Arguments that are not differentiated are not converted to tensors.
     assert lists(ops.grad(lambda x, n: ops.multiply(x, len(n)))(2.0, "four")) == 4.0
 
 
-def test_keywords_pass_through(backend: str) -> None:
+def test_keyword_arguments_are_passed_to_the_function(backend: str) -> None:
     def f(x: Any, *, scale: float, skip: bool = False) -> Any:
         return ops.multiply(x, 1.0 if skip else scale)
 
@@ -87,7 +87,7 @@ def test_keywords_pass_through(backend: str) -> None:
     assert lists(ops.jacobian(f)(2.0, scale=3.0, skip=True)) == 1.0
 
 
-def test_trees_keep_their_form(backend: str) -> None:
+def test_gradients_by_a_tree_have_its_structure(backend: str) -> None:
     def f(p: Any) -> Any:
         return ops.add(ops.multiply(p["pair"].first, p["pair"].second[0]), ops.sum(p["list"]))
 
@@ -96,7 +96,7 @@ def test_trees_keep_their_form(backend: str) -> None:
     gradient = ops.grad(f)(tree)
     assert lists(gradient) == wanted
     assert isinstance(gradient["pair"], Pair)
-    # A list of numbers is one tensor, a list with a tensor in it a tree.
+    # A list of numbers is one tensor; a list that contains a tensor is a tree.
     assert ops.is_tensor(gradient["list"])
     assert lists(ops.grad(lambda p: ops.sum(p[0]))([ops.array([1.0]), 2.0])) == [[1.0], 0.0]
 
@@ -109,7 +109,7 @@ def test_unconnected_arguments_have_zero_gradients(backend: str) -> None:
     assert lists(pull((1.0, 10.0))) == (30.0,)
 
 
-def test_slopes_where_pieces_meet(backend: str) -> None:
+def test_gradients_at_kinks_follow_the_convention(backend: str) -> None:
     assert lists(ops.grad(lambda x: ops.maximum(x, 0.0))(0.0)) == 0.5
     assert lists(ops.grad(ops.maximum, argnums=(0, 1))(1.0, 1.0)) == (0.5, 0.5)
     assert lists(ops.grad(lambda x: ops.sum(ops.clip(x, 0.0, 1.0)))([0.0, 1.0, 2.0])) == [1.0, 1.0, 0.0]
@@ -120,29 +120,29 @@ def test_slopes_where_pieces_meet(backend: str) -> None:
     assert lists(ops.grad(ops.absolute)(0.0)) == 0.0
 
 
-def test_complex_arguments_have_the_direction_of_ascent(backend: str) -> None:
+def test_the_gradient_of_a_complex_argument_is_the_direction_of_ascent(backend: str) -> None:
     gradient = ops.grad(lambda z: ops.sum(ops.square(ops.absolute(z))))(ops.array([1.0 + 2.0j]))
     assert near(gradient, [2.0 + 4.0j])
-    # To second order too: the phase of z turns with it.
+    # The second derivative is checked too, because the phase of z depends on z.
     z, direction = 1.0 + 2.0j, 0.3 - 0.2j
     phase = z / abs(z)
     turned = ops.grad(lambda z: ops.real(ops.multiply(ops.grad(ops.absolute)(z), direction.conjugate())))
     assert near(turned(ops.array(z)), (direction - phase * (phase.conjugate() * direction).real) / abs(z))
 
 
-def test_higher_orders(backend: str) -> None:
+def test_derivatives_of_higher_order_are_right(backend: str) -> None:
     derivative: Callable[..., Any] = ops.tanh
     t = np.tanh(0.3)
-    slope = 1 - t**2
-    for wanted in (slope, -2 * t * slope, slope * (6 * t**2 - 2), 8 * t * slope * (2 - 3 * t**2)):
+    first = 1 - t**2
+    for wanted in (first, -2 * t * first, first * (6 * t**2 - 2), 8 * t * first * (2 - 3 * t**2)):
         derivative = ops.grad(derivative)
         assert abs(float(derivative(ops.array(0.3, dtype="float64"))) - wanted) < 1e-10
-    # Perturbation confusion: the inner derivative is of y alone.
+    # Perturbation confusion: the inner derivative must be by y only.
     confused = ops.grad(lambda x: ops.multiply(x, ops.grad(lambda y: ops.add(x, y))(x)))
     assert lists(confused(2.0)) == 1.0
 
 
-def test_vjp_and_jvp_are_transposes(backend: str) -> None:
+def test_vjp_is_the_transpose_of_jvp(backend: str) -> None:
     def f(x: Any, s: Any) -> Any:
         return {"a": ops.sin(ops.matmul(x, ops.transpose(x))), "b": ops.multiply(x, s)}
 
@@ -164,7 +164,7 @@ def test_vjp_and_jvp_are_transposes(backend: str) -> None:
     assert abs(dot(pull(twice), u) - 2 * dot(pull(v), u)) < 1e-9
 
 
-def test_vjp_and_jvp_with_aux_and_integers(backend: str) -> None:
+def test_vjp_and_jvp_accept_aux_and_integer_results(backend: str) -> None:
     def f(x: Any) -> Any:
         return (ops.square(x), ops.argmax(x)), {"aux": ops.sum(x)}
 
@@ -176,7 +176,7 @@ def test_vjp_and_jvp_with_aux_and_integers(backend: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
-def test_a_number_leaves_the_dtype_of_a_tangent_without_axes(dtype: str, backend: str) -> None:
+def test_a_python_number_does_not_widen_a_0d_tangent(dtype: str, backend: str) -> None:
     x = ops.ones((), dtype=dtype)
     for function in (lambda x: ops.multiply(x, 2.0), lambda x: ops.subtract(3.0, x), lambda x: ops.divide(x, 2)):
         assert ops.dtype(ops.jvp(function, (x,), (x,))[1]) == dtype
@@ -185,17 +185,17 @@ def test_a_number_leaves_the_dtype_of_a_tangent_without_axes(dtype: str, backend
             assert ops.dtype(found) == dtype
 
 
-def test_glu_is_pushed_forward_in_half_precision(backend: str) -> None:
+def test_the_tangent_of_glu_keeps_half_precision(backend: str) -> None:
     x = ops.cast([1.0, 2.0], "float16")
     assert ops.dtype(ops.jvp(ops.glu, (x,), (x,))[1]) == "float16"
 
 
-def test_jvp_of_what_the_library_cannot_push_forward(backend: str) -> None:
+def test_jvp_works_for_ops_without_a_native_forward_mode(backend: str) -> None:
     y, tangent = ops.jvp(lambda x: ops.scatter_update(x, [[0]], [5.0]), ([1.0, 2.0],), ([1.0, 1.0],))
     assert lists((y, tangent)) == ([5.0, 2.0], [0.0, 1.0])
 
 
-def test_jacobians_and_hessians(backend: str) -> None:
+def test_jacobians_and_hessians_of_trees_agree_in_all_modes(backend: str) -> None:
     def f(d: Any) -> Any:
         return {"u": ops.multiply(d["a"], d["b"]), "v": ops.sum(d["a"])}, (d["b"], "aux")
 
@@ -217,7 +217,7 @@ def test_jacobians_and_hessians(backend: str) -> None:
     assert near(product, backwards, 1e-10)
 
 
-def test_vmap_axes(backend: str) -> None:
+def test_vmap_maps_and_returns_the_given_axes(backend: str) -> None:
     x, y = np.arange(6.0).reshape(2, 3), np.arange(3.0)
     assert near(ops.vmap(ops.dot, in_axes=(0, None))(ops.array(x), ops.array(y)), x @ y)
     assert near(ops.vmap(ops.add, in_axes=(-1, 0))(ops.array(x), ops.array(y)), (x + y).T)
@@ -228,7 +228,7 @@ def test_vmap_axes(backend: str) -> None:
     assert lists(tree({"x": ops.array(x), "y": "unmapped"}, ops.array(y))["one"]) == [1, 1, 1]
 
 
-def test_vmap_nests_with_derivatives(backend: str) -> None:
+def test_vmap_combines_with_derivatives_and_with_itself(backend: str) -> None:
     x = ops.array([0.1, 0.7, -0.3])
     assert near(ops.vmap(ops.grad(ops.tanh))(x), 1 - np.tanh([0.1, 0.7, -0.3]) ** 2)
     assert near(ops.grad(lambda x: ops.sum(ops.vmap(ops.tanh)(x)))(x), 1 - np.tanh([0.1, 0.7, -0.3]) ** 2)
@@ -236,7 +236,7 @@ def test_vmap_nests_with_derivatives(backend: str) -> None:
     assert near(outer, ops.outer(x, x))
 
 
-def test_vmap_of_what_the_library_cannot_vectorize(backend: str) -> None:
+def test_vmap_works_for_functions_that_the_library_cannot_vectorize(backend: str) -> None:
     branch = ops.vmap(ops.grad(lambda x: ops.sin(x) if x > 0 else ops.negative(x)))
     assert near(branch([1.0, -2.0]), np.array([np.cos(1.0), -1.0]))
     reads = ops.vmap(lambda x: ops.multiply(x, float(ops.sum(x))))
@@ -247,7 +247,7 @@ def test_vmap_of_what_the_library_cannot_vectorize(backend: str) -> None:
 
 
 @pytest.mark.parametrize("reduction", [None, "add", "max", "min", "mul"])
-def test_vmap_over_places(reduction: str | None, backend: str) -> None:
+def test_vmap_over_the_indices_of_scatter_update(reduction: str | None, backend: str) -> None:
     x, updates = ops.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), ops.array([10.0, 0.5])
     places = ops.array([[[0], [1]], [[2], [1]]])
 
@@ -259,7 +259,7 @@ def test_vmap_over_places(reduction: str | None, backend: str) -> None:
         assert lists(ops.vmap(mapped)(x, places)) == wanted
 
 
-def test_vmap_draws_for_each_slice(backend: str) -> None:
+def test_vmap_draws_different_numbers_for_each_slice(backend: str) -> None:
     drawn = lists(ops.vmap(lambda x: ops.add(x, ops.random.uniform(())))(ops.zeros(4)))
     assert len(set(drawn)) == 4
     generator = ops.random.Generator(3)
@@ -268,7 +268,7 @@ def test_vmap_draws_for_each_slice(backend: str) -> None:
     assert lists(mapped) == [lists(ops.random.uniform((), generator=generator)) for _ in range(3)]
 
 
-def test_vectorized_map_and_vectorize(backend: str) -> None:
+def test_vectorized_map_and_vectorize_agree_with_numpy(backend: str) -> None:
     pairs = ops.vectorized_map(lambda t: ops.subtract(t[0], t[1]), (ops.ones((3,)), ops.array([1.0, 2.0, 3.0])))
     assert lists(pairs) == [0.0, -1.0, -2.0]
     product = ops.vectorize(ops.matmul, signature="(m,n),(n)->(m)")
@@ -283,7 +283,7 @@ def softplus_with_own_gradient(x: Any) -> Any:
     return ops.log(ops.add(e, 1.0)), lambda x, upstream: ops.multiply(upstream, ops.divide(e, ops.add(e, 1.0)))
 
 
-def test_custom_vjp_is_the_same_for_tensors(backend: str) -> None:
+def test_custom_vjp_accepts_lists_of_tensors_and_integer_results(backend: str) -> None:
     def swapped(x: Any, y: Any) -> Any:
         return ops.custom_vjp(
             lambda x, y: [ops.multiply(x, y), ops.argmax(x)],
@@ -296,7 +296,7 @@ def test_custom_vjp_is_the_same_for_tensors(backend: str) -> None:
     assert lists(swapped(x, y)) == [3.0, 10.0]
 
 
-def test_custom_gradient_to_any_order(backend: str) -> None:
+def test_a_custom_gradient_has_derivatives_of_any_order(backend: str) -> None:
     own: Callable[..., Any] = ops.custom_gradient(softplus_with_own_gradient)
     wanted: Callable[..., Any] = ops.softplus
     assert near(own(ops.array(1.3)), wanted(ops.array(1.3)))
@@ -305,7 +305,7 @@ def test_custom_gradient_to_any_order(backend: str) -> None:
         assert near(own(1.3), wanted(1.3))
 
 
-def test_custom_gradient_in_other_transforms(backend: str) -> None:
+def test_a_custom_gradient_works_in_other_transforms(backend: str) -> None:
     own, x = ops.custom_gradient(softplus_with_own_gradient), ops.array([0.5, -1.0])
     wanted = 1 / (1 + np.exp([-0.5, 1.0]))
     assert near(ops.vmap(ops.grad(own))(x), wanted)
@@ -318,7 +318,7 @@ def test_custom_gradient_in_other_transforms(backend: str) -> None:
     assert lists(ops.grad(lambda w: ops.sum(ops.vmap(product, in_axes=(0, None))(rows, w)))(weight)) == [4.0, 6.0]
 
 
-def test_custom_gradient_is_the_user_s(backend: str) -> None:
+def test_a_custom_gradient_replaces_the_derivative_and_must_have_its_shape(backend: str) -> None:
     tenfold = ops.custom_gradient(
         lambda d, k: (
             {"o": ops.multiply(d["a"], k), "i": ops.argmax(d["a"])},
@@ -333,7 +333,7 @@ def test_custom_gradient_is_the_user_s(backend: str) -> None:
         ops.custom_gradient(ops.square)(ops.ones(2))
 
 
-def test_checkpoint_runs_again_and_changes_nothing(backend: str) -> None:
+def test_checkpoint_runs_the_function_again_and_keeps_its_derivatives(backend: str) -> None:
     calls = []
 
     def f(d: Any, k: float) -> Any:
@@ -350,7 +350,7 @@ def test_checkpoint_runs_again_and_changes_nothing(backend: str) -> None:
     assert lists(cubes) == [[6.0, 0.0], [0.0, 12.0]]
 
 
-def test_what_runs_again_draws_the_same_numbers(backend: str) -> None:
+def test_a_function_that_a_transform_runs_again_draws_the_same_numbers(backend: str) -> None:
     def noisy(x: Any) -> Any:
         return ops.multiply(x, ops.random.uniform((4,)))
 
@@ -359,15 +359,15 @@ def test_what_runs_again_draws_the_same_numbers(backend: str) -> None:
 
     for f in (noisy, portable):
         generator, x = ops.random.Generator(1), ops.ones(4)
-        for again in (f, ops.checkpoint(f), ops.custom_gradient(lambda x, f=f: own_slope(f, x))):
+        for again in (f, ops.checkpoint(f), ops.custom_gradient(lambda x, f=f: with_own_gradient(f, x))):
             y, pull = ops.vjp(again, x)
             assert lists(pull(ops.ones(4))) == lists(pull(ops.ones(4))) == (lists(y),)
             assert lists(ops.vjp(again, x)[0]) != lists(y)
-        value, slope = ops.value_and_grad(lambda x, f=f: ops.sum(ops.checkpoint(f)(x)))(x)
-        assert near(ops.sum(slope), value)
+        value, gradient = ops.value_and_grad(lambda x, f=f: ops.sum(ops.checkpoint(f)(x)))(x)
+        assert near(ops.sum(gradient), value)
 
 
-def test_all_elements_of_a_jacobian_see_the_same_draw(backend: str) -> None:
+def test_all_elements_of_a_jacobian_use_the_same_draw(backend: str) -> None:
     def noisy(x: Any, y: Any) -> Any:
         return ops.multiply(ops.multiply(x, ops.random.uniform((3,))), y)
 
@@ -380,7 +380,7 @@ def test_all_elements_of_a_jacobian_see_the_same_draw(backend: str) -> None:
     assert len(set(lists(slices[0]))) == 2
 
 
-def own_slope(f: Callable[..., Any], x: Any) -> Any:
+def with_own_gradient(f: Callable[..., Any], x: Any) -> Any:
     factor = f(ops.ones(4))
     return ops.multiply(x, factor), lambda x, upstream: ops.multiply(upstream, factor)
 
@@ -396,7 +396,7 @@ CLOSED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("form", CLOSED)
-def test_closed_over_tensors_are_constants_or_refused(form: str, backend: str) -> None:
+def test_a_tensor_from_the_closure_is_constant_or_refused(form: str, backend: str) -> None:
     closed, x = CLOSED[form], ops.array(3.0)
     assert lists(ops.grad(lambda x: closed(x, ops.array(2.0)))(x)) == 2.0
     assert lists(ops.grad(lambda w: closed(x, ops.stop_gradient(w)))(2.0)) == 0.0
@@ -421,23 +421,23 @@ def test_closed_over_tensors_are_constants_or_refused(form: str, backend: str) -
 
 
 def sine(x: Any) -> Any:
-    """The sine by NumPy, its derivative by ops."""
+    """Returns the sine, computed by NumPy; ops compute its derivative."""
     return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, ops.cos(x)))
 
 
 def hosted_sine(x: Any) -> Any:
-    """The sine by NumPy, and its derivatives too."""
+    """Returns the sine; NumPy computes it and its derivatives."""
     return ops.host_call(np.sin, x, vjp=lambda x, upstream: ops.multiply(upstream, hosted_cosine(x)))
 
 
 def hosted_cosine(x: Any) -> Any:
-    slope = lambda x, upstream: ops.negative(ops.multiply(upstream, hosted_sine(x)))
-    return ops.host_call(np.cos, x, vjp=slope)
+    vjp = lambda x, upstream: ops.negative(ops.multiply(upstream, hosted_sine(x)))
+    return ops.host_call(np.cos, x, vjp=vjp)
 
 
 @pytest.mark.parametrize("function", [sine, hosted_sine])
 @pytest.mark.parametrize("checked", [False, True])
-def test_a_host_call_has_the_derivatives_it_is_given(function: Any, checked: bool, backend: str) -> None:
+def test_a_host_call_has_the_derivatives_of_its_vjp(function: Any, checked: bool, backend: str) -> None:
     with ops.checked(checked):
         gradcheck(function, (X,))
         gradcheck(lambda x: ops.exp(ops.multiply(function(ops.exp(x)), x)), (X,))
@@ -445,7 +445,7 @@ def test_a_host_call_has_the_derivatives_it_is_given(function: Any, checked: boo
 
 @pytest.mark.parametrize("function", [sine, hosted_sine])
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-def test_a_host_call_in_other_transforms(function: Any, backend: str) -> None:
+def test_a_host_call_works_in_other_transforms(function: Any, backend: str) -> None:
     x = ops.array([0.5, -1.0, 0.2])
     cosine = np.cos([0.5, -1.0, 0.2])
     assert near(function(x), np.sin([0.5, -1.0, 0.2]))
@@ -462,14 +462,14 @@ def test_a_host_call_in_other_transforms(function: Any, backend: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-def test_a_host_call_is_compiled_around(backend: str) -> None:
+def test_a_compiled_function_may_contain_a_host_call(backend: str) -> None:
     x, wanted = ops.array([0.5, -1.0]), np.sin([0.5, -1.0])
     assert near(ops.compile(lambda x: ops.multiply(sine(ops.add(x, 0.0)), 2.0))(x), 2 * wanted)
     assert near(ops.compile(ops.grad(lambda x: ops.sum(sine(x))))(x), np.cos([0.5, -1.0]))
     assert near(ops.grad(ops.compile(lambda x: ops.sum(sine(x))))(x), np.cos([0.5, -1.0]))
 
 
-def test_a_host_call_without_a_derivative(backend: str) -> None:
+def test_a_host_call_without_a_vjp_is_constant_or_refused(backend: str) -> None:
     def host(x: Any) -> Any:
         return ops.host_call(np.sin, x)
 
@@ -493,7 +493,7 @@ def test_a_host_call_without_a_derivative(backend: str) -> None:
         ops.grad(lambda x: ops.sum(once(x)))(x)
 
 
-def test_a_host_call_takes_and_gives_trees(backend: str) -> None:
+def test_a_host_call_accepts_and_returns_trees(backend: str) -> None:
     seen: list[Any] = []
 
     def host(d: Any, k: int, flags: Any) -> Any:
@@ -517,7 +517,7 @@ def test_a_host_call_takes_and_gives_trees(backend: str) -> None:
     assert ops.dtype(ops.host_call(lambda x: x.astype("float16"), d["x"])) == "float16"
 
 
-def test_a_host_call_refuses(backend: str) -> None:
+def test_wrong_host_calls_are_refused(backend: str) -> None:
     x = ops.array([1.0, 2.0])
     foreign = ops.host_call(lambda a: np.float32(a.sum()), x)
     assert ops.is_tensor(foreign)
@@ -538,13 +538,13 @@ def test_a_host_call_refuses(backend: str) -> None:
             call()
 
 
-def test_transforms_follow_the_backend() -> None:
-    before, slope = ops.get_backend(), ops.grad(ops.square)
+def test_a_transformed_function_follows_the_backend() -> None:
+    before, derivative = ops.get_backend(), ops.grad(ops.square)
     try:
         for name in ops.available_backends():
             ops.set_backend(name)
-            assert ops.is_tensor(slope(3.0))
-            assert lists(slope(3.0)) == 6.0
+            assert ops.is_tensor(derivative(3.0))
+            assert lists(derivative(3.0)) == 6.0
     finally:
         ops.set_backend(before)
 
@@ -584,7 +584,9 @@ def refusals() -> list[Any]:
 
 
 @pytest.mark.parametrize("call,kind,message", refusals())
-def test_refusals(call: Callable[[], Any], kind: type[Exception], message: str, backend: str) -> None:
+def test_wrong_arguments_of_transforms_are_refused(
+    call: Callable[[], Any], kind: type[Exception], message: str, backend: str
+) -> None:
     with pytest.raises(kind, match=message):
         call()
 
@@ -601,13 +603,13 @@ def test_tensors_of_another_backend_are_refused(backend: str) -> None:
         ops.grad(lambda x: foreign)(1.0)
 
 
-def test_a_native_op_without_derivative_says_so() -> None:
+def test_a_native_op_without_a_derivative_raises_a_typed_error() -> None:
     mx = pytest.importorskip("mlx.core")
     with ops.use_backend("mlx"), pytest.raises(errors.UnsupportedOpError, match=r"grad\(\) on backend 'mlx'.*LUF"):
         ops.grad(lambda x: mx.sum(mx.linalg.lu(x)[1]))(ops.eye(2))
 
 
-def test_an_exception_leaves_nothing_behind(backend: str) -> None:
+def test_an_exception_does_not_change_later_calls(backend: str) -> None:
     def failing(x: Any) -> Any:
         ops.exp(x)
         raise LookupError("inside")
@@ -626,7 +628,7 @@ def test_an_exception_leaves_nothing_behind(backend: str) -> None:
         assert lists(ops.square(ops.array(3.0))) == 9.0
 
 
-def test_threads_agree_with_one(backend: str) -> None:
+def test_many_threads_give_the_gradients_of_one(backend: str) -> None:
     host = X.astype("float32")
     wanted = lists(ops.grad(smooth)(ops.array(host)))
     found: list[Any] = [None] * 16
@@ -644,7 +646,7 @@ def test_threads_agree_with_one(backend: str) -> None:
     assert found == [[wanted] * 3] * 16
 
 
-def test_backward_accumulates(backend: str) -> None:
+def test_backward_accumulates_gradients_until_zero_grad(backend: str) -> None:
     weight, bias, mean = Parameter([1.0, 2.0], name="weight"), Parameter(0.5), Parameter(0.0, trainable=False)
     x = ops.array([3.0, 4.0])
 
@@ -665,7 +667,7 @@ def test_backward_accumulates(backend: str) -> None:
     ops.eval(params)
 
 
-def test_backward_puts_the_values_back(backend: str) -> None:
+def test_backward_restores_the_values_after_an_error(backend: str) -> None:
     weight = Parameter([1.0, 2.0])
     before = weight.value
     with pytest.raises(errors.ShapeError, match=r"backward\(\)"):
@@ -684,7 +686,7 @@ def test_gradients_of_parameters_are_plain_tensors(backend: str) -> None:
     assert not getattr(weight.value, "requires_grad", False)
 
 
-def test_custom_vjp_has_the_gradients_it_is_given(backend: str) -> None:
+def test_custom_vjp_has_the_given_gradients(backend: str) -> None:
     def product(a: Any, b: Any) -> Any:
         return ops.custom_vjp(lambda a, b: [a * b], lambda primals, cts: [cts[0] * 10.0, cts[0] * primals[0]], [a, b])[
             0
@@ -696,7 +698,7 @@ def test_custom_vjp_has_the_gradients_it_is_given(backend: str) -> None:
     assert float(ops.grad(lambda a: ops.grad(product, argnums=1)(a, 3.0))(2.0)) == 1.0
 
 
-def test_nothing_to_differentiate_by_gives_an_empty_tree(backend: str) -> None:
+def test_the_gradient_by_an_empty_tree_is_an_empty_tree(backend: str) -> None:
     def loss(p: Any) -> Any:
         return ops.sum(ops.ones((2,)))
 
@@ -708,19 +710,19 @@ def test_nothing_to_differentiate_by_gives_an_empty_tree(backend: str) -> None:
 
 
 @pytest.mark.parametrize("argnums", ["x", 1.5, (0, None)])
-def test_argnums_that_are_no_integers(argnums: Any, backend: str) -> None:
+def test_argnums_that_are_not_integers_are_refused(argnums: Any, backend: str) -> None:
     with pytest.raises(errors.ArgumentTypeError, match=r"grad\(\).*argnums must be an integer or a sequence"):
         ops.grad(ops.sum, argnums=argnums)(1.0)
 
 
 @pytest.mark.parametrize("gradient", [lambda g: g, lambda upstream: upstream, lambda upstream, x: upstream])
-def test_a_gradient_function_takes_upstream_by_name(gradient: Any, backend: str) -> None:
+def test_a_gradient_function_without_a_parameter_upstream_is_refused(gradient: Any, backend: str) -> None:
     function = ops.custom_gradient(lambda x: (ops.square(x), gradient))
     with pytest.raises(errors.ArgumentTypeError, match=r"gradient\(\*args, upstream=cotangent\)"):
         ops.grad(function)(1.0)
 
 
-def test_functions_of_no_result_have_one(backend: str) -> None:
+def test_transforms_accept_functions_without_a_result(backend: str) -> None:
     x = ops.ones((3,))
     assert ops.checkpoint(lambda x: None)(x) is None
     assert ops.checkpoint(lambda: ())() == ()
@@ -741,7 +743,7 @@ def test_the_gradient_by_a_torch_parameter_keeps_no_graph() -> None:
         assert value.grad_fn is gradient.grad_fn is None
         assert weight.grad is None
         assert ops.grad(lambda w: ops.sum(ops.grad(loss)(w)))(weight).tolist() == [6.0, 6.0]
-        # Whoever asks PyTorch itself for more derivatives still gets them.
+        # PyTorch's own autograd can still differentiate the gradient.
         ops.sum(ops.grad(loss)(weight.view_as(weight))).backward()
         assert weight.grad.tolist() == [6.0, 6.0]
         other = torch.ones(2, requires_grad=True)

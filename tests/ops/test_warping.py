@@ -1,4 +1,4 @@
-"""Warping: places on and beyond the edges, fields from one seed, the arguments that are refused."""
+"""Warping of images: positions on and beyond the edges, fields from a seed, and the arguments that are refused."""
 
 import numpy as np
 import pytest
@@ -14,11 +14,11 @@ SQUARE = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0], [4.0, 3.0]]
 LINE = [1.0, 2.0, 4.0, 8.0]
 
 
-def test_halfway_places_belong_to_the_element_farther_from_zero(backend: str) -> None:
+def test_nearest_takes_the_element_farther_from_zero_in_a_tie(backend: str) -> None:
     places = [[-1.5, -0.5, -0.25, 0.5, 1.5, 2.5, 3.5]]
     assert ops.map_coordinates(LINE, places, 0, "nearest").tolist() == [1.0, 1.0, 1.0, 2.0, 4.0, 8.0, 8.0]
     assert ops.map_coordinates(LINE, places, 0).tolist() == [0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 0.0]
-    # Just below a half, where adding 1/2 would round up to 1.
+    # For the number just below 0.5, adding 0.5 in float32 would round up to 1.
     below = np.nextafter(np.float32(0.5), np.float32(0))
     assert ops.map_coordinates(LINE, np.array([[below]]), 0).tolist() == [1.0]
 
@@ -34,7 +34,9 @@ def test_halfway_places_belong_to_the_element_farther_from_zero(backend: str) ->
     ],
 )
 @pytest.mark.parametrize("order", [0, 1])
-def test_whole_places_show_the_elements_themselves(mode: str, expected: list[float], order: int, backend: str) -> None:
+def test_integer_positions_give_the_elements_themselves(
+    mode: str, expected: list[float], order: int, backend: str
+) -> None:
     places = np.arange(-3.0, 7.0)[None]
     assert ops.map_coordinates(LINE, places, order, mode, 9.0).tolist() == expected
     far = places + 24.0 * (mode in ("wrap", "mirror", "reflect"))
@@ -42,21 +44,21 @@ def test_whole_places_show_the_elements_themselves(mode: str, expected: list[flo
 
 
 @pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
-def test_one_element_alone(mode: str, backend: str) -> None:
+def test_a_tensor_of_one_element_is_sampled_in_every_mode(mode: str, backend: str) -> None:
     shown = ops.map_coordinates([5.0], [[-3.0, 0.0, 2.0]], 1, mode).tolist()
     assert shown == ([0.0, 5.0, 0.0] if mode == "constant" else [5.0] * 3)
 
 
 @pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
 @pytest.mark.parametrize("order", [0, 1])
-def test_places_that_are_none_read_nothing_foreign(mode: str, order: int, backend: str) -> None:
+def test_nan_infinite_and_huge_positions_never_read_outside_the_tensor(mode: str, order: int, backend: str) -> None:
     shown = ops.to_numpy(ops.map_coordinates(LINE, [[np.nan, np.inf, -np.inf, 1e30]], order, mode, -1.0))
     assert np.all(np.isnan(shown) | np.isin(shown, [*LINE, -1.0]))
     if mode == "constant":
         assert shown[1:].tolist() == [-1.0] * 3
 
 
-def test_whole_numbers_keep_their_dtype(backend: str) -> None:
+def test_integer_and_boolean_tensors_keep_their_dtype(backend: str) -> None:
     table = np.array([0, 255, 3], np.uint8)
     for order, wanted in ((1, [64, 128, 255, 255]), (0, [0, 255, 255, 255])):
         shown = ops.map_coordinates(table, [[0.25, 0.5, 1.0, 9.0]], order, "constant", 300.0)
@@ -68,7 +70,7 @@ def test_whole_numbers_keep_their_dtype(backend: str) -> None:
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
-def test_the_identity_shows_the_image_itself(interpolation: str, backend: str) -> None:
+def test_the_identity_transform_changes_nothing(interpolation: str, backend: str) -> None:
     assert ops.affine_transform(SHOT, SAME, interpolation).tolist() == SHOT.tolist()
     assert ops.perspective_transform(SHOT, SQUARE, SQUARE, interpolation).shape == SHOT.shape
     still = ops.elastic_transform(SHOT, 0.0, interpolation=interpolation, seed=1)
@@ -77,32 +79,32 @@ def test_the_identity_shows_the_image_itself(interpolation: str, backend: str) -
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from(["nearest", "bilinear"]))
-def test_a_shift_by_whole_pixels_rolls_what_wraps(backend: str, across: int, down: int, interpolation: str) -> None:
+def test_a_shift_by_whole_pixels_with_wrap_is_a_roll(backend: str, across: int, down: int, interpolation: str) -> None:
     shift = [1.0, 0.0, float(across), 0.0, 1.0, float(down), 0.0, 0.0]
     shown = ops.affine_transform(SHOT, shift, interpolation, "wrap")
     assert shown.tolist() == np.roll(SHOT, (-down, -across), (0, 1)).tolist()
 
 
-def test_a_turn_by_a_right_angle(backend: str) -> None:
+def test_a_rotation_by_a_right_angle_agrees_with_rot90(backend: str) -> None:
     square = SHOT[:, :4]
     turned = ops.affine_transform(square, [0.0, 1.0, 0.0, -1.0, 0.0, 3.0, 0.0, 0.0])
     assert turned.tolist() == np.rot90(square, -1).tolist()
 
 
-def test_points_move_to_where_they_are_wanted(backend: str) -> None:
+def test_a_perspective_transform_moves_its_points_to_their_targets(backend: str) -> None:
     wanted = [[1.0, 0.0], [3.0, 1.0], [0.0, 3.0], [4.0, 2.0]]
     seen = ops.to_numpy(ops.perspective_transform(SHOT, SQUARE, wanted))
     for (x, y), (u, v) in zip(SQUARE, wanted, strict=True):
         assert np.allclose(seen[int(v), int(u)], SHOT[int(y), int(x)], atol=1e-5)
 
 
-def test_the_horizon_is_filled(backend: str) -> None:
+def test_pixels_at_the_horizon_have_the_fill_value(backend: str) -> None:
     tilted = [1.0, 0.0, -2.0, 0.0, 1.0, 0.0, -0.5, 0.0]
     assert np.all(ops.to_numpy(ops.affine_transform(SHOT, tilted, fill_value=7.0))[:, 2] == 7.0)
     assert np.all(np.isfinite(ops.to_numpy(ops.affine_transform(SHOT, tilted, fill_mode="reflect"))))
 
 
-def test_fields_of_one_seed_are_one_on_all_backends(backend: str) -> None:
+def test_elastic_transforms_of_one_seed_agree_on_all_backends(backend: str) -> None:
     batch = np.stack([SHOT, SHOT])
     bent = ops.elastic_transform(batch, 3.0, 1.5, seed=5)
     assert bent.tolist() == ops.elastic_transform(batch, 3.0, 1.5, generator=ops.random.Generator(5)).tolist()
@@ -113,7 +115,7 @@ def test_fields_of_one_seed_are_one_on_all_backends(backend: str) -> None:
     assert np.allclose(ops.elastic_transform(batch, 3.0, 1.5, seed=5), np.asarray(bent.tolist()), atol=1e-5)
 
 
-def test_bad_arguments_are_refused(backend: str) -> None:
+def test_wrong_arguments_are_refused(backend: str) -> None:
     with pytest.raises(ArgumentError, match="expected order 0 or 1, got 3"):
         ops.map_coordinates(LINE, [[0.0]], 3)
     with pytest.raises(ArgumentError, match="expected fill_mode to be one of constant, nearest, wrap, mirror, reflect"):

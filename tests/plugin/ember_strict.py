@@ -1,4 +1,4 @@
-"""A third party's backend over array-api-strict: what the standard has is bound, the rest declared unsupported."""
+"""A third-party backend over array-api-strict: it binds some ops of the standard and declares the rest unsupported."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ ALIASED = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "ata
 
 
 class StrictBackend(Backend):
-    """array-api-strict."""
+    """A backend over array-api-strict."""
 
     name = "strict"
     tensor_type = type(xp.asarray(0))
@@ -91,12 +91,12 @@ def _number(x: Any) -> Any:
 
 
 def _of_numbers(native: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that takes booleans too, which the standard does not order."""
+    """Returns a function that also accepts booleans, which the standard leaves out of comparisons by order."""
     return lambda *tensors: native(*map(_number, tensors))
 
 
 def _expm1(x: Any) -> Any:
-    """Returns exp(x) - 1; NumPy's function gives NaN for complex infinities."""
+    """Returns exp(x) - 1 without NumPy's expm1 for complex infinities, for which it gives NaN."""
     near = xp.expm1(x)
     if not xp.isdtype(x.dtype, "complex floating"):
         return near
@@ -123,6 +123,6 @@ def _bind() -> None:
 
 
 def make() -> StrictBackend:
-    """Returns the backend; the entry point of the plugin."""
+    """Returns the backend. The entry point of the plugin names this function."""
     _bind()
     return StrictBackend()

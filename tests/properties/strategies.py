@@ -1,4 +1,4 @@
-"""What the properties are tried on: shapes without axes and with empty ones, arrays of every dtype, fitting ones."""
+"""Hypothesis strategies for the property tests: shapes with and without (empty) axes, arrays of every dtype."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ FULL_SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 
 @contextmanager
 def on(name: str) -> Iterator[None]:
-    """Runs a block on a backend, NumPy's floating-point warnings silenced."""
+    """Runs a block on a backend with NumPy's floating-point warnings off."""
     with ops.use_backend(name), np.errstate(all="ignore"):
         yield
 
@@ -34,7 +34,7 @@ def host(x: Any) -> np.ndarray:
 
 
 def numbers(dtype: str, size: float = 1e3, special: bool = False) -> st.SearchStrategy[Any]:
-    """Returns numbers of a dtype; `size` bounds floats, `special` adds NaN, infinities and both zeros."""
+    """Returns numbers of a dtype; `size` bounds the magnitude of floats, `special` adds NaN, infinities and zeros."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return st.booleans()
@@ -42,7 +42,7 @@ def numbers(dtype: str, size: float = 1e3, special: bool = False) -> st.SearchSt
         return st.integers(int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     width = 32 if dtype in ("float32", "complex64") else 64
     finite = st.floats(-size, size, width=width, allow_subnormal=False)
-    # Products of tiny numbers underflow, and then their errors are no longer relative.
+    # Products of tiny numbers underflow, so their errors are not relative any more.
     finite = finite.filter(lambda x: x == 0 or abs(x) > 1e-6)
     if special:
         finite = st.one_of(finite, st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -0.0]))
@@ -56,21 +56,21 @@ def arrays(dtype: str, shape: Any = SHAPES, **options: Any) -> st.SearchStrategy
 
 @st.composite
 def together(draw: Callable[..., Any], dtype: str, count: int = 2, **options: Any) -> list[np.ndarray]:
-    """Returns arrays whose shapes broadcast."""
+    """Returns arrays whose shapes broadcast with each other."""
     shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=count, min_dims=0, max_dims=3, min_side=0, max_side=3))
     return [draw(arrays(dtype, shape, **options)) for shape in shapes.input_shapes]
 
 
 @st.composite
 def matrices(draw: Callable[..., Any], dtype: str, n: int | None = None) -> np.ndarray:
-    """Returns well-conditioned square matrices, some of them stacked: the diagonal outweighs each row."""
+    """Returns square matrices or stacks of them; a dominant diagonal makes them well-conditioned."""
     n = draw(st.integers(1, 5)) if n is None else n
     shape = (*draw(st.sampled_from([(), (2,), (1, 3)])), n, n)
     return draw(arrays(dtype, shape, size=1.0)) + (n + 1) * np.eye(n, dtype=dtype)
 
 
 def axes_of(ndim: int) -> st.SearchStrategy[Any]:
-    """Returns what reductions over a tensor of so many axes take as axis."""
+    """Returns the values of `axis` that a reduction of a tensor with `ndim` axes accepts."""
     if ndim == 0:
         return st.sampled_from([None, ()])
     one = st.integers(-ndim, ndim - 1)
@@ -79,7 +79,7 @@ def axes_of(ndim: int) -> st.SearchStrategy[Any]:
 
 
 def same(got: np.ndarray, wanted: np.ndarray) -> bool:
-    """Returns whether two arrays have one dtype, one shape and the same elements, NaN and the signs of zeros too."""
+    """Returns whether dtype, shape and elements are equal; NaN equals NaN, and zeros must have equal signs."""
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         return False
     if got.dtype.kind == "c":
@@ -92,6 +92,6 @@ def same(got: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def near(got: np.ndarray, wanted: np.ndarray, scale: Any, epsilons: float) -> bool:
-    """Returns whether two arrays differ by at most so many eps of their dtype times a scale."""
+    """Returns whether two arrays differ by at most `epsilons` times eps of their dtype times `scale`."""
     bound = epsilons * EPSILON[str(got.dtype)] * np.asarray(scale, np.float64)
     return got.shape == wanted.shape and bool(np.all(np.abs(got - wanted) <= bound))

@@ -1,4 +1,4 @@
-"""Laws of arithmetic: some hold to the bit, the others within the rounding of their steps."""
+"""Laws of arithmetic: some hold exactly, the others up to rounding."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.properties.strategies import FLOATS, INSTALLED, INTEGERS, arrays, hos
 ANY = ("bool", *INTEGERS, *FLOATS, "complex64")
 COMMUTATIVE = {
     "add": ANY,
-    # Complex products of NumPy and PyTorch are fused differently to the left and to the right.
+    # No complex numbers: the fused kernels of NumPy and PyTorch round a * b and b * a differently.
     "multiply": ANY[:-1],
     "maximum": ("bool", *INTEGERS, *FLOATS),
     "minimum": ("bool", *INTEGERS, *FLOATS),
@@ -33,7 +33,7 @@ ASSOCIATIVE = ("add", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_
 
 @pytest.mark.parametrize("op", sorted(COMMUTATIVE))
 @given(data=st.data())
-def test_commutative_to_the_bit(op: str, data: st.DataObject) -> None:
+def test_commutative_ops_give_equal_bits_in_both_orders(op: str, data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(COMMUTATIVE[op]))
     a, b = data.draw(together(dtype, special=dtype in FLOATS))
     if op == "lcm":
@@ -43,14 +43,14 @@ def test_commutative_to_the_bit(op: str, data: st.DataObject) -> None:
         with on(name):
             first, second = host(function(a, b)), host(function(b, a))
         if op in ("maximum", "minimum"):
-            # Of two zeros either may be the larger.
+            # For 0.0 and -0.0 either may be returned; adding 0.0 removes the sign.
             first, second = first + np.zeros((), first.dtype), second + np.zeros((), second.dtype)
         assert same(first, second)
 
 
 @pytest.mark.parametrize("op", ASSOCIATIVE)
 @given(data=st.data())
-def test_integers_associate_to_the_bit(op: str, data: st.DataObject) -> None:
+def test_integer_ops_are_associative(op: str, data: st.DataObject) -> None:
     a, b, c = data.draw(together(data.draw(st.sampled_from(INTEGERS)), 3))
     function = getattr(ops, op)
     for name in INSTALLED:
@@ -59,7 +59,7 @@ def test_integers_associate_to_the_bit(op: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_integers_distribute_to_the_bit(data: st.DataObject) -> None:
+def test_integer_multiplication_distributes_over_addition(data: st.DataObject) -> None:
     a, b, c = data.draw(together(data.draw(st.sampled_from(INTEGERS)), 3))
     for name in INSTALLED:
         with on(name):
@@ -69,7 +69,7 @@ def test_integers_distribute_to_the_bit(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_floats_associate_and_distribute_nearly(data: st.DataObject) -> None:
+def test_float_arithmetic_is_associative_and_distributive_up_to_rounding(data: st.DataObject) -> None:
     a, b, c = data.draw(together(data.draw(st.sampled_from((*FLOATS, "complex64"))), 3))
     size = [np.abs(x).astype(np.float64) for x in (a, b, c)]
     for name in INSTALLED:
@@ -83,27 +83,26 @@ def test_floats_associate_and_distribute_nearly(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_extremes_associate_to_the_bit(data: st.DataObject) -> None:
+def test_maximum_and_minimum_are_associative_and_distributive(data: st.DataObject) -> None:
     a, b, c = data.draw(together(data.draw(st.sampled_from(FLOATS)), 3, special=True))
     for name in INSTALLED:
         with on(name):
             for function in (ops.maximum, ops.minimum):
                 left, right = host(function(function(a, b), c)), host(function(a, function(b, c)))
                 assert np.array_equal(left, right, equal_nan=True)
-            # Each distributes over the other.
             lattice = host(ops.maximum(a, ops.minimum(b, c))), host(ops.minimum(ops.maximum(a, b), ops.maximum(a, c)))
             assert np.array_equal(*lattice, equal_nan=True)
 
 
 @given(data=st.data())
-def test_neutral_and_inverse_elements(data: st.DataObject) -> None:
+def test_zero_and_one_are_neutral_and_inverses_cancel(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from((*INTEGERS, *FLOATS, "complex64")))
     x = data.draw(arrays(dtype))
     for name in INSTALLED:
         with on(name):
             assert np.array_equal(host(ops.add(x, 0)), x)
             product = host(ops.multiply(x, 1))
-            # A complex one may lose the sign of a zero.
+            # A product of complex numbers may lose the sign of a zero.
             assert same(product, x) or (dtype == "complex64" and np.array_equal(product, x))
             assert not host(ops.subtract(x, x)).any()
             assert same(host(ops.negative(ops.negative(x))), x)
@@ -114,7 +113,7 @@ def test_neutral_and_inverse_elements(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_quotient_and_remainder_make_the_dividend(data: st.DataObject) -> None:
+def test_quotient_times_divisor_plus_remainder_is_the_dividend(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(INTEGERS))
     x, y = data.draw(together(dtype))
     y = np.where(y == 0, np.ones((), dtype), y)
@@ -130,7 +129,7 @@ def test_quotient_and_remainder_make_the_dividend(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_de_morgan(data: st.DataObject) -> None:
+def test_the_laws_of_de_morgan_hold(data: st.DataObject) -> None:
     a, b = data.draw(together("bool"))
     i, j = data.draw(together(data.draw(st.sampled_from(INTEGERS))))
     for name in INSTALLED:
@@ -146,7 +145,7 @@ def test_de_morgan(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_comparisons_are_a_total_order_of_numbers(data: st.DataObject) -> None:
+def test_comparisons_are_a_total_order(data: st.DataObject) -> None:
     a, b = data.draw(together(data.draw(st.sampled_from((*INTEGERS, *FLOATS)))))
     for name in INSTALLED:
         with on(name):
@@ -157,7 +156,7 @@ def test_comparisons_are_a_total_order_of_numbers(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_matrix_products_associate_distribute_and_transpose(data: st.DataObject) -> None:
+def test_matrix_products_are_associative_distributive_and_transpose(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from((*FLOATS, "int32")))
     h, k, m, n = (data.draw(st.integers(0, 5)) for _ in range(4))
     whole = dtype == "int32"
@@ -179,7 +178,7 @@ def test_matrix_products_associate_distribute_and_transpose(data: st.DataObject)
 
 
 @given(data=st.data())
-def test_sums_of_parts_are_the_sum(data: st.DataObject) -> None:
+def test_the_sums_of_two_parts_add_to_the_whole_sum(data: st.DataObject) -> None:
     x = data.draw(arrays(data.draw(st.sampled_from((*INTEGERS, *FLOATS))), data.draw(st.tuples(st.integers(0, 9)))))
     cut = data.draw(st.integers(0, x.size))
     for name in INSTALLED:

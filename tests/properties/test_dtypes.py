@@ -1,4 +1,4 @@
-"""Laws of dtypes: results have the dtype that `result_type` gives, promotion is a lattice, integers do not wrap."""
+"""Laws of dtypes: results have the dtype of `result_type`, promotion is a lattice, integers do not wrap."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -31,7 +31,7 @@ def _called(op: str, a: Any, b: Any) -> Any:
 
 
 def _has(name: str, *dtypes: str) -> bool:
-    """Returns whether a backend has dtypes and the one they promote to."""
+    """Returns whether a backend has the given dtypes and their promoted dtype."""
     missing = {"complex128"} if name == "mlx" else set()
     return not missing & {*dtypes, str(ops.result_type(*(getattr(ops, _attribute(d)) for d in dtypes)))}
 
@@ -41,7 +41,7 @@ def _attribute(dtype: str) -> str:
 
 
 @pytest.mark.parametrize("op", [*ARITHMETIC, *ORDERED, *FLOATING, *COMPARING])
-def test_results_have_the_dtype_that_is_foretold(op: str) -> None:
+def test_results_have_the_dtype_of_result_type(op: str) -> None:
     for name in INSTALLED:
         with on(name):
             ones = {d: ops.ones((2,), d) for d in DTYPES if _has(name, d)}
@@ -60,7 +60,7 @@ def test_results_have_the_dtype_that_is_foretold(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["add", "multiply", "where"])
-def test_python_numbers_are_weak(op: str) -> None:
+def test_a_python_number_does_not_widen_a_tensor_of_its_kind(op: str) -> None:
     for name in INSTALLED:
         with on(name):
             for dtype, number in product(DTYPES, NUMBERS):
@@ -80,15 +80,16 @@ def test_promotion_is_a_lattice(names: list[str], data: st.DataObject) -> None:
     assert ops.result_type(common, *dtypes) == common
     assert all(ops.can_cast(dtype, common) for dtype in dtypes)
     if common == "float64" and "uint64" in names and not {"float64", "complex64"} & set(names):
-        # No integer holds both uint64 and a signed number, and of the floats the one of as many bits is taken.
+        # No integer dtype holds both uint64 and negative numbers. Promotion then takes float64, the float of as many
+        # bits, although smaller floats are common dtypes too.
         return
     for above in (getattr(ops, _attribute(dtype)) for dtype in DTYPES):
-        # No common dtype is below the one that promotion finds.
+        # Promotion finds the least upper bound: no smaller dtype is common to all.
         assert not all(ops.can_cast(one, above) for one in dtypes) or ops.can_cast(common, above)
 
 
 @given(st.lists(st.sampled_from(DTYPES), min_size=1, max_size=4))
-def test_what_is_joined_has_the_dtype_of_all(names: list[str]) -> None:
+def test_joined_tensors_have_the_promoted_dtype(names: list[str]) -> None:
     for name in INSTALLED:
         with on(name):
             if not _has(name, *names):
@@ -103,7 +104,7 @@ def test_what_is_joined_has_the_dtype_of_all(names: list[str]) -> None:
 
 
 @given(data=st.data())
-def test_casts_to_wider_dtypes_and_back(data: st.DataObject) -> None:
+def test_a_cast_to_a_wider_dtype_and_back_keeps_the_values(data: st.DataObject) -> None:
     narrow, wide = data.draw(
         st.sampled_from(
             [
@@ -120,7 +121,7 @@ def test_casts_to_wider_dtypes_and_back(data: st.DataObject) -> None:
             assert np.array_equal(host(ops.cast(ops.cast(x, wide), narrow)), x)
 
 
-def test_reductions_keep_their_promises() -> None:
+def test_reductions_have_the_documented_dtypes() -> None:
     for name in INSTALLED:
         with on(name):
             for dtype in DTYPES:
@@ -147,7 +148,7 @@ FLOATING_ROWS = {
 
 
 def _calls(row: Sample) -> Iterator[tuple[list[Any], list[Any], dict[str, Any]]]:
-    """Yields arguments with floats replaced by integers of all sizes, the same integers as float32, and options."""
+    """Yields arguments with integers of all sizes instead of floats, the same integers as float32, and options."""
     rng = np.random.default_rng(0)
     for dtype in NARROW:
         limits = np.iinfo(dtype)
@@ -170,17 +171,17 @@ def _parts(result: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("op", FLOATING_ROWS)
-def test_narrow_integers_give_what_the_same_floats_give(op: str) -> None:
+def test_narrow_integers_give_the_results_of_equal_floats(op: str) -> None:
     row = FLOATING_ROWS[op]
     for name in INSTALLED:
         with on(name):
             for whole, floats, options in _calls(row):
                 try:
                     wanted = OPS[op].function(*floats, **options)
-                except EmberError:  # such numbers suit the op in no dtype
+                except EmberError:  # the op refuses these numbers in any dtype
                     continue
                 for got, want in zip(_parts(OPS[op].function(*whole, **options)), _parts(wanted), strict=True):
-                    if got.dtype.kind in "iu":  # exact in integers, and known to wrap
+                    if got.dtype.kind in "iu":  # integer arithmetic is exact and wraps as documented
                         continue
                     scale = np.max(np.abs(want), initial=0.0, where=np.isfinite(want))
                     close = np.allclose(got, want, 1e-4, 1e-5 * float(scale), equal_nan=True)

@@ -1,4 +1,4 @@
-"""What changes nothing when it is done twice."""
+"""Ops that change nothing when they are applied a second time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ ONCE: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("law", sorted(ONCE))
 @given(data=st.data())
-def test_once_is_enough(law: str, data: st.DataObject) -> None:
+def test_applying_the_op_twice_equals_applying_it_once(law: str, data: st.DataObject) -> None:
     function, dtypes = ONCE[law]
     dtype = data.draw(st.sampled_from(dtypes))
     x = data.draw(arrays(dtype, special=dtype in FLOATS))
@@ -50,7 +50,7 @@ def test_once_is_enough(law: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_triangles(data: st.DataObject) -> None:
+def test_triangles_of_a_matrix_agree_with_numpy_and_are_idempotent(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 4))))
     k = data.draw(st.integers(-5, 5))
     for name in INSTALLED:
@@ -61,7 +61,7 @@ def test_triangles(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_what_is_normal_stays_normal(data: st.DataObject) -> None:
+def test_normalised_vectors_and_probabilities_stay_so(data: st.DataObject) -> None:
     x = data.draw(arrays(data.draw(st.sampled_from(FLOATS)), SHAPES.filter(lambda shape: shape and all(shape))))
     for name in INSTALLED:
         with on(name):

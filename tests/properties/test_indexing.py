@@ -1,4 +1,4 @@
-"""Laws of indexing: NumPy's meaning of negative indices, steps and masks, and that what was written is read back."""
+"""Laws of indexing: negative indices, steps and masks as in NumPy, and reading back what was written."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.properties.strategies import FULL_SHAPES, INSTALLED, SHAPES, arrays, 
 
 @st.composite
 def indices(draw: Any, length: int) -> np.ndarray:
-    """Returns indices of an axis, from both ends."""
+    """Returns indices of an axis, counted from both ends."""
     return draw(hnp.arrays("int64", draw(SHAPES), elements=st.integers(-length, length - 1)))
 
 
@@ -35,7 +35,7 @@ def test_take_counts_from_both_ends(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_keys_mean_what_they_mean_to_numpy(data: st.DataObject) -> None:
+def test_keys_select_the_elements_that_numpy_selects(data: st.DataObject) -> None:
     x = data.draw(arrays("int32"))
     key = data.draw(hnp.basic_indices(x.shape, allow_newaxis=True, max_dims=5))
     for name in INSTALLED:
@@ -44,7 +44,7 @@ def test_keys_mean_what_they_mean_to_numpy(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_negative_steps(data: st.DataObject) -> None:
+def test_negative_steps_agree_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", FULL_SHAPES))
     ends = st.one_of(st.none(), st.integers(-6, 6))
     steps = st.integers(-3, 3).filter(bool)
@@ -57,7 +57,7 @@ def test_negative_steps(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_masks(data: st.DataObject) -> None:
+def test_masks_agree_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", FULL_SHAPES))
     axes = data.draw(st.integers(1, x.ndim))
     mask = data.draw(arrays("bool", x.shape[:axes]))
@@ -73,7 +73,7 @@ def test_masks(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_what_was_scattered_is_gathered(data: st.DataObject) -> None:
+def test_take_reads_what_scatter_wrote(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", FULL_SHAPES))
     rows = data.draw(st.lists(st.integers(0, x.shape[0] - 1), unique=True, max_size=x.shape[0]))
     at = np.array(rows, np.int64)
@@ -90,7 +90,7 @@ def test_what_was_scattered_is_gathered(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_what_was_put_in_a_block_is_read_from_it(data: st.DataObject) -> None:
+def test_slice_reads_what_slice_update_wrote(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", FULL_SHAPES))
     lengths = [data.draw(st.integers(0, n)) for n in x.shape]
     start = [data.draw(st.integers(0, n - m)) for n, m in zip(x.shape, lengths, strict=True)]
@@ -107,7 +107,7 @@ def test_what_was_put_in_a_block_is_read_from_it(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_along_an_axis(data: st.DataObject) -> None:
+def test_take_along_axis_agrees_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays("int32", FULL_SHAPES))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     n = x.shape[axis]
@@ -119,7 +119,7 @@ def test_along_an_axis(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_classes_and_places(data: st.DataObject) -> None:
+def test_argmax_inverts_one_hot_and_searchsorted_and_isin_agree_with_numpy(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 6))
     classes = data.draw(hnp.arrays("int64", SHAPES, elements=st.integers(0, count - 1)))
     ordered = np.sort(data.draw(arrays("float32", st.tuples(st.integers(0, 6)))))

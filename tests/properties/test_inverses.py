@@ -1,4 +1,4 @@
-"""Pairs that undo each other, within the error that their condition allows."""
+"""Pairs of ops that undo each other, up to the error that their condition number allows."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("op", sorted(PAIRS))
 @given(data=st.data())
-def test_functions_and_their_inverses(op: str, data: st.DataObject) -> None:
+def test_an_inverse_function_undoes_its_function(op: str, data: st.DataObject) -> None:
     inverse, low, high = PAIRS[op]
     dtype = data.draw(st.sampled_from(FLOATS))
     elements = st.floats(low, high, width=np.dtype(dtype).itemsize * 8, allow_subnormal=False)
@@ -54,7 +54,7 @@ def test_functions_and_their_inverses(op: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_fourier_transforms(data: st.DataObject) -> None:
+def test_an_inverse_fourier_transform_undoes_its_transform(data: st.DataObject) -> None:
     single = data.draw(st.sampled_from((("float32", "complex64"), ("float64", "complex128"))))
     shape = data.draw(FULL_SHAPES)
     real, whole = (data.draw(arrays(dtype, shape, size=10.0)) for dtype in single)
@@ -71,7 +71,7 @@ def test_fourier_transforms(data: st.DataObject) -> None:
             assert near(host(ops.fft.ifftn(ops.fft.fftn(whole))), whole, 1 + np.abs(whole).max(), 64)
             assert near(host(ops.fft.irfftn(ops.fft.rfftn(real), s=shape, axes=range(len(shape)))), real, 11, 64)
             assert same(host(ops.fft.ifftshift(ops.fft.fftshift(real))), real)
-            # Parseval: the orthonormal transform keeps the length.
+            # Parseval's theorem: the orthonormal transform keeps the norm.
             size = np.linalg.norm(whole.reshape(-1).astype(np.complex128))
             assert (
                 abs(float(host(ops.norm(ops.fft.fftn(whole, norm="ortho")))) - size) <= 64 * EPSILON[single[1]] * size
@@ -79,7 +79,7 @@ def test_fourier_transforms(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_inverses_and_solutions(data: st.DataObject) -> None:
+def test_inverses_and_solutions_multiply_back(data: st.DataObject) -> None:
     a = data.draw(matrices(data.draw(st.sampled_from(FLOATS))))
     n = a.shape[-1]
     b = data.draw(arrays(str(a.dtype), (*a.shape[:-1], 2), size=10.0))
@@ -94,7 +94,7 @@ def test_inverses_and_solutions(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_decompositions_make_the_matrix(data: st.DataObject) -> None:
+def test_the_product_of_the_factors_is_the_matrix(data: st.DataObject) -> None:
     a = data.draw(matrices(data.draw(st.sampled_from((*FLOATS, "complex64")))))
     n, scale = a.shape[-1], 40.0 * a.shape[-1]
     hermitian = a @ np.conj(a.swapaxes(-1, -2))
@@ -114,7 +114,7 @@ def test_decompositions_make_the_matrix(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_sums_and_differences(data: st.DataObject) -> None:
+def test_differences_undo_cumulative_sums(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(INTEGERS))
     x = data.draw(arrays(dtype, FULL_SHAPES))
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
@@ -125,14 +125,14 @@ def test_sums_and_differences(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_orders_and_their_inverses(data: st.DataObject) -> None:
+def test_the_inverse_of_a_sort_order_restores_the_tensor(data: st.DataObject) -> None:
     x = data.draw(arrays(data.draw(st.sampled_from((*INTEGERS, *FLOATS))), FULL_SHAPES))
     axis, descending = data.draw(st.integers(-x.ndim, x.ndim - 1)), data.draw(st.booleans())
     for name in INSTALLED:
         with on(name):
             order = ops.argsort(x, axis, descending)
             ordered = ops.take_along_axis(x, order, axis)
-            # Zeros of either sign are equal, so that values are compared and not bits.
+            # Values are compared, not bits, because 0.0 and -0.0 are equal for a sort.
             assert np.array_equal(host(ordered), host(ops.sort(x, axis, descending)))
             assert same(host(ops.take_along_axis(ordered, ops.argsort(order, axis), axis)), x)
             values, inverse = ops.unique_inverse(x)
@@ -140,7 +140,7 @@ def test_orders_and_their_inverses(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_views_copies_and_exchange(data: st.DataObject) -> None:
+def test_views_copies_and_dlpack_keep_the_bits(data: st.DataObject) -> None:
     z = data.draw(arrays("complex64", size=10.0))
     x = data.draw(arrays(data.draw(st.sampled_from((*INTEGERS, *FLOATS, "bool")))))
     for name in INSTALLED:
@@ -156,7 +156,7 @@ def test_views_copies_and_exchange(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_bits(data: st.DataObject) -> None:
+def test_bitwise_ops_undo_themselves_and_shifts_undo_each_other(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(INTEGERS))
     x = data.draw(arrays(dtype))
     key = np.asarray(data.draw(st.integers(int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))), dtype)

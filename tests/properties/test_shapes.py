@@ -1,4 +1,4 @@
-"""Laws of shapes: what broadcasting and reductions give, compared with NumPy's, and what undoes what."""
+"""Laws of shapes: broadcasting and reductions compared with NumPy, and ops that undo each other."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_operands_broadcast_as_numpy_does(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("op", [*REDUCTIONS, *EXTREMES])
 @given(data=st.data())
-def test_reductions_keep_the_axes_they_are_not_over(op: str, data: st.DataObject) -> None:
+def test_reductions_keep_all_other_axes(op: str, data: st.DataObject) -> None:
     x = data.draw(arrays("float32", FULL_SHAPES if op in EXTREMES else SHAPES, size=10.0))
     axis, keepdims = data.draw(axes_of(x.ndim)), data.draw(st.booleans())
     wanted = np.sum(x, axis=axis, keepdims=keepdims).shape
@@ -39,7 +39,7 @@ def test_reductions_keep_the_axes_they_are_not_over(op: str, data: st.DataObject
 
 
 @given(data=st.data())
-def test_reductions_of_integers_are_numpys(data: st.DataObject) -> None:
+def test_reductions_of_integers_agree_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays(data.draw(st.sampled_from(("int8", "uint16", "int64", "bool")))))
     axis, keepdims = data.draw(axes_of(x.ndim)), data.draw(st.booleans())
     for name in INSTALLED:
@@ -47,13 +47,13 @@ def test_reductions_of_integers_are_numpys(data: st.DataObject) -> None:
             for op in ("sum", "prod", "any", "all"):
                 got = host(getattr(ops, op)(x, axis=axis, keepdims=keepdims))
                 assert same(got, np.asarray(getattr(np, op)(x, axis=axis, keepdims=keepdims))), (name, op)
-            # One reduction over several axes is several reductions.
+            # A reduction over two axes equals two reductions over one axis each.
             if x.ndim > 1:
                 assert same(host(ops.sum(ops.sum(x, axis=0), axis=0)), np.asarray(x.sum(axis=(0, 1))))
 
 
 @given(data=st.data())
-def test_positions_of_extremes_are_numpys(data: st.DataObject) -> None:
+def test_positions_of_extremes_agree_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays("int8", FULL_SHAPES))
     axis = data.draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1)))
     keepdims = data.draw(st.booleans())
@@ -64,7 +64,7 @@ def test_positions_of_extremes_are_numpys(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_what_undoes_what(data: st.DataObject) -> None:
+def test_changes_of_the_shape_can_be_undone(data: st.DataObject) -> None:
     x = data.draw(arrays("int32"))
     order = data.draw(st.permutations(range(x.ndim)))
     at = data.draw(st.integers(-x.ndim - 1, x.ndim))
@@ -97,7 +97,7 @@ def test_joining_undoes_splitting(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-def test_repeats_and_tiles_are_numpys(data: st.DataObject) -> None:
+def test_repeat_and_tile_agree_with_numpy(data: st.DataObject) -> None:
     x = data.draw(arrays("int32"))
     count, times = data.draw(st.integers(0, 3)), tuple(data.draw(st.lists(st.integers(0, 2), max_size=4)))
     axis = data.draw(st.one_of(st.none(), st.integers(-x.ndim, x.ndim - 1))) if x.ndim else None

@@ -1,4 +1,4 @@
-"""Checks of the array object: its attributes, methods and operators are the native library's, beyond mending."""
+"""Checks of the array object. Its attributes, methods and operators belong to the native library."""
 
 import operator
 from collections.abc import Callable, Iterator

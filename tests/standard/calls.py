@@ -1,9 +1,9 @@
-"""Checks of the functions that are not elementwise: calls as the standard's users write them, in `calls.txt`.
+"""Checks of the functions that are not elementwise, by the calls in `calls.txt`.
 
-There each name of the standard is followed by the dtypes in which its calls are run and by the calls, a line each.
-Behind "=>" stands the expected result, where array-api-strict is wrong or raises. Of a call after "~" dtype and shape
-are compared, its values not being unique. "once" says that a call does not depend on the dtype of the arrays; its
-float64 results stand for the default float. The arrays a call finds are those of `arrays`.
+Each section of that file has a name of the standard, the dtypes in which its calls are run, and one call per line.
+"=>" precedes the expected result where array-api-strict is wrong or raises. After "~" only dtype and shape of the
+result are compared, because its values are not unique. "once" marks calls that do not depend on the dtype of the
+arrays; their float64 results stand for the default float. The function `arrays` makes the arrays in the calls.
 """
 
 import re
@@ -54,7 +54,7 @@ OF_DTYPE: dict[str, np.ndarray] = {
     "p": _integers(3, 3),
     "b": _invertible(2, 3, 3),
 }
-"""Small integers, so that every dtype holds them; complex dtypes add an imaginary part, unsigned ones drop the sign."""
+"""Small integers that every dtype holds; complex dtypes add an imaginary part, unsigned dtypes drop the sign."""
 INDICES: dict[str, np.ndarray] = {
     "i": np.array([2, 0, 1]),
     "j": np.array([[1, -1], [0, 3], [2, 2]]),
@@ -69,7 +69,7 @@ MASK = np.arange(12).reshape(3, 4) % 3 == 1
 
 
 def arrays(namespace: Any, dtype: str, wide: bool = False) -> dict[str, Any]:
-    """Returns the arrays by name, in a dtype or the widest one of its kind."""
+    """Returns the arrays by name, in a dtype or in the widest dtype of its kind."""
     kept = WIDE.get(dtype, dtype) if wide else dtype
     made = {name: array(namespace, _adapted(values, dtype), kept) for name, values in OF_DTYPE.items()}
     made |= {name: array(namespace, values, "int64") for name, values in INDICES.items()}

@@ -1,7 +1,7 @@
 """Checks of the special cases of complex numbers, as the standard writes them.
 
-A case reads `real,imaginary -> real,imaginary`, in the notation of `special`. What the standard demands of conjugates
-and of negated arguments is checked with each case; functions that it defines by others have the cases of those.
+A case has the form `real,imaginary -> real,imaginary`, in the notation of `special`. Each case also checks the rules of
+the standard for conjugates and negated arguments. A function that the standard defines by another one has its cases.
 """
 
 import math
@@ -54,7 +54,8 @@ BASE = {
     0,0 -> 0,0; -0,0 -> 0,0; 2,inf -> inf,inf; -2,inf -> inf,inf; inf,inf -> inf,inf; -inf,inf -> inf,inf;
     nan,inf -> inf,inf; 2,nan -> nan,nan; -inf,1 -> 0,inf; inf,1 -> inf,0; -inf,nan -> nan,?inf; inf,nan -> inf,nan;
     nan,1 -> nan,nan; nan,nan -> nan,nan""",
-    # Of a zero and an infinite or NaN imaginary part the standard lets NaN pass for 0, as older C libraries have it.
+    # For a zero real part and an infinite or NaN imaginary part, the standard accepts NaN instead of 0, because older
+    # C libraries return NaN.
     "tanh": """
     0,0 -> 0,0; 2,inf -> nan,nan; 0,inf -> 0|nan,nan; 2,nan -> nan,nan; 0,nan -> 0|nan,nan; inf,1 -> 1,0;
     inf,inf -> 1,?0; inf,nan -> 1,?0; nan,0 -> nan,0; nan,1 -> nan,nan; nan,nan -> nan,nan""",
@@ -93,7 +94,7 @@ def _scaled(token: str, base: float) -> str:
 
 
 def _mirrored(text: str, odd: bool) -> Iterator[tuple[str, str, str, str]]:
-    """Yields each case, that of the conjugate and, of odd functions, those of both negatives."""
+    """Yields each case and that of its conjugate, and for odd functions also those of both negatives."""
     for (a, b), right in cases(text):
         x, y = right.split(",")
         yield a, b, x, y

@@ -12,7 +12,7 @@ from tests.standard.harness import FLOATS, INTEGRAL, KINDS, WIDE, Check, array, 
 REAL = (-3.5, -1.0, -0.75, -0.25, 0.0, 0.25, 0.5, 1.0, 1.75, 3.5)
 SIGNED = (-7, -3, -2, -1, 0, 1, 2, 3, 5, 6)
 UNSIGNED = (0, 1, 2, 3, 4, 5, 6, 7, 9, 11)
-# Off the branch cuts, where the sign of a zero would decide.
+# These numbers avoid branch cuts, where the sign of a zero decides the result.
 IMAGINARY = (0.5, -0.25, 1.0, 3.0, -1.5, -0.5, 2.0, 0.25, -2.5, 1.5)
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((10,), (10,)),
@@ -30,14 +30,14 @@ NUMBERS: dict[str, tuple[Any, ...]] = {
     "real floating": (2, 0.5),
     "complex floating": (2, 0.5, 1.5 - 0.5j),
 }
-# The standard leaves integers to negative powers, shifts by negative numbers, and integer division by zero open.
+# The standard does not specify negative powers of integers, shifts by negative numbers and integer division by zero.
 _EXPONENTS = {"pow", "bitwise_left_shift", "bitwise_right_shift"}
 _DIVISORS = {"floor_divide", "remainder"}
 _UNARY = ("x, /",)
 
 
 def sample(dtype: str, shape: tuple[int, ...] = (10,), second: str = "") -> np.ndarray:
-    """Returns host values of a dtype; `second` names the function whose second operand they are."""
+    """Returns host values of a dtype; `second` names a function that takes them as second operand."""
     size = int(np.prod(shape))
     if dtype == "bool":
         values = np.arange(10) % 3 == 1
@@ -74,7 +74,7 @@ def checks() -> Iterator[Check]:
 
 
 def _promotes(a: str, b: str) -> bool:
-    """Returns whether the standard's table has a common dtype of two."""
+    """Returns whether the standard's table gives two dtypes a common one."""
     kinds = [[k for k in ("bool", "integral", "floating") if d in KINDS[k]] for d in (a, b)]
     signed = any(d == "uint64" for d in (a, b)) and any(d.startswith("int") for d in (a, b))
     return kinds[0] == kinds[1] and not signed
@@ -85,7 +85,7 @@ def _numbers(dtype: str) -> tuple[Any, ...]:
 
 
 def _present(*dtypes: str) -> bool:
-    """Returns whether the backend has dtypes; that it lacks one is a deviation of its own."""
+    """Returns whether the backend has dtypes; a missing dtype is a deviation of its own."""
     return set(dtypes) <= supported()
 
 

@@ -1,10 +1,10 @@
-"""What a check of the Python array API standard is: run on `ops`, compared with what the standard wants.
+"""The checks of the Python array API standard: their form, their expected results and the comparison.
 
 `functions.csv` lists every name of the standard, with its parameters and, for elementwise functions, the dtypes that
-they must take. `deviations.csv` lists, by backend, the checks that fail there and why.
+they must accept. `deviations.csv` lists the checks that fail on each backend, with reasons.
 
-Expected dtypes and shapes are those of array-api-strict for the same arguments, expected values what it computes in
-float64 and complex128, or NumPy where it is wrong.
+Expected dtypes and shapes are those of array-api-strict for the same arguments. Expected values are those that
+array-api-strict computes in float64 and complex128, or NumPy where array-api-strict is wrong.
 """
 
 import csv
@@ -42,9 +42,9 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 WIDE = {"float32": "float64", "complex64": "complex128"}
 DEFAULTS = {"float64": ops.default_float, "complex128": ops.default_complex}
-"""What the default dtypes of array-api-strict stand for."""
+"""The default dtypes of `ops`, by those of array-api-strict."""
 EPSILONS = 64.0
-"""The admitted error, in eps of the result's dtype, of what the standard leaves to the implementation."""
+"""The admitted error, in eps of the result's dtype, where the standard leaves the precision to the implementation."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing the standard says of a function; `run` raises when it does not hold."""
+    """One requirement of the standard for a function; `run` raises if it is not met."""
 
     function: str
     label: str
@@ -73,7 +73,7 @@ def functions() -> list[Function]:
 
 
 def deviations() -> dict[tuple[str, str], dict[str, str]]:
-    """Returns, by backend and function, the labels of the checks that fail there, each with the reason."""
+    """Returns the labels of the failing checks and their reasons, by backend and function."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     with (HERE / "deviations.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -82,7 +82,7 @@ def deviations() -> dict[tuple[str, str], dict[str, str]]:
 
 
 def resolve(name: str, namespace: Any = ops) -> Any:
-    """Returns what a name of `functions.csv` stands for."""
+    """Returns the object that a name of `functions.csv` refers to."""
     for part in name.split("."):
         namespace = getattr(namespace, part.removesuffix("()"))
         if part.endswith("()"):
@@ -91,12 +91,12 @@ def resolve(name: str, namespace: Any = ops) -> Any:
 
 
 def supported() -> set[str]:
-    """Returns the names of the dtypes that the active backend says it has."""
+    """Returns the names of the dtypes that the active backend reports."""
     return set(ops.__array_namespace_info__().dtypes())
 
 
 def array(namespace: Any, values: Any, dtype: str) -> Any:
-    """Returns a host array as one of a namespace."""
+    """Returns a host array converted to an array of a namespace."""
     host = np.asarray(values).astype(dtype)
     return namespace.asarray(host, dtype=getattr(namespace, dtype)) if namespace is not None else host
 
@@ -119,7 +119,7 @@ def dtype_name(result: Any) -> str:
 
 
 def expect(got: Any, shaped: Any, valued: Any, defaults: bool = False, values: bool = True) -> None:
-    """Checks a result: structure, dtype and shape are those of `shaped`, values those of `valued`.
+    """Checks that a result has structure, dtype and shape of `shaped` and the values of `valued`.
 
     Args:
         defaults: whether float64 and complex128 stand for the default dtypes.
@@ -163,5 +163,5 @@ def close(got: Any, wanted: np.ndarray, dtype: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a dtype as its name and all else as it is."""
+    """Returns the name of a dtype, and any other object unchanged."""
     return str(value).rpartition(".")[2] if hasattr(value, "name") or "dtype" in type(value).__name__.lower() else value

@@ -1,4 +1,4 @@
-"""Checks that parameters are accepted as the standard says: by position, by keyword, with the same defaults."""
+"""Checks that parameters are accepted by position or keyword as in the standard, with the same defaults."""
 
 import inspect
 import math
@@ -49,7 +49,7 @@ def _compare(name: str, parameters: str) -> None:
 
 
 def _counterpart(parameter: Any, place: int, places: list[Any], has: Any) -> Any:
-    """Returns our parameter that takes what the standard's one takes."""
+    """Returns the parameter of `ops` that corresponds to one of the standard."""
     if parameter.kind is parameter.VAR_POSITIONAL:
         return next(p for p in has.values() if p.kind is p.VAR_POSITIONAL)
     if parameter.kind is parameter.KEYWORD_ONLY:

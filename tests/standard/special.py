@@ -1,8 +1,8 @@
-"""Checks of the special cases, as the standard writes them: NaN, infinities, signed zeros.
+"""Checks of the special cases of real numbers, in the words of the standard: NaN, infinities, signed zeros.
 
-`0` and `-0` differ, `nan` is a NaN of any sign on the right of an arrow, `?` before a number leaves its sign open, `|`
-stands between two results that are both right. Numbers with `pi` are approximate. A rule for a range of numbers stands
-as some numbers of that range.
+`0` and `-0` differ. On the right of an arrow, `nan` is a NaN of any sign, `?` before a number leaves its sign open, and
+`|` separates two results that are both right. Numbers with `pi` are approximate. A rule for a range of numbers is
+written for some numbers of that range.
 """
 
 import math
@@ -78,7 +78,7 @@ BINARY = {
     -0,-0 -> nan; 0,2 -> 0; -0,2 -> -0; 0,-2 -> -0; -0,-2 -> 0; 2,0 -> inf; 2,-0 -> -inf; -2,0 -> -inf; -2,-0 -> inf;
     inf,2 -> inf; inf,-2 -> -inf; -inf,2 -> -inf; -inf,-2 -> inf; 2,inf -> 0; -2,-inf -> 0; 2,-inf -> -0;
     -2,inf -> -0""",
-    # Where an operand is infinite, the standard lets floor_divide follow either division or Python.
+    # For an infinite operand, the standard lets floor_divide follow either true division or Python.
     "floor_divide": """
     inf,inf -> nan; inf,-inf -> nan; -inf,inf -> nan; -inf,-inf -> nan; 0,0 -> nan; 0,-0 -> nan; -0,0 -> nan;
     -0,-0 -> nan; 0,2 -> 0; -0,2 -> -0; 0,-2 -> -0; -0,-2 -> 0; 2,0 -> inf; 2,-0 -> -inf; -2,0 -> -inf; -2,-0 -> inf;
@@ -121,7 +121,7 @@ BINARY |= {name: f"{BINARY[name]}; {_NAN}" for name in _PROPAGATING.split()}
 
 
 def number(token: str) -> float:
-    """Returns what a token stands for; `?` is passed over."""
+    """Returns the number that a token stands for; `?` is ignored."""
     token = token.strip().removeprefix("?")
     if token in ("True", "False"):
         return token == "True"
@@ -132,7 +132,7 @@ def number(token: str) -> float:
 
 
 def same(got: float, token: str) -> bool:
-    """Returns whether a result is what a token on the right of an arrow says, `|` being "or"."""
+    """Returns whether a result matches a token on the right of an arrow; `|` means "or"."""
     if "|" in token:
         return any(same(got, one) for one in token.split("|"))
     wanted = number(token)
@@ -145,7 +145,7 @@ def same(got: float, token: str) -> bool:
 
 
 def cases(text: str) -> Iterator[tuple[list[str], str]]:
-    """Yields what stands to the left and to the right of each arrow."""
+    """Yields the operands on the left and the result on the right of each arrow."""
     for line in text.replace("\n", " ").split(";"):
         left, _, right = line.partition("->")
         yield [token.strip() for token in left.split(",")], right.strip()
@@ -162,7 +162,7 @@ def checks() -> Iterator[Check]:
 def _real(name: str, left: tuple[str, ...], right: str, dtype: str) -> None:
     if dtype not in supported():
         return
-    # Vectors long enough for the vectorised kernels, whose special cases may differ from those of a single number.
+    # The vectors are long enough for vectorised kernels, whose special cases may differ from those of a single number.
     for repeats in (1, 17):
         operands = (array(ops, [number(token)] * repeats, dtype) for token in left)
         for got in np.asarray(ops.to_numpy(getattr(ops, name)(*operands))).tolist():

@@ -1,4 +1,4 @@
-"""`ops` is the Python array API standard 2025.12 on every backend, but for what `deviations.csv` lists."""
+"""`ops` follows the Python array API standard 2025.12 on every backend, except for the rows of `deviations.csv`."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -20,16 +20,16 @@ DEVIATIONS = deviations()
 
 
 def _failure(check: Check) -> str:
-    """Returns what is wrong, an empty string if nothing is."""
+    """Returns the error of a failing check, or an empty string."""
     try:
         check.run()
-    except Exception as error:  # noqa: BLE001  (an error of any class fails the check that meets it)
+    except Exception as error:  # noqa: BLE001  (an error of any class fails the check)
         return f"{type(error).__name__}: {error}"
     return ""
 
 
 def _labels(name: str, listed: Iterable[str]) -> set[str]:
-    """Returns the labels that deviations mean: one that ends in "*" means all that begin so."""
+    """Returns the labels of the listed deviations; one that ends in "*" means all labels with that prefix."""
     labels = [check.label for check in CHECKS[name]]
     found: set[str] = set()
     for one in listed:
@@ -38,16 +38,16 @@ def _labels(name: str, listed: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_function(name: str, backend: str) -> None:
+def test_a_function_follows_the_standard(name: str, backend: str) -> None:
     listed = _labels(name, DEVIATIONS.get((backend, name), {}))
     failures = {check.label: failure for check in CHECKS[name] if (failure := _failure(check))}
     unlisted = [f"{label}: {failure}" for label, failure in failures.items() if label not in listed]
     assert not unlisted, f"{len(unlisted)} of {len(CHECKS[name])} checks fail\n" + "\n".join(unlisted)
     passing = sorted(listed - set(failures))
-    assert not passing, f"listed as a deviation, but passes or is no check: {passing}"
+    assert not passing, f"listed as a deviation, but passes or does not exist: {passing}"
 
 
-def test_default_dtypes_follow_the_setting(backend: str) -> None:
+def test_default_dtypes_follow_set_default_float(backend: str) -> None:
     once = {(name, label) for name, kind, labels in calls.sections() if kind == "once" for label in labels}
     ops.set_default_float("float64")
     try:
@@ -61,18 +61,18 @@ def test_default_dtypes_follow_the_setting(backend: str) -> None:
 
 def test_every_function_has_more_than_its_signature_checked() -> None:
     unchecked = [name for name in NAMES if not [c for c in CHECKS[name] if c.label != "signature"]]
-    # It is called by the checks of what it returns.
+    # The checks of its methods call this function, so it needs no checks of its own.
     assert unchecked == ["__array_namespace_info__"]
     assert set(CHECKS) == set(NAMES)
 
 
-def test_labels_are_unique() -> None:
+def test_the_labels_of_the_checks_of_a_function_are_unique() -> None:
     for checks in CHECKS.values():
         labels = [check.label for check in checks]
         assert len(set(labels)) == len(labels), sorted(label for label in labels if labels.count(label) > 1)
 
 
-def test_deviations_name_a_backend_a_function_and_a_reason() -> None:
+def test_every_deviation_names_a_backend_a_function_and_a_reason() -> None:
     for (backend, name), listed in DEVIATIONS.items():
         assert backend in BUILTIN
         assert name in NAMES

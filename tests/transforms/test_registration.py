@@ -1,4 +1,4 @@
-"""Ops and gradients that other packages add, on every backend."""
+"""Ops and gradients that other packages register, on every backend."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def _tidy() -> Iterator[None]:
         registry.update(kept)  # type: ignore[arg-type]
 
 
-def test_a_registered_op_converts_differentiates_and_types_its_errors(backend: str) -> None:
+def test_a_registered_op_converts_arguments_has_gradients_and_raises_typed_errors(backend: str) -> None:
     @emberharmony.register_op
     def scaled_sum(x: TensorLike, y: Operand, *, power: float = 2.0) -> Any:
         """Returns a weighted sum of powers."""
@@ -37,7 +37,7 @@ def test_a_registered_op_converts_differentiates_and_types_its_errors(backend: s
         scaled_sum([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
-def test_a_registered_gradient_holds_on_every_backend(backend: str) -> None:
+def test_a_registered_gradient_replaces_the_automatic_one(backend: str) -> None:
     @emberharmony.register_op
     def stepped(x: TensorLike) -> Any:
         """Returns the nearest integer."""
@@ -56,7 +56,7 @@ def test_a_registered_gradient_holds_on_every_backend(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(twice), 2 * np.float32(x), rtol=1e-6)
 
 
-def test_an_options_gradient(backend: str) -> None:
+def test_a_registered_gradient_receives_the_options(backend: str) -> None:
     @emberharmony.register_op
     def tilted(x: TensorLike, *, slope: float = 2.0) -> Any:
         """Returns x times a slope."""
@@ -69,7 +69,7 @@ def test_an_options_gradient(backend: str) -> None:
     assert float(ops.to_numpy(ops.grad(lambda x: tilted(x, slope=5.0))(1.0))) == -5.0
 
 
-def test_names_that_are_taken() -> None:
+def test_the_name_of_an_op_or_alias_cannot_be_registered_again() -> None:
     def sin(x: TensorLike) -> Any:
         """Returns something else."""
         return x
@@ -86,7 +86,7 @@ def test_names_that_are_taken() -> None:
 
 
 def own_names() -> list[str]:
-    """Returns the names of what the installed backends and their dispatch have besides ops."""
+    """Returns the names of attributes and globals of the installed backends that are not ops."""
     found: set[str] = set()
     for name in (name for name in BUILTIN if is_installed(name)):
         backend = emberharmony.create_backend(name)
@@ -98,7 +98,7 @@ def own_names() -> list[str]:
 
 
 @pytest.mark.parametrize("name", own_names())
-def test_register_op_refuses_names_that_backends_use(name: str) -> None:
+def test_a_name_that_backends_use_themselves_cannot_be_registered(name: str) -> None:
     def named(x: TensorLike) -> Any:
         """Returns twice x."""
         return ops.multiply(x, 2)
@@ -110,7 +110,7 @@ def test_register_op_refuses_names_that_backends_use(name: str) -> None:
     assert ops.add([1, 2], 3).tolist() == [4, 5]
 
 
-def test_what_cannot_be_registered() -> None:
+def test_builtins_functions_without_a_body_and_gradients_of_unknown_ops_are_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="plain function"):
         emberharmony.register_op(len)
 

@@ -1,4 +1,4 @@
-"""The tape: what it differentiates, what it refuses, and that it leaves nothing behind."""
+"""The tape: which ops it differentiates, what it refuses, and that it frees everything it held."""
 
 import asyncio
 import gc
@@ -31,13 +31,13 @@ def _numpy() -> None:
 
 
 def gradient(function: Any, *values: Any) -> list[Any]:
-    """Returns the gradients of a function by all its arguments."""
+    """Returns the gradients of a function with respect to all its arguments."""
     primals = [np.asarray(value) for value in values]
     outputs, pull = tape.pullback(current(), lambda *xs: [function(*xs)], primals)
     return pull([np.ones_like(outputs[0])])
 
 
-def test_every_primitive_is_differentiated_constant_or_refused() -> None:
+def test_every_primitive_has_a_rule_is_constant_or_is_refused() -> None:
     makers = {"zeros", "ones", "full", "empty", "eye", "standard_uniform", "standard_normal"}
     touched = {name for name, spec in OPS.items() if any(p.role in ("TensorLike", "Operand") for p in spec.parameters)}
     missing = [words for name in sorted(touched - makers) if (words := without_rule(name))]
@@ -45,7 +45,7 @@ def test_every_primitive_is_differentiated_constant_or_refused() -> None:
     assert not set(RULES) & (CONSTANT | LEAVING | set(REFUSED))
 
 
-def test_rules_and_constants_name_ops() -> None:
+def test_the_tables_of_rules_name_existing_ops() -> None:
     assert set(RULES) | CONSTANT | LEAVING | set(REFUSED) <= set(OPS)
 
 
@@ -56,31 +56,31 @@ def test_gradients_keep_the_dtype(dtype: str) -> None:
     assert found.dtype == dtype
 
 
-def test_weak_numbers_and_wider_tensors() -> None:
+def test_each_gradient_has_the_dtype_of_its_argument() -> None:
     a, b = gradient(lambda a, b: ops.sum(ops.multiply(a, b)), np.float32([1, 2]), np.float64([3, 4]))
     assert (a.dtype, b.dtype) == (np.float32, np.float64)
     assert a.tolist() == [3, 4]
 
 
-def test_broadcast_arguments_get_sums() -> None:
+def test_the_gradient_of_a_broadcast_argument_is_summed() -> None:
     a, b = gradient(lambda a, b: ops.sum(ops.multiply(a, b)), np.ones((3, 1)), np.full((2, 3, 4), 2.0))
     assert a.shape == (3, 1)
     assert a.tolist() == [[16.0]] * 3
     assert b.shape == (2, 3, 4)
 
 
-def test_an_argument_used_twice_accumulates() -> None:
+def test_the_gradients_of_an_argument_used_twice_are_added() -> None:
     assert gradient(lambda x: ops.multiply(x, x), 3.0)[0] == 6.0
     assert gradient(lambda x: ops.add(x, x), 3.0)[0] == 2.0
 
 
-def test_what_is_not_used_gets_zeros() -> None:
+def test_the_gradient_of_an_unused_argument_is_zero() -> None:
     a, b = gradient(lambda a, b: ops.sum(a), [1.0, 2.0], np.ones((2, 2)))
     assert a.tolist() == [1, 1]
     assert b.tolist() == [[0, 0], [0, 0]]
 
 
-def test_operators_do_as_ops() -> None:
+def test_operators_have_the_gradients_of_ops() -> None:
     x = np.array([0.5, -2.0])
     by_ops = gradient(lambda x: ops.sum(ops.divide(ops.subtract(ops.power(x, 3), 1), ops.add(x, 4))), x)[0]
     by_operators = gradient(lambda x: ops.sum((x**3 - 1) / (4 + x)), x)[0]
@@ -91,7 +91,7 @@ def test_operators_do_as_ops() -> None:
     assert gradient(lambda x: ops.sum(x.T @ x), np.ones((2, 2)))[0].tolist() == [[4, 4], [4, 4]]
 
 
-def test_a_traced_tensor_shows_its_shape_and_steers_control_flow() -> None:
+def test_a_traced_tensor_has_a_shape_and_a_truth_value() -> None:
     def function(x: Any) -> Any:
         assert x.shape == (2, 2)
         assert x.ndim == 2
@@ -107,7 +107,7 @@ def test_a_traced_tensor_shows_its_shape_and_steers_control_flow() -> None:
     assert gradient(function, np.ones((2, 2)))[0].tolist() == [[1, 1], [0, 0]]
 
 
-def test_comparisons_give_plain_tensors() -> None:
+def test_comparisons_give_tensors_that_are_not_traced() -> None:
     def function(x: Any) -> Any:
         assert type(x > 1) is np.ndarray
         assert type(x == x) is np.ndarray
@@ -134,13 +134,13 @@ REFUSALS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("named", REFUSALS)
-def test_what_would_lose_the_gradient_is_refused(named: str) -> None:
+def test_a_use_that_would_lose_the_gradient_is_refused(named: str) -> None:
     with pytest.raises(TracedTensorError, match="a function of NumPy" if named == "asarray" else named) as caught:
         gradient(REFUSALS[named], [1.0, 2.0])
     assert type(caught.value) is TracedTensorError
 
 
-def test_an_array_is_not_added_to_in_place() -> None:
+def test_adding_a_traced_tensor_to_an_array_in_place_is_refused() -> None:
     def function(x: Any) -> Any:
         total = np.zeros(2)
         total += x
@@ -150,7 +150,7 @@ def test_an_array_is_not_added_to_in_place() -> None:
         gradient(function, [1.0, 2.0])
 
 
-def test_a_missing_attribute_names_the_op() -> None:
+def test_the_error_for_a_missing_method_names_the_op() -> None:
     with pytest.raises(AttributeError, match=r"use ops\.std\(x"):
         gradient(lambda x: x.std(), [1.0])
 
@@ -164,7 +164,7 @@ WITHOUT: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("op", sorted(REFUSED))
-def test_ops_without_a_gradient_say_why(op: str) -> None:
+def test_an_op_without_a_gradient_raises_with_the_reason(op: str) -> None:
     with pytest.raises(UnsupportedOpError, match=f"{op}.*has no gradient"):
         gradient(WITHOUT[op], 1.0)
 
@@ -177,12 +177,12 @@ def test_ops_without_a_gradient_say_why(op: str) -> None:
         ("nan", lambda x: ops.nan_to_num(math.nan, nan=x)),
     ],
 )
-def test_options_are_no_arguments_to_differentiate_by(option: str, function: Any) -> None:
+def test_a_gradient_by_an_option_is_refused(option: str, function: Any) -> None:
     with pytest.raises(UnsupportedOpError, match=f"has no gradient with respect to its argument '{option}'"):
         gradient(function, 5.0)
 
 
-def test_another_backend_inside_is_refused() -> None:
+def test_an_op_of_another_backend_inside_is_refused() -> None:
     def function(x: Any) -> Any:
         with ops.use_backend("mlx" if ops.get_backend() != "mlx" else "torch"):
             return ops.sin(x)
@@ -202,7 +202,7 @@ def test_lists_of_traced_tensors_become_tensors() -> None:
     assert gradient(lambda x: ops.einsum("i,i->", x, x), [1.0, 2.0])[0].tolist() == [2, 4]
 
 
-def test_boxes_hidden_deep_are_refused() -> None:
+def test_traced_tensors_inside_options_are_refused() -> None:
     with pytest.raises(EmberError):
         gradient(lambda x: ops.take([1.0, 2.0], x), [0.5])
     for hidden in (
@@ -227,13 +227,13 @@ def test_derivatives_of_every_order() -> None:
         assert nth(ops.sin, n)(x) == pytest.approx(wanted)
 
 
-def test_levels_are_not_confused() -> None:
-    """Siskind and Pearlmutter's example: d/dx (x * d/dy (x + y)) is 1, not 2."""
+def test_nested_derivatives_do_not_mix_their_levels() -> None:
+    """Perturbation confusion, by the example of Siskind and Pearlmutter: d/dx (x * d/dy (x + y)) is 1, not 2."""
     inner = ops.grad(lambda x: ops.multiply(x, ops.grad(lambda y: ops.add(x, y))(1.0)))
     assert inner(1.0) == 1.0
 
 
-def test_an_error_leaves_the_next_call_clean() -> None:
+def test_an_error_does_not_change_the_next_call() -> None:
     def failing(x: Any) -> Any:
         ops.sin(x)
         raise RuntimeError("in the middle")
@@ -246,9 +246,9 @@ def test_an_error_leaves_the_next_call_clean() -> None:
     assert gradient(ops.sin, 0.5)[0] == wanted
 
 
-def test_the_tape_frees_what_it_held() -> None:
+def test_the_tape_frees_the_tensors_that_it_held() -> None:
     class Watched(np.ndarray):
-        """An array that can be watched."""
+        """An array that can have a weak reference."""
 
     held = []
 
@@ -263,7 +263,7 @@ def test_the_tape_frees_what_it_held() -> None:
     assert held[0]() is None
 
 
-def test_pull_may_be_called_again() -> None:
+def test_the_pullback_may_be_called_several_times() -> None:
     _, pull = tape.pullback(current(), lambda x: [ops.sin(x), ops.cos(x)], [np.asarray(0.5)])
     one = np.asarray(1.0)
     assert pull([one, None])[0] == pytest.approx(math.cos(0.5))
@@ -276,7 +276,7 @@ def _loss(w: Any, scale: float) -> Any:
     return ops.sum(ops.softmax(ops.multiply(ops.sin(w), scale)) ** 2)
 
 
-def test_threads_agree_with_one() -> None:
+def test_many_threads_give_the_gradients_of_one() -> None:
     w = np.linspace(-1.0, 1.0, 50)
     wanted = [gradient(lambda w, s=scale: _loss(w, s), w)[0] for scale in range(1, 17)]
     barrier = threading.Barrier(16)
@@ -290,7 +290,7 @@ def test_threads_agree_with_one() -> None:
             assert all(np.array_equal(g, wanted[scale]) for g in found)
 
 
-def test_tasks_agree_with_one() -> None:
+def test_many_tasks_give_the_gradients_of_one() -> None:
     w = np.linspace(-1.0, 1.0, 20)
 
     async def work(scale: int) -> Any:
@@ -304,8 +304,8 @@ def test_tasks_agree_with_one() -> None:
         assert np.array_equal(found, gradient(lambda w, s=scale: _loss(w, s), w)[0])
 
 
-def test_complex_gradients_point_uphill() -> None:
-    """By z = a + ib the gradient of a real function is df/da + i df/db, as in PyTorch."""
+def test_the_gradient_of_a_complex_argument_is_the_direction_of_ascent() -> None:
+    """With respect to z = a + ib, the gradient of a real function f is df/da + i df/db, as in PyTorch."""
     z = np.array([1.0 + 2.0j, -0.5 + 0.25j])
     found = gradient(lambda z: ops.sum(ops.square(ops.absolute(ops.exp(z)))), z)[0]
     np.testing.assert_allclose(found, 2 * np.exp(2 * z.real))
@@ -313,7 +313,7 @@ def test_complex_gradients_point_uphill() -> None:
     np.testing.assert_allclose(found, 2 * np.conj(z))
 
 
-def test_nan_does_not_pass_through_where() -> None:
+def test_where_stops_the_gradient_of_nan() -> None:
     def safe(x: Any) -> Any:
         positive = ops.greater(x, 0)
         return ops.sum(ops.where(positive, ops.log(ops.where(positive, x, 1.0)), 0.0))
@@ -321,7 +321,7 @@ def test_nan_does_not_pass_through_where() -> None:
     assert gradient(safe, [-1.0, 0.0, 2.0])[0].tolist() == [0, 0, 0.5]
 
 
-def test_untraced_calls_do_not_change() -> None:
+def test_tracing_does_not_change_the_code_of_an_op() -> None:
     code = ops.sin.__code__
     gradient(lambda x: ops.sin(x), 1.0)
     ops.sin(np.ones(1))

@@ -1,4 +1,4 @@
-"""A traced tensor has the methods that native tensors share, with one meaning on all three libraries."""
+"""A traced tensor has the methods that the tensors of all three libraries have with the same meaning."""
 
 from collections.abc import Callable
 from typing import Any
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_does_as_the_native_one(method: str, backend: str) -> None:
+def test_a_method_gives_the_result_of_the_native_one(method: str, backend: str) -> None:
     native = plain(METHODS[method](ops.array(X)))
     seen = []
 
@@ -69,7 +69,7 @@ def test_a_method_does_as_the_native_one(method: str, backend: str) -> None:
     assert boxed == (backend != "torch")
 
 
-def test_its_gradient_is_that_of_the_op(backend: str) -> None:
+def test_the_gradient_of_a_method_is_that_of_the_op(backend: str) -> None:
     def by_methods(x: Any) -> Any:
         return (x.reshape(3, 2).sum(0) * x.mT.mean(axis=0)).prod() + x.cumsum(1).max() - x.flatten().min()
 
@@ -82,7 +82,7 @@ def test_its_gradient_is_that_of_the_op(backend: str) -> None:
     np.testing.assert_allclose(ops.to_numpy(found), ops.to_numpy(wanted))
 
 
-def test_a_device_is_that_of_the_value() -> None:
+def test_a_traced_tensor_has_the_device_of_its_value() -> None:
     ops.set_backend("numpy")
     devices = []
     ops.grad(lambda x: (devices.append(x.device), ops.sum(x))[1])(np.ones(2))
@@ -92,7 +92,9 @@ def test_a_device_is_that_of_the_value() -> None:
 @pytest.mark.parametrize(
     "read", [lambda x: x.item(), lambda x: x.tolist(), lambda x: x.max(0), lambda x: x.min(axis=1)]
 )
-def test_what_would_lose_the_gradient_or_differs_is_refused(read: Callable[[Any], Any]) -> None:
+def test_a_method_that_would_lose_the_gradient_or_differs_between_libraries_is_refused(
+    read: Callable[[Any], Any],
+) -> None:
     ops.set_backend("numpy")
     with pytest.raises(TracedTensorError):
         ops.grad(lambda x: (read(x), ops.sum(x))[1])(X)

@@ -1,4 +1,4 @@
-"""Right calls, of which a type checker must report none. The file is never run."""
+"""Right calls: a type checker must not report any of them. The file is never run."""
 
 from typing import Any
 

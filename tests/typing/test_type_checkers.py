@@ -1,4 +1,4 @@
-"""What type checkers make of calls: wrong ones are reported, right ones are not."""
+"""Type checkers report wrong calls of ops and accept right ones."""
 
 import importlib.util
 import re
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fresh_process
 
 
 def reported(checker: str, path: Path) -> dict[int, str]:
-    """Returns the first message of each line that a checker reports in a file."""
+    """Returns, for each line of a file that a checker reports, its first message."""
     if importlib.util.find_spec(checker) is None:
         pytest.skip(f"{checker} is not installed")
     options = ["--pythonpath", sys.executable] if checker == "pyright" else ["--follow-imports=silent"]
@@ -42,7 +42,7 @@ def test_wrong_calls_are_reported(checker: str) -> None:
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
-def test_right_calls_are_not(checker: str) -> None:
+def test_right_calls_are_not_reported(checker: str) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("mlx.core")
     assert reported(checker, RIGHT) == {}

@@ -1,4 +1,4 @@
-"""Wrong calls, one a line: a type checker reports each line that ends in `# wrong`. The file is never run."""
+"""Wrong calls, one per line: a type checker reports each line that ends in `# wrong`. The file is never run."""
 
 from emberharmony import ops
 from emberharmony.types import Tensor
