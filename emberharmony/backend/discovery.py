@@ -177,7 +177,7 @@ def automatic() -> str:
 
 def _may_have_cuda() -> bool:
     """Returns whether a GPU driver is present, without importing torch, which takes 2 s."""
-    # These are the devices of NVIDIA's driver, of a GPU in the Windows Subsystem for Linux, and of AMD's driver.
+    # NVIDIA's driver creates nvidia0, the Windows Subsystem for Linux creates dxg, and AMD's driver creates kfd.
     return any(os.path.exists(path) for path in ("/dev/nvidia0", "/dev/dxg", "/dev/kfd")) or (
         platform.system() == "Windows" and os.path.exists(os.path.expandvars(r"%SystemRoot%\System32\nvcuda.dll"))
     )

@@ -61,7 +61,7 @@ class OpSpec:
 
     @property
     def composite(self) -> bool:
-        """Whether the declaration has a body, and is no primitive."""
+        """Whether the op is a composite: its declaration has a body. A primitive has the body `...`."""
         return not _is_ellipsis(self.declared)
 
     @property
@@ -73,7 +73,7 @@ class OpSpec:
 
     @property
     def takes_callable(self) -> bool:
-        """Whether the op calls a function of the user's, whose exceptions are the user's too."""
+        """Whether the op calls a function of the user's; an exception of that function is passed on as it is."""
         return any(p.role == "Callable" for p in self.parameters)
 
     def __repr__(self) -> str:

@@ -279,7 +279,11 @@ def _stacked(name: str, results: list[Any]) -> Any:
 
 
 def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
-    """Returns the cumulative combinations: combines neighbours first, then recurs on these pairs."""
+    """Returns for each place the combination of all elements up to it.
+
+    Neighbours are combined into pairs, and the function calls itself on the half as long sequence of the pairs. Its
+    results are those of the odd places; one more combination gives those of the even places.
+    """
     count = tensors[0].shape[axis]
     if count < 2:
         return tensors

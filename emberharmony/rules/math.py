@@ -31,7 +31,7 @@ def _chosen(wins: Callable[..., T]) -> Callable[..., T]:
 
 
 def _clipped(g: T, y: T, x: T, *bounds: T) -> list[Any]:
-    """Returns the gradients of clip: `g` goes to `x` where it lies within the bounds, else to the bound in force."""
+    """Returns the gradients of clip: `g` goes to `x` where it is within the bounds, else to the bound it exceeds."""
     kept = equal(y, x)
     gradients: list[Any] = [where(kept, g, 0.0)]
     for bound in bounds:

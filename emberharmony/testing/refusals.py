@@ -22,7 +22,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     **{op: ((ShapeError, case(_EMPTY, 0)),) for op in ("min", "argmax", "argmin", "ptp")},
     "max": ((ShapeError, case(_EMPTY, 0)), (AxisError, case(_X, (1, -1)))),
     "sum": ((AxisError, case(_X, (0, 0))),),
-    # Products of shapes that do not fit together.
+    # Matrix products of tensors whose shapes do not fit together.
     **{op: ((ShapeError, case(_X, _X)),) for op in ("matmul", "dot", "cross")},
     "tensordot": ((ShapeError, case(_X, _X, 1)),),
     "inner": ((ShapeError, case(_X, _ONES)),),

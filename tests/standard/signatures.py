@@ -12,7 +12,7 @@ CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi
 
 
 def checks() -> Iterator[Check]:
-    """Yields the check of each signature and of each constant."""
+    """Yields a check for each function and constant of the array API standard."""
     for function in functions():
         if function.category == "constants":
             yield Check(function.name, "value", lambda name=function.name: _constant(name))

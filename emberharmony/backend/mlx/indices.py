@@ -121,7 +121,7 @@ def indices_for(indices: Any, length: int) -> mx.array:
 
 
 def mask_axes(part: Any) -> int | None:
-    """Returns the number of axes of a boolean mask, -1 for any other tensor, None for everything else."""
+    """Returns how many axes an index masks: the rank of a boolean tensor, -1 for another tensor, None for no tensor."""
     if not isinstance(part, mx.array):
         return None
     return int(part.ndim) if part.dtype == mx.bool_ else -1

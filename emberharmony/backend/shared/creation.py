@@ -40,7 +40,10 @@ def _made_of(*numbers: Any) -> DType:
 
 
 def _as_float(number: Any) -> Any:
-    """Returns a Python integer as a float, since NumPy stores integers beyond 64 bits as objects; others unchanged."""
+    """Returns a Python integer as a float, because NumPy stores integers beyond 64 bits as objects.
+
+    Other numbers are returned unchanged.
+    """
     return float(number) if number.__class__ is int else number
 
 

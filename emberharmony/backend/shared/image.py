@@ -1,4 +1,4 @@
-"""Host computations of the image ops: layouts, weights of resampling and smoothing, transforms of the plane."""
+"""Computes on the CPU what the image ops need: layouts, weights of resampling and smoothing, affine transforms."""
 
 import math
 from collections.abc import Callable, Sequence

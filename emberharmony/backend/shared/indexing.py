@@ -225,11 +225,11 @@ def vectors(indices: Sequence[int], shape: Sequence[int]) -> None:
 
 
 def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Returns indices (..., k) as one array per axis, checked against the first k lengths of a shape.
+    """Returns indices of shape (..., k) as k arrays, one for each of the first k axes, checked against their lengths.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of bounds.
-        ShapeError: as `vectors` does.
+        ShapeError: if k is 0 or larger than the number of axes.
     """
     host = host_indices(indices)
     vectors(host.shape, shape)

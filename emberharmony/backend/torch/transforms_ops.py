@@ -22,7 +22,7 @@ _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
 class TorchTransformsOps:
-    """Holds the ops of `ops/transforms.py` and the methods that the other transforms are made of."""
+    """Holds ops of `ops/transforms.py`, and the methods (`pullback`, `batched`, …) that the other ops are built on."""
 
     stop_gradient = staticmethod(torch.detach)
     is_traced = staticmethod(is_traced)

@@ -92,19 +92,19 @@ class Draws:
         self._ran = False
 
     def repeated(self) -> _Watcher:
-        """Returns the block for the next of several runs: it records the first run and replays it in the others."""
+        """Returns a context manager for the next of several runs: the first run is recorded, the others replay it."""
         if self._ran:
             return self.replayed()
         self._ran = True
         return self.recorded()
 
     def recorded(self) -> _Watcher:
-        """Returns the block for the first run."""
+        """Returns a context manager for the first run of the function: it remembers where each random stream begins."""
         self._before = {}
         return _Recorded(self._before)
 
     def replayed(self) -> _Watcher:
-        """Returns a block for another run; it draws from clones, so the streams themselves do not advance."""
+        """Returns a context manager for a later run: it draws from clones, so the streams themselves do not advance."""
         return _Replayed(self._before)
 
 

@@ -60,7 +60,7 @@ def _write(path: str, content: bytes, mode: int | None) -> None:
     """Writes a new file, which has its final mode before its content, so that it is never readable by more users."""
     with open(path, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode)) as stream:
         if mode is not None:
-            os.chmod(path, mode)  # the umask may have removed bits
+            os.chmod(path, mode)  # adds the bits that the umask has removed
         stream.write(content)
         # The content must be on the disk before the file is renamed, or a power failure could leave an empty file.
         stream.flush()

@@ -127,7 +127,7 @@ class _Editor(cst.CSTTransformer):
         self.renamed: set[str] = set()
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]
-        """Edits the node of a finding."""
+        """Returns the node with the repair of its finding applied, or as it is if it has no finding."""
         updated = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
             return updated

@@ -246,7 +246,7 @@ Value = Union[  # noqa: UP007 - names are quoted
 """The inferred value of an expression; None means that nothing is known."""
 
 _CALLABLE = (Imported, Function, Partial, Derived, Returning, Choice, Layer, Class)
-_DEPTH = 4  # deepest nesting of containers to distinguish
+_DEPTH = 4  # containers nested more deeply are treated as unknown
 _OPTIONS = 8
 
 

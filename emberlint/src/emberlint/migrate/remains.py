@@ -11,10 +11,10 @@ from emberlint.migrate.units import HEAD, Statement, Unit, bound, listed, member
 
 
 def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None:
-    """Returns the file without the moved statements, which it imports back, or None if only imports are left.
+    """Returns the new text of a file whose statements moved elsewhere, or None if it holds nothing but imports.
 
-    Public names stay importable from here for code that holds the module as an object, and so do the private names in
-    `reached`, which other code reads as attributes.
+    The file imports the moved public names from their new place, so that `module.name` still works in other code. It
+    does the same for the private names in `reached`, which other code uses in this way.
     """
     if source.is_emptied:
         return None

@@ -1,4 +1,4 @@
-"""Finds the rules, and resolves the words that choose them."""
+"""Finds the rules, and resolves the codes, names and prefixes by which a user selects some of them."""
 
 import pkgutil
 from collections.abc import Iterable, Mapping

@@ -22,7 +22,7 @@ class RunCache:
         now = time.time_ns()
         try:
             stats = {path: file.stat() for path, file in _all_files(settings, files).items()}
-        except OSError:  # a file was deleted or is not accessible, which the check reports
+        except OSError:  # a file is gone or unreadable; the check of that file reports it
             stats, self._is_settled = {}, False
         else:
             self._is_settled = all(_is_settled(one, now) for one in stats.values())

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Evidence(NamedTuple):
-    """Why the linter takes an expression for a tensor (or a container of tensors)."""
+    """The reason why the linter treats an expression as a tensor, or as a container of tensors."""
 
     tier: Tier
     reason: str
