@@ -42,8 +42,14 @@ registry.CONSTANT.update(CONSTANT)
 registry.LEAVING.update(LEAVING)
 registry.REFUSED.update(REFUSED)
 
-for _rules in (
-    *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, INDEXING, MATH, PRODUCTS),
-    *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, STATISTICS, TENSOR, TRANSFORMS),
-):
-    RULES.update(_rules)
+# One update, and the last one: another thread that sees any rule must see them all.
+RULES.update(
+    {
+        op: rule
+        for rules in (
+            *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, INDEXING, MATH, PRODUCTS),
+            *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, STATISTICS, TENSOR, TRANSFORMS),
+        )
+        for op, rule in rules.items()
+    }
+)

@@ -39,3 +39,22 @@ with ThreadPoolExecutor(16) as pool:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == f"{float(sum(2 * i for i in range(64)))}\n", done.stderr
+
+
+def test_the_rules_of_gradients_are_published_in_one_step() -> None:
+    code = """
+from emberharmony.transforms import rules
+steps = []
+class Watched(dict):
+    def update(self, *args):
+        steps.append(len(*args))
+        super().update(*args)
+    def __setitem__(self, key, value):
+        steps.append(1)
+        super().__setitem__(key, value)
+rules.RULES = Watched()
+import emberharmony.rules
+print(steps == [len(rules.RULES)], len(rules.RULES) > 100)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True True\n", done.stderr
