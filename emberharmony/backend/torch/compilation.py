@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,6 +62,7 @@ class Compiled:
         return self._called(*args, **kwargs)
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
+        STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
         for way in range(self._way, _NOT):
             try:
                 result = self._run(way, *args, **kwargs)
