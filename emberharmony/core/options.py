@@ -1,9 +1,10 @@
 """Options that an op reads as numbers on the host, by which it has no gradient."""
 
+import operator
 from typing import Any, TypeVar
 
 from emberharmony.core import selection
-from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
 
 T = TypeVar("T")
 
@@ -24,6 +25,20 @@ def number(name: str, value: Any) -> float:
     Raises: UnsupportedOpError if it is a tensor that is being differentiated.
     """
     return float(constant(name, value))
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Returns an option as a Python integer, no smaller than the least one allowed.
+
+    Raises: ArgumentTypeError for what is no integer; ArgumentError for an integer that is too small.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"expected an integer {name}, got {brief(value)}") from error
+    if found < least:
+        raise ArgumentError(f"expected {name} of at least {least}, got {brief(found)}")
+    return found
 
 
 def _holds_traced(value: Any) -> bool:
