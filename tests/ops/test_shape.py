@@ -108,6 +108,8 @@ def test_shapes_that_do_not_fit(backend: str, call: Callable[[], object]) -> Non
         (lambda: ops.pad(V, 1, "edge", 3), errors.ArgumentError),
         (lambda: ops.pad(V, 1, constant_values=2**70), errors.RangeError),
         (lambda: ops.broadcast_to(V, 2.5), errors.ArgumentTypeError),
+        (lambda: ops.array_split(V, 10**400), errors.ArgumentError),
+        (lambda: ops.split(X[:0], 10**10), errors.ArgumentError),
     ],
 )
 def test_bad_arguments(backend: str, call: Callable[[], object], error: type[Exception]) -> None:

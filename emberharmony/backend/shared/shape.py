@@ -25,6 +25,8 @@ _FAR = 2**62
 """No axis is longer."""
 _MOST = 2**63
 """A length from here on does not fit into the integers of any library."""
+_MOST_PARTS = 2**16
+"""The largest number of parts of an axis that has fewer elements."""
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
@@ -71,8 +73,8 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     Raises: ShapeError if equal parts are impossible.
     """
     if isinstance(indices_or_sections, (int, np.integer)):
-        sections = int(indices_or_sections)
-        if sections < 1 or length % sections:
+        sections = _parts(length, indices_or_sections)
+        if length % sections:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
         each = length // sections
         return [(i * each, (i + 1) * each) for i in range(sections)]
@@ -88,10 +90,21 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     """
     if not isinstance(indices_or_sections, (int, np.integer)):
         return list(indices_or_sections)
-    if indices_or_sections < 1:
-        raise ShapeError(f"an axis of length {length} does not split into {indices_or_sections} parts")
-    each, longer = divmod(length, int(indices_or_sections))
-    return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
+    sections = _parts(length, indices_or_sections)
+    each, longer = divmod(length, sections)
+    return [i * each + min(i, longer) for i in range(1, sections)]
+
+
+def _parts(length: int, sections: Any) -> int:
+    """Returns the number of parts of an axis.
+
+    Raises: ShapeError without a part; ArgumentError for so many empty parts that no list should hold them.
+    """
+    if sections < 1:
+        raise ShapeError(f"an axis of length {length} does not split into {brief(sections)} parts")
+    if sections > (most := max(length, _MOST_PARTS)):
+        raise ArgumentError(f"expected at most {most} parts of an axis of length {length}, got {brief(sections)}")
+    return int(sections)
 
 
 def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:
