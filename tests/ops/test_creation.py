@@ -89,6 +89,7 @@ def test_numbers_that_do_not_fit(backend: str, call: Callable[[], object]) -> No
         (lambda: ops.diag(ops.zeros((1, 1, 1))), errors.ShapeError),
         (lambda: ops.vander([[1, 2]]), errors.ShapeError),
         (lambda: ops.full((2, 2), [1, 2, 3]), errors.ShapeError),
+        (lambda: ops.full((3,), np.ones((1,) * 33)), errors.ShapeError),
         (lambda: ops.meshgrid([1], [2], indexing="ji"), errors.ArgumentError),
     ],
 )

@@ -32,6 +32,7 @@ V = np.arange(4, dtype=np.int64)
         lambda: ops.squeeze(X, 3),
         lambda: ops.squeeze(X[:1], (0, 0)),
         lambda: ops.concatenate([X, X], 3),
+        lambda: ops.concatenate([V], 5),
         lambda: ops.stack([X, X], 4),
         lambda: ops.stack([X, X], -5),
         lambda: ops.split(X, 2, 3),
@@ -164,6 +165,11 @@ def test_reshape_copies_as_told(backend: str) -> None:
         assert not np.shares_memory(ops.to_numpy(ops.reshape(x, 24, copy=True)), ops.to_numpy(x))
         with pytest.raises(errors.ArgumentError, match="cop"):
             ops.reshape(ops.transpose(x), 24, copy=False)
+
+
+def test_a_shape_in_several_arguments_is_told_from_a_copy(backend: str) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=r"reshape\(\) on backend .*copy.*one argument.*\(2, 3\)"):
+        ops.reshape(V, 2, 2)  # type: ignore[call-overload, call-arg, arg-type]
 
 
 def test_pad_of_complex_values(backend: str) -> None:
