@@ -1,9 +1,10 @@
 """Checks of options that an op reads as Python numbers, so that it has no gradient with respect to them."""
 
+import operator
 from typing import Any, TypeVar
 
 from emberharmony.core import selection
-from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
 
 T = TypeVar("T")
 
@@ -28,6 +29,22 @@ def number(name: str, value: Any) -> float:
         UnsupportedOpError: if it is a tensor that is being differentiated.
     """
     return float(constant(name, value))
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """Returns an option as a Python integer, no smaller than the least one allowed.
+
+    Raises:
+        ArgumentError: if the integer is too small.
+        ArgumentTypeError: if it is not an integer.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError as error:
+        raise ArgumentTypeError(f"expected an integer {name}, got {brief(value)}") from error
+    if found < least:
+        raise ArgumentError(f"expected {name} of at least {least}, got {brief(found)}")
+    return found
 
 
 def _holds_traced(value: Any) -> bool:

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.fft import along_all
+from emberharmony.backend.shared.fft import along_all, frequencies
 from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import integer
 from emberharmony.core.types import Axis, DeviceLike, DTypeLike, Norm, Tensor, TensorLike
 from emberharmony.ops.comparison import greater
 from emberharmony.ops.complex_numbers import conj
@@ -28,7 +30,7 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import scatter, take, where
 from emberharmony.ops.math import add, divide, multiply, square
 from emberharmony.ops.shape import broadcast_to, expand_dims, moveaxis, pad, reshape, roll
-from emberharmony.ops.tensor import cast, convert_to_tensor
+from emberharmony.ops.tensor import cast
 
 _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
@@ -193,13 +195,13 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Devi
     Dtype: the default float.
 
     Raises:
-        ArgumentError: if `n` is below 1.
+        ArgumentError: if `n` is below 1 or `d` is 0.
 
     Example:
         >>> ops.fftfreq(4).tolist()
         [0.0, 0.25, -0.5, -0.25]
     """
-    return _frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n, d, dtype, device)
+    return _frequencies(n, d, False, dtype, device)
 
 
 @op
@@ -209,13 +211,13 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
     Dtype: the default float.
 
     Raises:
-        ArgumentError: if `n` is below 1.
+        ArgumentError: if `n` is below 1 or `d` is 0.
 
     Example:
         >>> ops.rfftfreq(4).tolist()
         [0.0, 0.25, 0.5]
     """
-    return _frequencies(range(n // 2 + 1), n, d, dtype, device)
+    return _frequencies(n, d, True, dtype, device)
 
 
 @op
@@ -329,10 +331,12 @@ def istft(
     return pad(signal, [(0, 0)] * len(batch) + [(0, wanted - signal.shape[-1])])
 
 
-def _frequencies(places: Sequence[int], n: int, d: float, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
-    if n < 1:
-        raise ArgumentError(f"expected n of at least 1, got {n}")
-    x = convert_to_tensor([place / (n * d) for place in places], dtype)
+def _frequencies(n: int, d: float, halved: bool, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
+    wanted = default_float() if dtype is None else as_dtype(dtype)
+    if isinstance(d, (int, float)):
+        x = cast(frequencies(n, d, halved, wanted), wanted)
+    else:  # a tensor, which may be differentiated by
+        x = cast(divide(cast(frequencies(n, 1.0, halved, wanted), default_float()), d), wanted)
     return x if device is None else to_device(x, device)
 
 
@@ -344,10 +348,10 @@ def _places(x: Tensor, frames: int, stride: int, length: int) -> Tensor:
 
 def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int) -> Tensor:
     """Returns the window, padded with zeros on both sides to `fft_length`, in the dtype of the signal."""
-    if not 1 <= length <= fft_length or stride < 1:
-        raise ArgumentError(
-            f"expected 1 <= sequence_length <= fft_length and a stride >= 1, got {length}, {fft_length} and {stride}"
-        )
+    fft_length = integer("fft_length", fft_length, 1)
+    length, stride = integer("sequence_length", length, 1), integer("sequence_stride", stride, 1)
+    if length > fft_length:
+        raise ArgumentError(f"expected a sequence_length of at most fft_length, got {length} and {fft_length}")
     kind = as_inexact(dtype_of(x))
     if isinstance(window, str):
         if window not in ("hann", "hamming"):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from emberharmony.backend.shared.convolution import channels_last, each, spatial, windows
+from emberharmony.backend.shared.convolution import channels_last, each, first_windows, spatial, windows
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import ones
@@ -19,7 +20,7 @@ from emberharmony.ops.dtype import dtype, iinfo
 from emberharmony.ops.indexing import get_item
 from emberharmony.ops.math import add, divide, maximum
 from emberharmony.ops.reduction import max, mean
-from emberharmony.ops.shape import moveaxis, pad, reshape, stack
+from emberharmony.ops.shape import moveaxis, pad, repeat, reshape, stack
 from emberharmony.ops.tensor import cast
 
 
@@ -128,7 +129,10 @@ def _adapted(
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
             continue
-        reaches = [slice(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+        firsts = first_windows(length, count)
+        reaches = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
         before = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*before, reach)), axis) for reach in reaches], axis)
+        if len(firsts) < count:
+            x = repeat(x, [b - a for a, b in pairwise((*firsts, count))], axis)
     return x

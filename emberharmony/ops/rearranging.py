@@ -8,6 +8,7 @@ from typing import Literal
 from emberharmony.backend.shared.rearranging import is_last, rearrangement
 from emberharmony.backend.shared.shape import plane
 from emberharmony.core.dispatch import op
+from emberharmony.core.options import integer
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.shape import flip, reshape, swapaxes, transpose
 
@@ -90,6 +91,7 @@ def space_to_depth(
     """
     last = "n (h a) (w b) c -> n h w (a b c)"
     first = "n c (h a) (w b) -> n (a b c) h w"
+    block_size = integer("block_size", block_size, 1)
     return rearrange(x, last if is_last(data_format) else first, {"a": block_size, "b": block_size})
 
 
@@ -111,4 +113,5 @@ def depth_to_space(
     """
     last = "n h w (a b c) -> n (h a) (w b) c"
     first = "n (a b c) h w -> n c (h a) (w b)"
+    block_size = integer("block_size", block_size, 1)
     return rearrange(x, last if is_last(data_format) else first, {"a": block_size, "b": block_size})

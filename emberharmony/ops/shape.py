@@ -239,6 +239,7 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
 
     Raises:
         ShapeError: if the number of parts is less than 1.
+        ArgumentError: if there are more parts than elements, and more than 65536.
 
     Example:
         >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]

@@ -425,7 +425,8 @@ def diff(
         raise ArgumentError(f"expected n of 0 or more, got {n}")
     parts = [part for part in (prepend, x, append) if part is not None]
     x = concatenate(parts, axis) if len(parts) > 1 else x
-    for _ in range(n):
+    (place,) = normalized(axis, len(x.shape))
+    for _ in range(n)[: x.shape[place] or 1]:  # then the axis is empty, and stays so
         ends = split(x, [1], axis)[1]
         starts = split(x, [x.shape[axis] - 1], axis)[0] if x.shape[axis] else x
         x = subtract(ends, starts)

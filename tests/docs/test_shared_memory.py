@@ -99,6 +99,11 @@ def test_an_operator_in_place_changes_what_all_names_stand_for(backend: str) -> 
     first = second = ops.array(source())
     second += 1.0
     assert float(first[0, 0]) == 1.0
+    counts, n = [], 0
+    for shape in ((2, 3), (4,)):
+        counts.append(n)
+        n += ops.prod(shape)
+    assert [int(count) for count in counts] == ([0, 6] if backend == "numpy" else [0, 10])
     first = second = 0 + ops.sum(ops.ones(3))
     second += 1.0
     assert float(first) == (3.0 if backend == "numpy" else 4.0)

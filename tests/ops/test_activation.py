@@ -143,6 +143,16 @@ def test_sigmoid_and_silu_in_half_precision_do_not_underflow_early(backend: str)
     assert (ops.to_numpy(ops.silu(x)) < 0).all()
 
 
+def test_the_ends_of_silu_and_gelu_are_those_of_infinity_times_a_share(backend: str) -> None:
+    """As in PyTorch, JAX and Keras; PyTorch's kernel of the exact gelu has no end above, either."""
+    with np.errstate(invalid="ignore"):
+        for op in (ops.silu, ops.gelu, lambda x: ops.gelu(x, False)):
+            ends = ops.to_numpy(op(np.array([np.inf, -np.inf] * 8, np.float32)))
+            assert np.isnan(ends[1::2]).all()
+            assert np.isinf(ends[::2]).all() or (backend == "torch" and np.isnan(ends[::2]).all())
+        assert np.isinf(ops.to_numpy(ops.gelu(np.array([np.inf] * 8, np.float32)))).all()
+
+
 def test_an_option_that_is_not_a_boolean_raises_a_typed_error(backend: str) -> None:
     with pytest.raises(EmberError, match=r"^gelu\(\) on backend"):
         ops.gelu(ops.ones((3,)), np.array([True, False]))

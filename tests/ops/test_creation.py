@@ -89,6 +89,7 @@ def test_a_number_that_does_not_fit_the_dtype_is_refused(backend: str, call: Cal
         (lambda: ops.diag(ops.zeros((1, 1, 1))), errors.ShapeError),
         (lambda: ops.vander([[1, 2]]), errors.ShapeError),
         (lambda: ops.full((2, 2), [1, 2, 3]), errors.ShapeError),
+        (lambda: ops.full((3,), np.ones((1,) * 33)), errors.ShapeError),
         (lambda: ops.meshgrid([1], [2], indexing="ji"), errors.ArgumentError),
     ],
 )

@@ -28,10 +28,15 @@ ERRORS: list[tuple[Callable[[], object], type[Exception]]] = [
     *((lambda f=f: f(Z), errors.DTypeError) for f in (F.rfft, F.ihfft, F.rfftn)),
     (lambda: F.fftfreq(0), errors.ArgumentError),
     (lambda: F.rfftfreq(-1), errors.ArgumentError),
+    *((lambda f=f: f(4, 0.0), errors.ArgumentError) for f in (F.fftfreq, F.rfftfreq)),
+    *((lambda f=f: f(4.0), errors.ArgumentTypeError) for f in (F.fftfreq, F.rfftfreq)),
+    *((lambda f=f: f(2**60), errors.OutOfMemoryError) for f in (F.fftfreq, F.rfftfreq)),
     (lambda: F.fftshift(X, 2), errors.AxisError),
     (lambda: F.ifftshift(X, (0, 0)), errors.AxisError),
     (lambda: F.stft(X, 5, 1, 4, center=False), errors.ArgumentError),
     (lambda: F.stft(X, 2, 0, 4, center=False), errors.ArgumentError),
+    (lambda: F.stft(X, 2, 1.5, 4), errors.ArgumentTypeError),
+    (lambda: F.istft(np.ones((3, 3), np.complex64), 2, 1.5, 4), errors.ArgumentTypeError),
     (lambda: F.stft(X, 4, 1, 4, "boxcar"), errors.ArgumentError),
     (lambda: F.stft(X, 4, 1, 4, [1.0, 2.0]), errors.ShapeError),
     (lambda: F.stft(X, 8, 1, 8, center=False), errors.ShapeError),
@@ -120,3 +125,26 @@ def test_the_inverse_of_an_empty_spectrum_is_zero(backend: str) -> None:
         assert found.shape == (64, n)
         assert not found.any()
     assert not ops.to_numpy(F.hfft(np.zeros((3, 0), np.complex64), 4)).any()
+
+
+@pytest.mark.parametrize("place, name", [*enumerate(("sequence_length", "sequence_stride", "fft_length"))])
+def test_a_length_that_is_no_integer_is_named(place: int, name: str, backend: str) -> None:
+    lengths: list[float] = [4, 2, 4]
+    lengths[place] += 0.5
+    with pytest.raises(errors.ArgumentTypeError, match=rf"stft\(\) on backend '{backend}': expected an integer {name}"):
+        ops.stft(np.ones(16, np.float32), *lengths)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("f", [F.fftfreq, F.rfftfreq])
+def test_frequencies_have_a_gradient_by_the_spacing(f: Callable[..., object], backend: str) -> None:
+    spacing = ops.convert_to_tensor(0.5)
+    assert ops.to_numpy(f(5, spacing)).tolist() == ops.to_numpy(f(5, 0.5)).tolist()
+    assert ops.dtype(f(5, spacing, "float16")) == "float16"
+    total = float(ops.sum(ops.square(f(5, spacing))))
+    assert float(ops.grad(lambda d: ops.sum(ops.square(f(5, d))))(spacing)) == pytest.approx(-4 * total)
+
+
+@pytest.mark.parametrize("f", [F.fftfreq, F.rfftfreq])
+def test_a_million_frequencies(f: Callable[..., object], backend: str) -> None:
+    expected = getattr(np.fft, f.__name__)(10**6, 0.1)  # type: ignore[attr-defined]
+    assert np.allclose(ops.to_numpy(f(10**6, 0.1)), expected, 2.0**-23, 0.0)

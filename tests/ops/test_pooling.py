@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, OutOfMemoryError, ShapeError
 
 
 def test_padding_does_not_change_the_result(backend: str) -> None:
@@ -59,3 +59,16 @@ def test_windows_longer_than_the_axis_are_cut(backend: str) -> None:
     mean = ops.to_numpy(ops.average_pool(x, (4, 1, 3), (2, 2, 3), "same"))
     assert np.allclose(mean[0, 0, :, 0, 0], [x[0, :, i, :2].mean() for i in range(0, 7, 2)])
     assert ops.shape(ops.max_pool(x, (4, 1, 3), (2, 2, 3), "same")) == (1, 1, 4, 2, 1)
+
+
+@pytest.mark.parametrize("op", ["adaptive_max_pool", "adaptive_average_pool"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_more_adaptive_windows_than_elements(op: str, dtype: str, backend: str) -> None:
+    x, reduce = np.array([3, -1, 2], dtype), np.max if op == "adaptive_max_pool" else np.mean
+    for count in (4, 7, 10):
+        reaches = [slice(i * 3 // count, -(-(i + 1) * 3 // count)) for i in range(count)]
+        result = getattr(ops, op)(x[None, :, None], count)
+        assert ops.to_numpy(result)[0, :, 0].tolist() == [float(reduce(x[reach])) for reach in reaches]
+    assert ops.shape(getattr(ops, op)(x[None, :, None], 10**5)) == (1, 10**5, 1)
+    with pytest.raises(OutOfMemoryError, match=op):
+        getattr(ops, op)(x[None, :, None], 10**15)

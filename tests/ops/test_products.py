@@ -166,3 +166,11 @@ def test_a_sum_of_no_products_is_zero(
         assert np.array_equal(ops.to_numpy(found), np.zeros(result, dtype))
     with pytest.raises(errors.ShapeError, match="index 'i' of 'ii' has lengths 1 and 4"):
         ops.einsum("ii", ones(1, 4))
+
+
+def test_shapes_without_a_product_are_named_alike(backend: str) -> None:
+    with pytest.raises(
+        errors.ShapeError, match=rf"matmul\(\) on backend '{backend}': .*\(2, 3\) and \(2, 4\)"
+    ) as found:
+        ops.matmul(ones(2, 3), ones(2, 4))
+    assert "gufunc" not in str(found.value)

@@ -90,6 +90,13 @@ def test_lengths_that_the_block_size_does_not_divide_are_refused(backend: str) -
         ops.space_to_depth(ops.zeros((1, 4, 4, 1)), 2, "last")
 
 
+@pytest.mark.parametrize("op", ["depth_to_space", "space_to_depth"])
+def test_a_block_has_a_length(op: str, backend: str) -> None:
+    for size, error in ((0, errors.ArgumentError), (-2, errors.ArgumentError), (2.0, errors.ArgumentTypeError)):
+        with pytest.raises(error, match=rf"{op}\(\) on backend '{backend}': expected .*block_size"):
+            getattr(ops, op)(ops.zeros((1, 4, 4, 4)), size)
+
+
 def test_four_rotations_by_90_degrees_change_nothing(backend: str) -> None:
     turned = X
     for _ in range(4):

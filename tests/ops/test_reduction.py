@@ -185,3 +185,11 @@ def test_keepdims_accepts_integers_and_booleans_of_numpy(flag: Any, backend: str
 def test_a_correction_that_is_not_a_number_raises_a_typed_error(backend: str) -> None:
     with pytest.raises(errors.EmberError, match=r"^var\(\) on backend"):
         ops.eval(ops.var(ops.ones((3,)), correction=np.array([1, 2])))
+
+
+@pytest.mark.parametrize("axis", [True, np.bool_(True), False])
+def test_an_axis_is_no_boolean(axis: Any, backend: str) -> None:
+    x = np.ones((2, 3), np.float32)
+    for op in (ops.sum, ops.mean, ops.std, ops.max, ops.any, ops.argmax, ops.cumsum, ops.logsumexp, ops.median):
+        with pytest.raises(errors.ArgumentTypeError, match=rf"{op.__name__}\(\) on backend '{backend}'"):
+            op(x, axis)

@@ -32,6 +32,7 @@ V = np.arange(4, dtype=np.int64)
         lambda: ops.squeeze(X, 3),
         lambda: ops.squeeze(X[:1], (0, 0)),
         lambda: ops.concatenate([X, X], 3),
+        lambda: ops.concatenate([V], 5),
         lambda: ops.stack([X, X], 4),
         lambda: ops.stack([X, X], -5),
         lambda: ops.split(X, 2, 3),
@@ -108,6 +109,8 @@ def test_a_shape_that_does_not_fit_is_refused(backend: str, call: Callable[[], o
         (lambda: ops.pad(V, 1, "edge", 3), errors.ArgumentError),
         (lambda: ops.pad(V, 1, constant_values=2**70), errors.RangeError),
         (lambda: ops.broadcast_to(V, 2.5), errors.ArgumentTypeError),
+        (lambda: ops.array_split(V, 10**400), errors.ArgumentError),
+        (lambda: ops.split(X[:0], 10**10), errors.ArgumentError),
     ],
 )
 def test_a_wrong_argument_is_refused(backend: str, call: Callable[[], object], error: type[Exception]) -> None:
@@ -162,6 +165,11 @@ def test_reshape_copies_or_refuses_as_copy_says(backend: str) -> None:
         assert not np.shares_memory(ops.to_numpy(ops.reshape(x, 24, copy=True)), ops.to_numpy(x))
         with pytest.raises(errors.ArgumentError, match="cop"):
             ops.reshape(ops.transpose(x), 24, copy=False)
+
+
+def test_a_shape_in_several_arguments_is_told_from_a_copy(backend: str) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=r"reshape\(\) on backend .*copy.*one argument.*\(2, 3\)"):
+        ops.reshape(V, 2, 2)  # type: ignore[call-overload, call-arg, arg-type]
 
 
 def test_pad_accepts_complex_constants(backend: str) -> None:

@@ -103,6 +103,9 @@ def test_wrong_axes_shapes_and_options_are_refused(backend: str) -> None:
         ops.searchsorted([[1.0, 2.0]], [1.0])
     with pytest.raises(errors.ArgumentError, match="searchsorted"):
         ops.searchsorted([1.0, 2.0], [1.0], "middle")  # type: ignore[arg-type]
+    for places in ([0, 1], [0, 1, 2, 3], [[0, 1, 2]]):
+        with pytest.raises(errors.ShapeError, match="searchsorted"):
+            ops.searchsorted([3.0, 1.0, 2.0], [1.0], sorter=places)
     with pytest.raises(errors.IndexOutOfBoundsError, match="argpartition"):
         ops.argpartition([1.0, 2.0], 2)
     with pytest.raises(errors.ShapeError, match="lexsort"):

@@ -135,3 +135,15 @@ def test_wrong_options_dtypes_and_axes_are_refused(backend: str) -> None:
 def test_cov_of_too_few_observations_is_nan(shape: tuple[int, ...], backend: str) -> None:
     assert np.isnan(ops.to_numpy(ops.cov(np.ones(shape)))).all()
     assert np.isnan(ops.to_numpy(ops.cov(np.ones((2, 3)), correction=4))).all()
+
+
+def test_more_differences_than_elements_are_none(backend: str) -> None:
+    squares = ops.square(ops.arange(4))
+    for n in range(6):
+        assert host(ops.diff(squares, n)) == np.diff(np.arange(4) ** 2, n).tolist()
+    assert ops.shape(ops.diff(ops.ones((2, 4)), 2**70, 0)) == (0, 4)
+    assert ops.shape(ops.diff(ops.ones((2, 0)), 2**40)) == (2, 0)
+    with pytest.raises(errors.ArgumentTypeError, match="diff"):
+        ops.diff(squares, 7.5)  # type: ignore[arg-type]
+    with pytest.raises(errors.AxisError, match="diff"):
+        ops.diff(squares, 2**40, 1)

@@ -40,6 +40,18 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     return numbers
 
 
+def first_windows(length: int, count: int) -> Sequence[int]:
+    """Returns, of `count` adaptive windows on an axis, each that differs from the window before it.
+
+    Window i reaches from `floor(i * length / count)` to `ceil((i + 1) * length / count)`.
+    """
+    if count <= length:
+        return range(count)
+    starts = {-(-j * count // length) for j in range(length)}
+    stops = {j * count // length for j in range(length)}
+    return sorted(starts | stops)
+
+
 def spatial(ndim: int) -> int:
     """Returns the number of spatial axes of a tensor that also has a batch axis and a channel axis.
 

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import check_memory
+from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.options import integer
 
 
 def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
@@ -53,3 +57,28 @@ def along_all(
     return [
         along(shape, n, a, norm, halved and i == last) for i, (a, n) in enumerate(zip(places, lengths, strict=True))
     ]
+
+
+def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
+    """Returns the frequencies of the terms of a transform of length n, those below zero last.
+
+    Args:
+        d: the distance from one sample to the next.
+        halved: whether the transform is that of a real tensor, which has no terms below zero.
+        dtype: what the frequencies will be cast to; they are of single precision where that is enough.
+
+    Raises:
+        ArgumentError: if the length is below 1, or the distance of the samples is 0.
+        OutOfMemoryError: if no memory holds the frequencies.
+    """
+    length = integer("n", n, 1)
+    if d == 0:
+        raise ArgumentError(f"expected a sample spacing d other than 0, got {d}")
+    check_memory((length,), 8)
+    result = np.arange(length // 2 + 1 if halved else length, dtype=np.float64)
+    if not halved:
+        result[(length + 1) // 2 :] -= length
+    result /= float(length * d)
+    # MLX has no float64 on a GPU.
+    single = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
+    return result.astype(np.float32) if single else result

@@ -25,6 +25,8 @@ _FAR = 2**62
 """A length that no axis can exceed."""
 _MOST = 2**63
 """The smallest length that does not fit into the integers of the libraries."""
+_MOST_PARTS = 2**16
+"""The largest number of parts into which an axis with fewer elements is split."""
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
@@ -80,8 +82,8 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
         ShapeError: if the axis does not divide into equal parts.
     """
     if isinstance(indices_or_sections, (int, np.integer)):
-        sections = int(indices_or_sections)
-        if sections < 1 or length % sections:
+        sections = _parts(length, indices_or_sections)
+        if length % sections:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
         each = length // sections
         return [(i * each, (i + 1) * each) for i in range(sections)]
@@ -98,10 +100,23 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     """
     if not isinstance(indices_or_sections, (int, np.integer)):
         return list(indices_or_sections)
-    if indices_or_sections < 1:
-        raise ShapeError(f"an axis of length {length} cannot be split into {indices_or_sections} parts")
-    each, longer = divmod(length, int(indices_or_sections))
-    return [i * each + min(i, longer) for i in range(1, int(indices_or_sections))]
+    sections = _parts(length, indices_or_sections)
+    each, longer = divmod(length, sections)
+    return [i * each + min(i, longer) for i in range(1, sections)]
+
+
+def _parts(length: int, sections: Any) -> int:
+    """Returns the number of parts of an axis.
+
+    Raises:
+        ArgumentError: if there are so many empty parts that a list of them would exhaust the memory.
+        ShapeError: if there are no parts.
+    """
+    if sections < 1:
+        raise ShapeError(f"an axis of length {length} cannot be split into {brief(sections)} parts")
+    if sections > (most := max(length, _MOST_PARTS)):
+        raise ArgumentError(f"expected at most {most} parts of an axis of length {length}, got {brief(sections)}")
+    return int(sections)
 
 
 def held(offset: Any, rows: int = _FAR, columns: int = _FAR) -> int:

@@ -122,9 +122,10 @@ class TorchShapeOps:
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
         (axis,) = normalized(axis, x.ndim)
         length = x.shape[axis]
-        if indices_or_sections.__class__ is int and indices_or_sections > 0 and length % indices_or_sections == 0:
-            return list(torch.tensor_split(x, indices_or_sections, axis))
-        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, indices_or_sections)]
+        parts = indices_or_sections
+        if parts.__class__ is int and 0 < parts <= length and length % parts == 0:
+            return list(torch.tensor_split(x, parts, axis))
+        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, parts)]
 
     @staticmethod
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> tuple[torch.Tensor, ...]:

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.convolution import channels_last, check_channels, each, spatial, transposed, windows
+from emberharmony.backend.shared.convolution import (
+    channels_last,
+    check_channels,
+    each,
+    first_windows,
+    spatial,
+    transposed,
+    windows,
+)
 from emberharmony.errors import ArgumentError, ShapeError
 
 
@@ -72,3 +80,12 @@ def test_a_transposed_convolution_restores_the_length(padding: str, length: int,
     spread_out = (length - 1) * stride + 1 + sum(plan.around[0])
     result = spread_out - size + 1
     assert windows((result,), (size,), stride, padding).counts == (length,)
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 10])
+@pytest.mark.parametrize("count", [1, 3, 4, 7, 25])
+def test_the_first_of_equal_adaptive_windows(length: int, count: int) -> None:
+    reaches = [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+    different = [i for i in range(count) if i == 0 or reaches[i] != reaches[i - 1]]
+    assert list(first_windows(length, count)) == different
+    assert len(first_windows(length, 10**30)) <= 2 * length

@@ -52,6 +52,15 @@ def test_a_split_into_zero_parts_is_refused() -> None:
         shape.uneven_cuts(7, 0)
 
 
+@pytest.mark.parametrize("parts", [10**6, 10**400, 10**5000], ids=["10**6", "10**400", "10**5000"])
+def test_more_empty_parts_than_a_list_should_hold_are_refused(parts: int) -> None:
+    for cut, length in ((shape.uneven_cuts, 7), (shape.cuts, 0)):
+        with pytest.raises(ArgumentError, match=f"at most 65536 parts of an axis of length {length}, got"):
+            cut(length, parts)
+    assert len(shape.uneven_cuts(10**5, 10**5)) == 10**5 - 1
+    assert len(shape.cuts(0, 10)) == 10
+
+
 def test_a_plane_needs_two_different_axes() -> None:
     assert shape.plane((0, -1), 3) == (0, 2)
     with pytest.raises(AxisError):
