@@ -286,3 +286,9 @@ def test_roll_accepts_shifts_of_any_size(shift: int, backend: str) -> None:
         assert np.array_equal(ops.to_numpy(ops.roll(X, shift, axis)), np.roll(X, near, axis))
     assert np.array_equal(ops.to_numpy(ops.roll(X, (shift, 1), (1, 2))), np.roll(X, (shift % 3, 1), (1, 2)))
     assert tuple(ops.roll(X[:0], shift).shape) == tuple(ops.roll(X[:0], shift, 0).shape) == (0, 3, 4)
+
+
+def test_several_shifts_along_no_axes_are_refused(backend: str) -> None:
+    assert ops.roll(ops.asarray([1, 2, 3]), 1, ()).tolist() == [1, 2, 3]
+    with pytest.raises(ShapeError, match="2 shifts do not fit 0 axes"):
+        ops.roll(ops.asarray([1, 2, 3]), (1, 2), ())

@@ -22,13 +22,17 @@ from emberharmony.backend.shared.shape import (
     matrices,
     pad_indices,
     pad_pairs,
+    shifts_of,
 )
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
-    # np.roll (NumPy 2.4) raises for several shifts along no axes.
-    return x.copy() if isinstance(axis, (tuple, list)) and not axis else np.roll(x, shift, axis)
+    if isinstance(axis, (tuple, list)) and not axis:
+        # np.roll (NumPy 2.4) raises a broadcasting error of its own for several shifts along no axes.
+        shifts_of(shift, ())
+        return x.copy()
+    return np.roll(x, shift, axis)
 
 
 class NumpyShapeOps:
