@@ -146,12 +146,10 @@ def compile_op(spec: OpSpec, backend: Any) -> CodeType:
     """Returns the code of an op for one backend."""
     quick = _quick(spec, backend)
     prefix = backend.prefix
-    space = op_globals.__dict__
-    space[f"{prefix}_{spec.name}"] = quick.native
-    space[f"{prefix}_backend"], space[f"{prefix}_type"] = backend, backend.tensor_type
-    space[f"{prefix}_dtypes"], space[f"{prefix}_wrap"] = backend.dtypes, backend.wrap
-    space[f"{prefix}_tensors"] = backend.as_tensors
-    space[f"{prefix}_float32"], space[f"{prefix}_float64"] = backend.dtypes["float32"], backend.dtypes.get("float64")
+    published = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
+    published |= {"tensors": backend.as_tensors, spec.name: quick.native}
+    published |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
+    op_globals.publish(**{f"{prefix}_{name}": value for name, value in published.items()})
     names = {"native": f"{prefix}_{spec.name}"}
     names |= {f"native_{part}": f"{prefix}_{part}" for part in GLOBALS}
     shape = _shape(spec)
@@ -444,4 +442,4 @@ def _flag(parameter: OpParameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
 
 
-op_globals.__dict__.update(slow=slow, rescue=rescue, judge=judge)
+op_globals.publish(slow=slow, rescue=rescue, judge=judge)

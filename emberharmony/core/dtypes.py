@@ -74,7 +74,7 @@ class DType(str):
         return DType, (str.__str__(self),)
 
 
-op_globals.name_in_hints(DType)
+op_globals.publish(DType=DType)
 
 # Its hash is that of its name, and `torch.compile` traces that only where it is `str`'s own.
 del DType.__hash__
@@ -270,4 +270,4 @@ def set_default_float(dtype: object) -> None:
     chosen = as_dtype(dtype)
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is no floating dtype; use one of {', '.join(FLOATS)}")
-    commit([assigned(DEFAULTS, "float", chosen), assigned(op_globals, "float32_default", chosen is float32)])
+    commit([assigned(DEFAULTS, "float", chosen), op_globals.set_flag_step("float32_default", chosen is float32)])

@@ -116,4 +116,4 @@ class Override(Scope):
         return self._backend
 
 
-op_globals.__dict__["active"] = active
+op_globals.publish(active=active)

@@ -90,6 +90,10 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
     return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number(y, x) for y in rest))
 
 
+# A flag: whether no transform is running, so that the native functions need no derivatives of our own.
+op_globals.publish(untransformed=True)
+
+
 class Transforming:
     """Makes the ops of all threads take the functions with derivatives of their own while it is entered anywhere.
 
@@ -102,19 +106,24 @@ class Transforming:
     def __enter__(self) -> None:
         with Transforming._lock:
             Transforming._entered += 1
-            op_globals.untransformed = False
+            op_globals.set_flag("untransformed", False)
 
     def __exit__(self, *error: object) -> None:
         with Transforming._lock:
             Transforming._entered -= 1
-            op_globals.untransformed = Transforming._entered == 0
+            op_globals.set_flag("untransformed", Transforming._entered == 0)
+
+
+def transforming() -> bool:
+    """Returns whether a transform is running in any thread."""
+    return Transforming._entered > 0
 
 
 def where_transformed(native: Function, derived: Function) -> Function:
     """Returns a function that is native but while a transform is under way, for which `derived` has derivatives."""
 
     def chosen(*xs: Any) -> Any:
-        return native(*xs) if op_globals.untransformed else derived(*xs)
+        return derived(*xs) if Transforming._entered else native(*xs)
 
     return chosen
 

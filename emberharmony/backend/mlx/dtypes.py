@@ -8,9 +8,12 @@ from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
 
+# A flag: whether no uint64 or float64, which MLX promotes in its own way, has passed through an op.
+op_globals.publish(wide_unseen=True)
+
 
 def _met_wide() -> None:
-    op_globals.wide_unseen = False
+    op_globals.set_flag("wide_unseen", False)
 
 
 DTYPES = NativeDTypes(
