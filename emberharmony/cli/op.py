@@ -11,8 +11,8 @@ import click
 
 import emberharmony.ops  # noqa: F401  (fills the registry)
 from emberharmony.backend import create_backend, current
-from emberharmony.core.dispatch import source_of
 from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.core.portable import source_of
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 
 PACKAGE = Path(__file__).parents[1]

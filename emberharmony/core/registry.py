@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from emberharmony.core.code_flags import VARIADIC
@@ -39,7 +39,7 @@ class OpSpec:
     `body` is what runs for a composite: `declared`, unless it was wrapped.
     """
 
-    __slots__ = ("_parameters", "aliases", "body", "declared", "function", "looked_up", "name")
+    __slots__ = ("_parameters", "aliases", "body", "declared", "function", "name")
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
@@ -47,7 +47,6 @@ class OpSpec:
         self.body: Callable[..., Any] = declared
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
-        self.looked_up: CodeType | None = None
 
     @property
     def category(self) -> str:
