@@ -55,7 +55,7 @@ def choose_dispatch() -> tuple[str, str]:
         return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"
     if not OLDEST <= version <= NEWEST:
         return PORTABLE, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
-    return SWAP, f"Python is {_dotted(version)}, one of the tested {tested}"
+    return SWAP, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
 
 
 def _dotted(version: tuple[int, int]) -> str:

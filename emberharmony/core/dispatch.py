@@ -12,7 +12,8 @@ from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from emberharmony.core import op_globals
-from emberharmony.core.code_swap import SWAP, choose_dispatch
+from emberharmony.core.code_swap import SWAP as SWAP
+from emberharmony.core.code_swap import choose_dispatch
 from emberharmony.core.errors import ArgumentTypeError, EmberError
 from emberharmony.core.op_source import GLOBALS as GLOBALS
 from emberharmony.core.op_source import Fast as Fast
