@@ -38,7 +38,7 @@ check: $(STAMP)  ## Formatting, types, layers, generated files
 tests: $(STAMP)  ## The tests alone, with coverage
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
 
-test-all: $(STAMP)  ## The tests on each Python, with NumPy alone, with the lowest versions; the wheel; a frozen program
+test-all: $(STAMP)  ## The tests on each Python, NumPy alone, the lowest versions, portable dispatch; a wheel; a frozen program
 	JOBS=$(JOBS) $(BIN)/nox
 
 conformance: $(STAMP)  ## Every check of every op on every backend

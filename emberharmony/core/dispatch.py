@@ -1,10 +1,10 @@
 """Dispatch: `@op` turns a declaration into a plain function that calls the active backend.
 
-An op is *looked up* at first: it asks which backend is active and calls the op compiled for it (`op_source` shows both
-sources). Where Python allows it (`code_swap.choose_dispatch`), its first call makes it *direct*: the op gets the code
-compiled for the backend of the whole process, and looks nothing up. The first `use_backend` makes all ops looked up for
-good (`selection` decides). All codes are exchanged in one step (`commits`), so that an interruption leaves none behind.
-Elsewhere the ops stay looked up (`portable`).
+At first an op is *looked up*: it asks which backend is active and calls the op compiled for it (`op_source` shows both
+sources). On the interpreters that `code_swap` names, its first call makes it *direct*: the op gets the code compiled
+for the backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an
+interruption leaves either all old codes or all new ones. The first `use_backend` makes all ops looked up for the rest
+of the process (`selection` decides). On other interpreters the ops are looked up always (`portable`).
 """
 
 from collections.abc import Callable, Sequence
@@ -41,8 +41,9 @@ def op(declared: F) -> F:
     """Registers a declaration and returns the function that dispatches it.
 
     A body of `...` declares a primitive, which every backend must define. Any other body makes a composite, which a
-    backend may override. Dispatch converts arguments by annotation (see `core.types`). The annotations must be strings
-    or the names of `core.types` themselves. `@op` must stand alone on the line above `def`.
+    backend may override. Dispatch converts each argument as its annotation says (see `core.types`); annotations are
+    strings or names of `core.types`. `@op` stands alone on the line above `def`, because tracebacks point one line
+    below the decorator.
     """
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
@@ -63,20 +64,21 @@ def alias(name: str, function: F) -> F:
 
 
 class _Direct:
-    """Says whose ops are direct: `bound` is the process's while nothing overrides it, else None."""
+    """Holds the `Bound` whose ops are direct: that of the process's backend, or None once `use_backend` was called."""
 
     bound: "Bound | None" = None
 
 
 DIRECT = _Direct()
 LOOKED_UP: list[Step] = [assigned(DIRECT, "bound", None)]
-"""The steps that make every op of the process looked up."""
+"""The steps that make every op of the process looked up again."""
 
 
 class Bound:
-    """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors.
+    """The ops of one backend as functions: `bound.sin(x)` converts arguments, calls the backend, translates errors.
 
-    `_made_direct` are the steps that make its ops direct, those compiled so far now, the others at their first call.
+    Each function is compiled on first use. `_made_direct` holds the steps that make the ops compiled so far direct; an
+    op that is compiled later becomes direct at once.
     """
 
     backend: Any
@@ -107,7 +109,7 @@ def _publish(spec: OpSpec, backend: Any) -> None:
 
 
 def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
-    """Converts what is not native yet, calls the backend's op and translates its errors."""
+    """Calls the backend's op with converted arguments and translates its errors; a traced tensor goes to its tape."""
     for argument in arguments:
         if isinstance(argument, TensorProxy):
             return argument.run(backend, name, arguments)
@@ -118,7 +120,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
     except Exception as error:
         traced = getattr(error, "traced", None)
-        if traced is not None:  # inside a list
+        if traced is not None:  # it was inside a list
             return traced.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, error, arguments)
@@ -134,7 +136,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-    """Raises what an op that calls the caller's functions raised: what is theirs as it is, its own translated."""
+    """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
     if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
     typed = backend.translate(name, error, arguments)
@@ -142,16 +144,19 @@ def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...])
 
 
 def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
-    """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed.
+    """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    A call whose flags are not Python's own booleans is tried again too, for `slow` makes them so.
+    `slow` also converts flags, so a call with a flag that is not a Python boolean runs again through it.
+
+    Raises:
+        EmberError: the typed error, if the call cannot run in another way.
     """
     through = passing(error)
     if through is not None:
         raise through
     met = (getattr(error, "traced", None), *arguments)
     traced = next((x for x in met if isinstance(x, TensorProxy)), None)
-    if traced is not None:  # where a tensor may stand but is not looked for, or in a list
+    if traced is not None:  # the fast path does not test every parameter, and does not look into lists
         return traced.run(backend, name, arguments)
     spec = OPS[name]
     if not isinstance(error, EmberError) and (
@@ -175,7 +180,7 @@ def _converted(
     named = {p.name: x for p, x in zip(parameters, arguments, strict=False)}
     dtype = named.get("dtype")
     if named.get("copy") is False and any(p.name == "copy" and p.optional for p in parameters):
-        backend.shared(arguments[0])  # None would let it copy, so False refuses
+        backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
     for parameter in parameters:
         width = rest if parameter.variadic else 1
         for value in arguments[taken : taken + width]:
@@ -214,14 +219,14 @@ def _is_odd_flag(parameter: OpParameter, value: Any) -> bool:
 
 
 def _flag(parameter: OpParameter, value: Any) -> bool:
-    """Returns an integer, or a boolean tensor without axes, as a Python boolean.
+    """Returns an integer or a tensor without axes as a Python boolean.
 
     Raises:
-        ArgumentTypeError: if it is anything else.
+        ArgumentTypeError: if the value is anything else.
     """
     if isinstance(value, int) or getattr(value, "shape", None) == ():
         return bool(value)
-    raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
+    raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
 op_globals.publish(slow=slow, rescue=rescue, judge=judge)
