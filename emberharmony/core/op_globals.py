@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable as Callable
 from collections.abc import Mapping as Mapping
 from collections.abc import Sequence as Sequence
+from typing import TYPE_CHECKING
 from typing import Any as Any
 from typing import Literal as Literal
 
@@ -40,12 +41,17 @@ from emberharmony.core.types import Varying as Varying
 float32_default = True
 """A flag: whether the default float is float32, the dtype to which the native libraries convert integers."""
 
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Tells type checkers that other modules publish names; at run time an unknown name raises AttributeError."""
+
 
 def publish(**values: Any) -> None:
     """Adds names that ops read as globals: functions, types, classes for annotations, flags with their first value.
 
-    A name that is there already gets the new value. A backend gives the names of its own either its prefix or, for a
-    flag, a word that is no op's name.
+    A name that is there already gets the new value. The names of a backend begin with its prefix. Its flags do not:
+    the prefix and a word may be the native function of an op.
     """
     globals().update(values)
 

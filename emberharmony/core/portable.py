@@ -51,6 +51,7 @@ def _function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionTy
     else:
         function = _shielded(tree, spec)
     function.__defaults__, function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
+    function.__qualname__ = spec.declared.__qualname__
     return function
 
 
@@ -99,20 +100,20 @@ def _shielded(tree: ast.Module, spec: OpSpec) -> FunctionType:
     source = f"def bind({called}):\n {definition}\n return {spec.name}"
     outer = _with_parameters(ast.parse(source), spec, calls=False)
     function: FunctionType = _executed(outer, spec, "bind")(inner)
-    function.__qualname__ = spec.name
     return function
 
 
 def _executed(tree: ast.Module, spec: OpSpec, name: str) -> FunctionType:
     """Returns the function of a definition, with the ops' globals and the declaration's file and line."""
-    declared = spec.declared.__code__
+    code = spec.declared.__code__
+    decorator = code.co_firstlineno
     for node in ast.walk(tree):
         if "lineno" in node._attributes:
-            first = declared.co_firstlineno
             place: Any = node
-            place.lineno = first if isinstance(node, ast.FunctionDef) else first + 1  # `@op`, `def`
-            place.end_lineno = first + 1
+            # `inspect.getsource` wants the function at its decorator, tracebacks its calls on the line of `def`.
+            place.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
+            place.end_lineno = decorator + 1
             place.col_offset = place.end_col_offset = -1  # no columns: those of the source are not those of the file
     made: dict[str, FunctionType] = {}
-    exec(compile(tree, declared.co_filename, "exec", dont_inherit=True), op_globals.__dict__, made)
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, made)
     return made[name]

@@ -114,16 +114,11 @@ class Transforming:
             op_globals.set_flag("untransformed", Transforming._entered == 0)
 
 
-def transforming() -> bool:
-    """Returns whether a transform is running in any thread."""
-    return Transforming._entered > 0
-
-
 def where_transformed(native: Function, derived: Function) -> Function:
     """Returns a function that is native but while a transform is under way, for which `derived` has derivatives."""
 
     def chosen(*xs: Any) -> Any:
-        return derived(*xs) if Transforming._entered else native(*xs)
+        return native(*xs) if op_globals.untransformed else derived(*xs)
 
     return chosen
 

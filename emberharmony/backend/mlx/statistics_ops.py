@@ -5,9 +5,10 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.backend.mlx.derivatives import Arrays, differentiated, transforming
+from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.core import op_globals
 
 
 class MLXStatisticsOps:
@@ -41,7 +42,7 @@ class MLXStatisticsOps:
         steps = mx.array(edges(low, high, bins, range), x.dtype)
         wide = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide)), np.asarray(steps.astype(wide)))
-        if range is None and x.size and transforming():
+        if range is None and x.size and not op_globals.untransformed:
             share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
             moved = self.min(x) * (1 - share) + self.max(x) * share
             steps = steps + (moved - mx.stop_gradient(moved))  # of zeros, which have the derivative of the edges
