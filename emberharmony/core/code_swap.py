@@ -50,7 +50,7 @@ def choose_dispatch() -> tuple[str, str]:
     tested = f"CPython {_dotted(OLDEST)} to {_dotted(NEWEST)}"
     if name != "cpython":
         return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {tested}"
-    # sysconfig tells the same of the build as sys.version, but its import takes some milliseconds.
+    # Python's guide to free threading names this text of sys.version. sysconfig says the same, at some ms of import.
     if "free-threading" in sys.version or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"
     if not OLDEST <= version <= NEWEST:
