@@ -45,7 +45,7 @@ check: $(STAMP)  ## Check formatting, types, layers and generated files
 tests: $(STAMP)  ## Run only the tests, with coverage
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90 --durations=10
 
-test-all: $(STAMP)  ## Run the tests on each Python, with only NumPy, with the lowest versions; test the wheel and a frozen program
+test-all: $(STAMP)  ## Run the tests on each Python, NumPy alone, lowest versions, portable dispatch; test the wheel and a frozen program
 	JOBS=$(JOBS) $(BIN)/nox
 
 conformance: $(STAMP)  ## Run every check of every op on every backend

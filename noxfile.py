@@ -57,6 +57,14 @@ def lowest(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHONS[0])
+def portable(session: nox.Session) -> None:
+    """Runs the tests with ops that are ordinary functions, as on a Python on which codes are not exchanged."""
+    session.install(*PINNED, ".[torch,mlx,test]")
+    session.env["EMBERHARMONY_DISPATCH"] = "portable"
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS[0])
 def wheel(session: nox.Session) -> None:
     """Runs the example of the README in an empty folder, with the wheel installed instead of the checkout."""
     folder = Path(session.create_tmp())

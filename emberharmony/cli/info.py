@@ -10,6 +10,7 @@ import click
 from emberharmony.backend import available_backends, current
 from emberharmony.backend.discovery import BUILTIN, install_line
 from emberharmony.core import selection
+from emberharmony.core.dispatch import DISPATCH, REASON
 from emberharmony.core.errors import EmberError
 from emberharmony.core.state import settings
 from emberharmony.version import __version__
@@ -29,6 +30,7 @@ def info(as_json: bool) -> None:
         click.echo(f"active: none: {active['error']}")
     else:
         click.echo(f"active: {active['backend']} (from {active['source']}), on {active['device']}")
+    click.echo(f"dispatch: {found['dispatch']['kind']} ({found['dispatch']['reason']})")
     for name, entry in found["backends"].items():
         devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
         click.echo(f"  {name} {entry['version']}{devices}")
@@ -51,6 +53,7 @@ def collect() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "active": active,
+        "dispatch": {"kind": DISPATCH, "reason": REASON},
         "backends": backends,
         "missing": [name for name in BUILTIN if name not in backends],
         "settings": str(settings.path()),

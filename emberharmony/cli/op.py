@@ -11,8 +11,9 @@ import click
 
 import emberharmony.ops  # noqa: F401  (fills the registry)
 from emberharmony.backend import create_backend, current
-from emberharmony.core.dispatch import source_of
+from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
 from emberharmony.core.errors import ArgumentError, suggest
+from emberharmony.core.portable import source_of
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 
 PACKAGE = Path(__file__).parents[1]
@@ -47,6 +48,7 @@ def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
     yield _implementation(spec, backend)
     yield _part("the code of a call, after the backend is chosen", source_of(spec, backend))
+    yield _dispatch(spec)
     yield _rule(spec)
     yield _row(spec)
 
@@ -81,6 +83,14 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
         notes.append(_shown(found))
         head = f"implementation on {backend.name}"
     return _part(head, "\n".join(notes))
+
+
+def _dispatch(spec: OpSpec) -> str:
+    if DISPATCH == SWAP:
+        text = "the op has this code itself from its first call on, and the lookup below once use_backend was called:"
+    else:
+        text = "the op keeps the lookup below:"
+    return _part(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")
 
 
 def _rule(spec: OpSpec) -> str:

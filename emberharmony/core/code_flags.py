@@ -1,6 +1,6 @@
-"""The flags of `code.co_flags` that this package reads, by name.
+"""Names for the flags of `code.co_flags` that this package reads.
 
-`inspect` has the same constants, but importing it takes 3 ms, which every import of `ops` would pay.
+`inspect` has the same constants, but its import takes 3 ms, which every import of `ops` would pay.
 
 Source: CPython, Include/cpython/code.h.
 """

@@ -1,84 +1,59 @@
-"""Dispatch: `@op` turns a declaration into a plain function whose code is exchanged when the backend changes.
+"""Dispatch: `@op` turns a declaration into a plain function that calls the active backend.
 
-An op has one of two codes. *Looked up*, it asks which backend is active and calls the op compiled for it:
-
-    def add(x1, x2):
-        return active().add(x1, x2)
-
-*Direct*, it is the code compiled for the backend of the whole process, and nothing is looked up:
-
-    def add(x1, x2):
-        if x1.__class__ is numpy_type and x2.__class__ is numpy_type and x1.dtype is x2.dtype:
-            try:
-                return numpy_add(x1, x2)
-            except Exception as error:
-                return rescue(numpy_backend, "add", error, (x1, x2))
-        return slow(numpy_backend, "add", (x1, x2))
-
-An op is looked up until its first call, which makes it direct; the first `use_backend` makes all ops looked up for good
-(`selection` decides). All codes are exchanged in one step (`commits`), so that no interruption leaves some behind.
-Compiling one source per op would cost 0.3 ms each; so one template per *shape of signature* is compiled,
-and `CodeType.replace` puts the names, file and line of the declaration into it (10 µs).
+At first an op is *looked up*: it asks which backend is active and calls the op compiled for it (`op_source` shows both
+sources). On the interpreters that `code_swap` names, its first call makes it *direct*: the op gets the code compiled
+for the backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an
+interruption leaves either all old codes or all new ones. The first `use_backend` makes all ops looked up for the rest
+of the process (`selection` decides). On other interpreters the ops are looked up always (`portable`).
 """
 
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from emberharmony.core import op_globals
-from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.code_swap import SWAP as SWAP
+from emberharmony.core.code_swap import choose_dispatch
 from emberharmony.core.errors import ArgumentTypeError, EmberError
+from emberharmony.core.op_source import GLOBALS as GLOBALS
+from emberharmony.core.op_source import Fast as Fast
+from emberharmony.core.op_source import fast as fast
+from emberharmony.core.op_source import fast_of
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, register_alias
 from emberharmony.core.state.blame import is_callers
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import TensorProxy
 
+DISPATCH, REASON = choose_dispatch()
+"""Which dispatch runs in this process, and why."""
+
+if DISPATCH == SWAP:
+    from emberharmony.core.code_swap import compiled, looked_up
+else:
+    from emberharmony.core.portable import compiled, looked_up
+
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
-GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
-
-
-class Fast:
-    """A native function that alone meets the op's docstring while `when` holds for native tensors.
-
-    `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
-    under which the native function may also take a Python number as the last operand.
-    """
-
-    __slots__ = ("native", "weak", "when")
-
-    def __init__(self, native: Callable[..., Any], when: str, weak: str = "") -> None:
-        self.native, self.when, self.weak = native, when, weak
-
-
-def fast(native: Callable[..., Any], when: str, weak: str = "") -> Callable[[F], F]:
-    """Marks a backend's op as replaceable by `native` while the condition holds; dispatch inlines the test."""
-
-    def mark(function: F) -> F:
-        function.__fast__ = Fast(native, when, weak)  # type: ignore[attr-defined]
-        return function
-
-    return mark
 
 
 def op(declared: F) -> F:
     """Registers a declaration and returns the function that dispatches it.
 
     A body of `...` declares a primitive, which every backend must define. Any other body makes a composite, which a
-    backend may override. Dispatch converts arguments by annotation (see `core.types`). The annotations must be strings
-    or the names of `core.types` themselves. `@op` must stand alone on the line above `def`.
+    backend may override. Dispatch converts each argument as its annotation says (see `core.types`); annotations are
+    strings or names of `core.types`. `@op` stands alone on the line above `def`, because tracebacks point one line
+    below the decorator.
     """
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
-    looked_up = _looked_up(spec)
-    function = FunctionType(looked_up, op_globals.__dict__, declared.__name__, declared.__defaults__)
-    function.__kwdefaults__ = declared.__kwdefaults__
+    function = looked_up(spec)
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
     function.__qualname__ = declared.__qualname__
     spec.function = function
-    LOOKED_UP.append(assigned(function, "__code__", looked_up))
+    if DISPATCH == SWAP:
+        LOOKED_UP.append(assigned(function, "__code__", function.__code__))
     return function  # type: ignore[return-value]
 
 
@@ -89,20 +64,21 @@ def alias(name: str, function: F) -> F:
 
 
 class _Direct:
-    """Says whose ops are direct: `bound` is the process's while nothing overrides it, else None."""
+    """Holds the `Bound` whose ops are direct: that of the process's backend, or None once `use_backend` was called."""
 
     bound: "Bound | None" = None
 
 
 DIRECT = _Direct()
 LOOKED_UP: list[Step] = [assigned(DIRECT, "bound", None)]
-"""The steps that make every op of the process looked up."""
+"""The steps that make every op of the process looked up again."""
 
 
 class Bound:
-    """The ops compiled for one backend, each on first use: `bound.sin(x)` converts, calls and translates errors.
+    """The ops of one backend as functions: `bound.sin(x)` converts arguments, calls the backend, translates errors.
 
-    `_made_direct` are the steps that make its ops direct, those compiled so far now, the others at their first call.
+    Each function is compiled on first use. `_made_direct` holds the steps that make the ops compiled so far direct; an
+    op that is compiled later becomes direct at once.
     """
 
     backend: Any
@@ -113,221 +89,27 @@ class Bound:
 
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]
-        code = compile_op(spec, self.backend)
-        function = FunctionType(code, op_globals.__dict__, name, spec.declared.__defaults__)
-        function.__kwdefaults__ = spec.declared.__kwdefaults__
-        step = assigned(spec.function, "__code__", code)
-        self._made_direct.append(step)
+        _publish(spec, self.backend)
+        function = compiled(spec, self.backend)
+        steps: list[Step] = []
+        if DISPATCH == SWAP:
+            steps = [assigned(spec.function, "__code__", function.__code__)]
+        self._made_direct.extend(steps)
         setattr(self, name, function)
-        commit(when(DIRECT, "bound", self, [step]))
+        commit(when(DIRECT, "bound", self, steps))
         return function
 
 
-def source_of(spec: OpSpec, backend: Any) -> str:
-    """Returns the source of the code that `compile_op` makes, under the names that it gives: for people to read."""
-    quick = _quick(spec, backend)
-    text = _source(_shape(spec), quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
-    text = text.replace("def template", f"def {spec.name}").replace(_OP_NAME, spec.name)
-    for i in reversed(range(len(spec.parameters))):
-        text = text.replace(f"p{i}", spec.parameters[i].name)
-    for part in GLOBALS:
-        text = text.replace(f"native_{part}", f"{backend.prefix}_{part}")
-    text = text.replace("native(", f"{backend.prefix}_{spec.name}(")
-    return "\n".join(" " * 3 * (len(line) - len(line.lstrip())) + line for line in text.splitlines()) + "\n"
-
-
-def _quick(spec: OpSpec, backend: Any) -> Fast:
-    """Returns what a backend runs for an op: the native function and the condition under which it may run alone."""
-    native = backend.implementation(spec)
-    return getattr(native, "__fast__", None) or Fast(native, "")
-
-
-def compile_op(spec: OpSpec, backend: Any) -> CodeType:
-    """Returns the code of an op for one backend."""
-    quick = _quick(spec, backend)
-    prefix = backend.prefix
-    space = op_globals.__dict__
-    space[f"{prefix}_{spec.name}"] = quick.native
-    space[f"{prefix}_backend"], space[f"{prefix}_type"] = backend, backend.tensor_type
-    space[f"{prefix}_dtypes"], space[f"{prefix}_wrap"] = backend.dtypes, backend.wrap
-    space[f"{prefix}_tensors"] = backend.as_tensors
-    space[f"{prefix}_float32"], space[f"{prefix}_float64"] = backend.dtypes["float32"], backend.dtypes.get("float64")
-    names = {"native": f"{prefix}_{spec.name}"}
-    names |= {f"native_{part}": f"{prefix}_{part}" for part in GLOBALS}
-    shape = _shape(spec)
-    template = _template(shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable)
-    return _dress(template, spec, names)
-
-
-def _looked_up(spec: OpSpec) -> CodeType:
-    if spec.looked_up is None:
-        code = spec.declared.__code__
-        starred = bool(code.co_flags & VARIADIC)
-        template = _lookup_template(code.co_argcount, starred, code.co_kwonlyargcount)
-        if code.co_kwonlyargcount:
-            spec.looked_up = _dress(template, spec, {"native_op": spec.name})
-        else:  # what `_dress` would do, at a fifth of its cost, which the import pays for every op
-            spec.looked_up = template.replace(
-                co_name=code.co_name,
-                co_qualname=code.co_qualname,
-                co_filename=code.co_filename,
-                co_firstlineno=code.co_firstlineno,
-                co_names=("active", spec.name),
-                co_varnames=code.co_varnames[: code.co_argcount + starred],
-            )
-    return spec.looked_up
-
-
-_Slot = tuple[str, bool, bool, bool]
-"""What a template depends on of one parameter: its role, and whether it is optional, keyword-only, variadic."""
-
-_Shape = tuple[_Slot, ...]
-_OP_NAME = "<op>"
-
-
-def _shape(spec: OpSpec) -> _Shape:
-    return tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
-
-
-def _signature(shape: _Shape) -> str:
-    """Returns `p0, p1, *, p2`."""
-    parts: list[str] = []
-    star = False
-    for i, (_, _, keyword_only, variadic) in enumerate(shape):
-        if keyword_only and not star:
-            parts.append("*")
-        star = star or keyword_only or variadic
-        parts.append(f"*p{i}" if variadic else f"p{i}")
-    return ", ".join(parts)
-
-
-def _call(shape: _Shape, keyword: bool) -> str:
-    """Returns the arguments handed on; keyword-only ones under names that `_dress` replaces."""
-    return ", ".join(
-        f"*p{i}" if variadic else f"p{i}=p{i}" if keyword_only and keyword else f"p{i}"
-        for i, (_, _, keyword_only, variadic) in enumerate(shape)
-    )
-
-
-def _packed(shape: _Shape) -> str:
-    return "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(shape)) + ")"
-
-
-_TEMPLATES: dict[Any, CodeType] = {}
-
-
-def _lookup_template(positional: int, variadic: bool, keyword_only: int) -> CodeType:
-    key = positional, variadic, keyword_only
-    if key not in _TEMPLATES:
-        shape: _Shape = (("", False, False, False),) * positional + (("", False, False, True),) * variadic
-        shape += (("", False, True, False),) * keyword_only
-        source = f"def template({_signature(shape)}):\n return active().native_op({_call(shape, True)})\n"
-        _TEMPLATES[key] = _compile(source)
-    return _TEMPLATES[key]
-
-
-def _template(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> CodeType:
-    key = (shape, when, weak, exact, wraps, callback)
-    if key not in _TEMPLATES:
-        _TEMPLATES[key] = _compile(_source(*key))
-    return _TEMPLATES[key]
-
-
-def _source(shape: _Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> str:
-    names = [f"p{i}" for i in range(len(shape))]
-
-    def is_exactly(i: int) -> str:
-        return f"p{i}.__class__ is native_type"
-
-    def is_native(i: int) -> str:
-        test = is_exactly(i) if exact else f"({is_exactly(i)} or isinstance(p{i}, native_type))"
-        return f"(p{i} is None or {test})" if shape[i][1] else test
-
-    tensors = [i for i, (role, _, _, starred) in enumerate(shape) if role in ("TensorLike", "Operand") and not starred]
-    when = when.format(*names) or "True"
-    if weak:
-        # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
-        *firsts, last = tensors
-        likely = f"{is_exactly(last)} and {when} or {weak.format(*names)}"
-        rest = "" if exact else f" or isinstance(p{last}, native_type) and {when}"
-        tests = [*(is_native(i) for i in firsts), f"({likely}{rest})"]
-    else:
-        tests = [is_native(i) for i in tensors] + ([f"({when})"] if when != "True" else [])
-    call = f"native({_call(shape, True)})"
-    body = ["result = " + call, "return result if result.__class__ is native_type else native_wrap(result)"]
-    if not wraps:
-        body = ["return " + call]
-    convert = []
-    for i, (role, optional, _, variadic) in enumerate(shape):
-        if role == "DTypeLike":
-            given = f"if p{i} is not None: " if optional else ""
-            convert.append(f"{given}p{i} = native_dtypes[p{i}]")
-        elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
-            convert.append(f"p{i} = native_tensors(p{i})")
-    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {_OP_NAME!r}, error, {_packed(shape)})"
-    steps = ["try:", *(f" {step}" for step in (*convert, *body)), "except Exception as error:", f" {handler}"]
-    lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
-    if tests:
-        lines.append(f"return slow(native_backend, {_OP_NAME!r}, {_packed(shape)})")
-    return f"def template({_signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)
-
-
-def _compile(source: str) -> CodeType:
-    module = compile(source, "<dispatch>", "exec")
-    code = next(const for const in module.co_consts if isinstance(const, CodeType))
-    return code.replace(co_linetable=_one_line(len(code.co_code) // 2))
-
-
-_NEW_ENTRY, _NO_COLUMNS = 0x80, 13
-"""The bit that begins an entry of a location table, and the kind of an entry that gives a line and no columns."""
-
-
-def _one_line(units: int) -> bytes:
-    """Returns a location table by which every instruction stands on the line of `def`, one below `@op`.
-
-    Source: CPython, Objects/locations.md: entries of kind 13 (no column) cover up to 8 code units each, after which
-    comes the difference to the line before.
-    """
-    table = bytearray()
-    line = 2  # the difference 1 as a signed varint
-    while units > 0:
-        length = min(units, 8)
-        table += bytes((_NEW_ENTRY | _NO_COLUMNS << 3 | length - 1, line))
-        units, line = units - length, 0
-    return bytes(table)
-
-
-def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
-    """Returns the template under the declaration's names, file and line."""
-    declared = spec.declared.__code__
-    names_of = declared.co_varnames
-    first, last = declared.co_argcount, declared.co_argcount + declared.co_kwonlyargcount
-    starred = names_of[last : last + 1] if declared.co_flags & VARIADIC else ()
-    local = {f"p{i}": name for i, name in enumerate((*names_of[:first], *starred, *names_of[first:last]))}
-    return template.replace(
-        co_name=declared.co_name,
-        co_qualname=declared.co_qualname,
-        co_filename=declared.co_filename,
-        co_firstlineno=declared.co_firstlineno,
-        co_names=tuple(names.get(name, name) for name in template.co_names),
-        co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
-        co_consts=tuple(_constant(const, spec, local) for const in template.co_consts),
-    )
-
-
-def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
-    if const == _OP_NAME:
-        return spec.name
-    # Keyword names are in co_consts: as one tuple, or as single strings after *args.
-    if isinstance(const, str):
-        return local.get(const, const)
-    if isinstance(const, tuple):
-        return tuple(local.get(item, item) for item in const)
-    return const
+def _publish(spec: OpSpec, backend: Any) -> None:
+    """Publishes what a compiled op reads, under names such as `numpy_sin` and `numpy_type`."""
+    values = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
+    values |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
+    values |= {"tensors": backend.as_tensors, spec.name: fast_of(spec, backend).native}
+    op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in values.items()})
 
 
 def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
-    """Converts what is not native yet, calls the backend's op and translates its errors."""
+    """Calls the backend's op with converted arguments and translates its errors; a traced tensor goes to its tape."""
     for argument in arguments:
         if isinstance(argument, TensorProxy):
             return argument.run(backend, name, arguments)
@@ -338,7 +120,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         return backend.wrap(backend.implementation(spec)(*positional, **keywords))
     except Exception as error:
         traced = getattr(error, "traced", None)
-        if traced is not None:  # inside a list
+        if traced is not None:  # it was inside a list
             return traced.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, error, arguments)
@@ -354,7 +136,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-    """Raises what an op that calls the caller's functions raised: what is theirs as it is, its own translated."""
+    """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
     if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
     typed = backend.translate(name, error, arguments)
@@ -362,16 +144,19 @@ def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...])
 
 
 def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
-    """Answers a failed native call: with the backend's full implementation if that one was a shortcut, else typed.
+    """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
-    A call whose flags are not Python's own booleans is tried again too, for `slow` makes them so.
+    `slow` also converts flags, so a call with a flag that is not a Python boolean runs again through it.
+
+    Raises:
+        EmberError: the typed error, if the call cannot run in another way.
     """
     through = passing(error)
     if through is not None:
         raise through
     met = (getattr(error, "traced", None), *arguments)
     traced = next((x for x in met if isinstance(x, TensorProxy)), None)
-    if traced is not None:  # where a tensor may stand but is not looked for, or in a list
+    if traced is not None:  # the fast path does not test every parameter, and does not look into lists
         return traced.run(backend, name, arguments)
     spec = OPS[name]
     if not isinstance(error, EmberError) and (
@@ -395,7 +180,7 @@ def _converted(
     named = {p.name: x for p, x in zip(parameters, arguments, strict=False)}
     dtype = named.get("dtype")
     if named.get("copy") is False and any(p.name == "copy" and p.optional for p in parameters):
-        backend.shared(arguments[0])  # None would let it copy, so False refuses
+        backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
     for parameter in parameters:
         width = rest if parameter.variadic else 1
         for value in arguments[taken : taken + width]:
@@ -434,14 +219,14 @@ def _is_odd_flag(parameter: OpParameter, value: Any) -> bool:
 
 
 def _flag(parameter: OpParameter, value: Any) -> bool:
-    """Returns an integer, or a boolean tensor without axes, as a Python boolean.
+    """Returns an integer or a tensor without axes as a Python boolean.
 
     Raises:
-        ArgumentTypeError: if it is anything else.
+        ArgumentTypeError: if the value is anything else.
     """
     if isinstance(value, int) or getattr(value, "shape", None) == ():
         return bool(value)
-    raise ArgumentTypeError(f"{parameter.name} is True or False, not {value!r:.60}")
+    raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
-op_globals.__dict__.update(slow=slow, rescue=rescue, judge=judge)
+op_globals.publish(slow=slow, rescue=rescue, judge=judge)

@@ -74,7 +74,7 @@ class DType(str):
         return DType, (str.__str__(self),)
 
 
-op_globals.name_in_hints(DType)
+op_globals.publish(DType=DType)
 
 # `__eq__` alone would make the class unhashable, so it had to assign `__hash__`. Remove the attribute now, to inherit
 # the hash of `str`: `torch.compile` traces the hash of a dtype only then.
@@ -280,4 +280,4 @@ def set_default_float(dtype: object) -> None:
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}")
     # In one commit, so that no thread sees the new default while dispatch still uses the flag of the old one.
-    commit([assigned(DEFAULTS, "float", chosen), assigned(op_globals, "float32_default", chosen is float32)])
+    commit([assigned(DEFAULTS, "float", chosen), op_globals.set_flag_step("float32_default", chosen is float32)])

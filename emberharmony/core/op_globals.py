@@ -1,13 +1,17 @@
-"""The globals of every compiled op: natives (`numpy_sin`), tensor types and converters, filled by `dispatch`.
+"""The namespace that all ops share as their `__globals__`: native functions (`numpy_sin`), tensor types, converters.
 
-They live in a module of their own, and not in each op's, so that one assignment of `__code__` switches an op as a
-whole, and so that `torch.compile` finds them. The imports let `typing.get_type_hints` resolve the ops' annotations;
-what cannot be imported here, `name_in_hints` adds.
+All ops share it, so that the assignment of one `__code__` switches an op as a whole; and it is a module, so that
+`torch.compile` finds the names. Other modules write into it with `publish`, `set_flag` and `set_flag_step` alone.
+
+The imports below let `typing.get_type_hints` resolve the annotations of the ops. The modules that cannot be imported
+here, because they import this one, publish their classes.
 """
 
+import sys
 from collections.abc import Callable as Callable
 from collections.abc import Mapping as Mapping
 from collections.abc import Sequence as Sequence
+from typing import TYPE_CHECKING
 from typing import Any as Any
 from typing import Literal as Literal
 
@@ -20,6 +24,7 @@ from emberharmony.core.results import SVDResult as SVDResult
 from emberharmony.core.results import UniqueAllResult as UniqueAllResult
 from emberharmony.core.results import UniqueCountsResult as UniqueCountsResult
 from emberharmony.core.results import UniqueInverseResult as UniqueInverseResult
+from emberharmony.core.state.commits import Step, assigned
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import CastTensorLike as CastTensorLike
 from emberharmony.core.types import DeviceLike as DeviceLike
@@ -34,15 +39,39 @@ from emberharmony.core.types import Tensors as Tensors
 from emberharmony.core.types import Varying as Varying
 
 float32_default = True
-"""Whether the default float is float32, to which the native libraries turn integers by themselves."""
+"""A flag: whether the default float is float32, the dtype to which the native libraries convert integers."""
 
-untransformed = True
-"""Whether no transform is under way on a backend whose ops have derivatives of their own for them (MLX)."""
+if TYPE_CHECKING:
 
-wide_unseen = True
-"""Whether no uint64 or float64 has passed through the ops of a backend that promotes these in its own way (MLX)."""
+    def __getattr__(name: str) -> Any:
+        """Tells type checkers that other modules publish names; at run time an unknown name raises AttributeError."""
 
 
-def name_in_hints(*classes: type) -> None:
-    """Lets `typing.get_type_hints` resolve the names of these classes in the ops' annotations."""
-    globals().update({named.__name__: named for named in classes})
+def publish(**values: Any) -> None:
+    """Adds names that ops read as globals: functions, types, classes for annotations, flags with their first value.
+
+    A name that is there already gets the new value. The names of a backend begin with its prefix. Its flags do not:
+    the prefix and a word may be the native function of an op.
+    """
+    globals().update(values)
+
+
+def set_flag(name: str, value: bool) -> None:
+    """Sets a published flag, which conditions of fast paths read.
+
+    Raises:
+        KeyError: if no flag of that name was published.
+    """
+    call, *arguments = set_flag_step(name, value)
+    call(*arguments)
+
+
+def set_flag_step(name: str, value: bool) -> Step:
+    """Returns the step by which `commit` sets a published flag together with other state.
+
+    Raises:
+        KeyError: if no flag of that name was published.
+    """
+    if not isinstance(globals()[name], bool):
+        raise KeyError(name)
+    return assigned(sys.modules[__name__], name, value)

@@ -1,8 +1,8 @@
-"""What the declarations say: one `OpSpec` per op, the single source for dispatch, protocol, docs and checks."""
+"""The registry of ops: one `OpSpec` for each declaration, from which dispatch, protocol, docs and checks derive."""
 
 import importlib
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from emberharmony.core.code_flags import VARIADIC
@@ -12,7 +12,10 @@ EMPTY = object()
 
 
 class OpParameter:
-    """One parameter of an op: its name, how it is passed, and the role its annotation gives it."""
+    """One parameter of an op: its name, how it is passed, and its role, which says how dispatch converts it.
+
+    `cast` says that the argument becomes a tensor of the dtype in the argument `dtype`.
+    """
 
     __slots__ = ("annotation", "cast", "default", "keyword_only", "name", "optional", "role", "variadic")
 
@@ -28,18 +31,18 @@ class OpParameter:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether a single tensor is passed here."""
+        """Whether the argument is a single tensor."""
         return self.role in ("TensorLike", "Operand") and not self.variadic
 
 
 class OpSpec:
     """One declared op.
 
-    `function` is what users call, `declared` what was written: for a composite its body, for a primitive `...`.
-    `body` is what runs for a composite: `declared`, unless it was wrapped.
+    `declared` is the function as it was written, with a body for a composite and `...` for a primitive. `function` is
+    the one that users call. `body` runs a composite: it is `declared`, or `declared` wrapped.
     """
 
-    __slots__ = ("_parameters", "aliases", "body", "declared", "function", "looked_up", "name")
+    __slots__ = ("_parameters", "aliases", "body", "declared", "function", "name")
 
     def __init__(self, name: str, declared: FunctionType) -> None:
         self.name, self.declared = name, declared
@@ -47,33 +50,32 @@ class OpSpec:
         self.body: Callable[..., Any] = declared
         self.aliases: tuple[str, ...] = ()
         self.function: FunctionType = declared
-        self.looked_up: CodeType | None = None
 
     @property
     def category(self) -> str:
-        """The last part of the name of the module it was declared in, without `_ops`."""
+        """The last part of the name of the module that declares the op, without `_ops`."""
         return self.declared.__module__.rpartition(".")[2].removesuffix("_ops")
 
     @property
     def returns(self) -> str:
-        """The annotation of the result."""
+        """The annotation of the result, as text."""
         return str(self.declared.__annotations__.get("return", "Tensor"))
 
     @property
     def composite(self) -> bool:
-        """Whether the op is a composite: its declaration has a body. A primitive has the body `...`."""
+        """Whether the declaration has a body; otherwise the op is a primitive."""
         return not _is_ellipsis(self.declared)
 
     @property
     def parameters(self) -> tuple[OpParameter, ...]:
-        """The parameters, read from the declaration when first asked for: most ops of a program never are."""
+        """The parameters; read from the declaration on first use, because a program uses few of all ops."""
         if self._parameters is None:
             self._parameters = _parameters(self.declared)
         return self._parameters
 
     @property
     def takes_callable(self) -> bool:
-        """Whether the op calls a function of the user's; an exception of that function is passed on as it is."""
+        """Whether the op calls a function that the user gives, whose exceptions must pass through unchanged."""
         return any(p.role == "Callable" for p in self.parameters)
 
     def __repr__(self) -> str:
@@ -82,14 +84,14 @@ class OpSpec:
 
 
 OPS: dict[str, OpSpec] = {}
-"""Every op that was declared, by name."""
+"""All declared ops by name."""
 
 ALIASES: dict[str, str] = {}
-"""Alias to op name."""
+"""The op's name for each alias."""
 
 
 def complete() -> None:
-    """Imports the declarations, which fill `OPS`: a program may ask for a backend before it imports `ops`."""
+    """Imports the declarations, which fill `OPS`, for programs that ask for a backend before they import `ops`."""
     importlib.import_module("emberharmony.ops")
 
 
@@ -126,7 +128,7 @@ _ELLIPSIS = _ellipsis_codes()
 
 
 def _is_ellipsis(declared: FunctionType) -> bool:
-    """Whether the body is `...` alone, which compiles to the same bytes as an empty one."""
+    """Whether the body is `...` alone. It compiles to the same bytes as an empty body."""
     code = declared.__code__
     return code.co_code in _ELLIPSIS and all(
         const is None or const is Ellipsis or const == declared.__doc__ for const in code.co_consts
@@ -134,7 +136,11 @@ def _is_ellipsis(declared: FunctionType) -> bool:
 
 
 def register(name: str, declared: FunctionType) -> OpSpec:
-    """Adds a declaration; a name may be declared once, or again from the same place (after a reload)."""
+    """Adds a declaration and returns its `OpSpec`; the same module may declare a name again, as a reload does.
+
+    Raises:
+        ValueError: if another module declares the name already.
+    """
     known = OPS.get(name)
     if known is not None and known.declared.__module__ != declared.__module__:
         raise ValueError(f"op {name!r} is declared in {known.declared.__module__} and in {declared.__module__}")
@@ -143,7 +149,7 @@ def register(name: str, declared: FunctionType) -> OpSpec:
 
 
 def register_alias(name: str, function: Callable[..., Any]) -> None:
-    """Makes `name` another name of the op that `function` dispatches."""
+    """Makes `name` an alias of the op that `function` dispatches."""
     spec = OPS[function.__name__]
     ALIASES[name] = spec.name
     spec.aliases = (*spec.aliases, name)

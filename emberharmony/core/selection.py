@@ -1,10 +1,10 @@
-"""Which backend is active: one for the whole process, and overrides seen by one thread or asyncio task only.
+"""Which backend is active: one for the whole process, and overrides that one thread or asyncio task sees.
 
-An override is kept in a `ContextVar` as a linked stack, so that leaving a block restores what it covered, whichever
-thread or task leaves it. Until the first override is used nothing reads the `ContextVar`: `torch.compile` cannot
-trace that read, and it costs 60 ns a call.
+A `ContextVar` holds the overrides as a linked stack, so leaving a block restores the override around it, whichever
+thread or task leaves the block. Before the first override nothing reads the `ContextVar`, because `torch.compile`
+cannot trace that read and because it costs 60 ns a call.
 
-Whatever changes the choice changes all of it in one step (`commits`): an interruption leaves the old choice or the new.
+Each change of the choice is one step (`commits`), so an interruption leaves either the old choice or the new one.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,11 @@ from emberharmony.core.state.scopes import Entry, Scope
 
 
 class _Process:
-    """The state shared by all threads."""
+    """The choice that all threads share.
+
+    `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override was ever
+    used, and `choose` chooses a backend at the first call of an op.
+    """
 
     def __init__(self) -> None:
         self.bound: Bound | None = None
@@ -34,7 +38,7 @@ _OVERRIDE: ContextVar[Entry | None] = ContextVar("emberharmony_backend", default
 
 
 def active() -> Bound:
-    """Returns the ops bound to the active backend; chooses the process's backend if none is set yet."""
+    """Returns the ops of the active backend; chooses a backend for the process first if it has none."""
     if _PROCESS.overridden:
         entry = _OVERRIDE.get()
         if entry is not None:
@@ -49,7 +53,7 @@ def current() -> Any:
 
 
 def source() -> str:
-    """Returns where the active choice came from, in words."""
+    """Returns what chose the active backend, such as "set_backend" or the path of the settings file."""
     if _OVERRIDE.get() is not None:
         return "use_backend"
     active()
@@ -57,18 +61,18 @@ def source() -> str:
 
 
 def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
-    """Installs what chooses the backend (and says from where) when an op runs before any was set."""
+    """Installs the function that returns a backend, and what chose it, if an op runs before a backend was set."""
     _PROCESS.choose = choose
 
 
 def _choose() -> Bound:
-    complete()  # a thread that imports `ops` ends by choosing
+    complete()  # waits until a thread that is importing `ops` right now has finished and chosen
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     published = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", bound)]
     direct = _direct(backend)
-    # Another thread may have set a backend in the meantime: it stays.
+    # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(when(_PROCESS, "bound", None, published), when(_PROCESS, "bound", bound, direct))
     chosen: Bound | None = _PROCESS.bound
     assert chosen is not None
@@ -76,18 +80,18 @@ def _choose() -> Bound:
 
 
 def switch(backend: Any, source: str) -> None:
-    """Makes `backend` the whole process's."""
+    """Makes `backend` the backend of the whole process."""
     commit(switching(backend, source))
 
 
 def switching(backend: Any, source: str) -> Iterable[Step]:
-    """Returns the steps that make `backend` the whole process's, to be made in one commit."""
+    """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     state = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", backend.bound)]
     return state if _PROCESS.overridden else chain(LOOKED_UP, state, _direct(backend))
 
 
 def _direct(backend: Any) -> Iterable[Step]:
-    """Returns the steps that make a backend's ops direct, unless an override was used by the time they are made."""
+    """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
     if backend.eager:
         for name in list(OPS):
@@ -96,7 +100,7 @@ def _direct(backend: Any) -> Iterable[Step]:
 
 
 class Override(Scope):
-    """Overrides the backend for this thread or task while the block runs."""
+    """A block that overrides the backend for this thread or task."""
 
     _stack = _OVERRIDE
 
@@ -104,10 +108,10 @@ class Override(Scope):
         self._backend = backend
 
     def __enter__(self) -> Any:
-        """Returns the backend."""
+        """Starts the override and returns its backend."""
         backend = self._chosen()
         if not _PROCESS.overridden:
-            # A copied context may outlive the block that made it, so ops stay looked up for good.
+            # A copied context may outlive the block that made it, so the ops stay looked up for the whole process.
             commit(LOOKED_UP, [assigned(_PROCESS, "overridden", True)])
         _OVERRIDE.set((backend.bound, _OVERRIDE.get(), self))
         return backend
@@ -116,4 +120,4 @@ class Override(Scope):
         return self._backend
 
 
-op_globals.__dict__["active"] = active
+op_globals.publish(active=active)

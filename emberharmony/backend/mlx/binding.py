@@ -7,7 +7,7 @@ from emberharmony.backend.promote import Native
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 
-op_globals.__dict__["mlx_complex64"] = mx.complex64
+op_globals.publish(mlx_complex64=mx.complex64)
 # Testing the size first avoids the comparison of dtypes for most arrays; it costs as much as the rest of a call.
 REAL = "({{{0}}}.itemsize != 8 or {{{0}}}.dtype != mlx_complex64)"
 """The condition that an operand is not complex; `format` fills in the number of the operand."""

@@ -95,6 +95,10 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
     return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number(y, x) for y in rest))
 
 
+# A flag: whether no transform is running, so that the native functions need no derivatives of our own.
+op_globals.publish(untransformed=True)
+
+
 class Transforming:
     """A context in which ops use the functions with derivatives of their own, in all threads.
 
@@ -108,12 +112,12 @@ class Transforming:
     def __enter__(self) -> None:
         with Transforming._lock:
             Transforming._entered += 1
-            op_globals.untransformed = False
+            op_globals.set_flag("untransformed", False)
 
     def __exit__(self, *error: object) -> None:
         with Transforming._lock:
             Transforming._entered -= 1
-            op_globals.untransformed = Transforming._entered == 0
+            op_globals.set_flag("untransformed", Transforming._entered == 0)
 
 
 def where_transformed(native: Function, derived: Function) -> Function:

@@ -8,10 +8,13 @@ from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
 
+# A flag: whether no uint64 or float64, which MLX promotes in its own way, has passed through an op.
+op_globals.publish(wide_unseen=True)
+
 
 def _met_wide() -> None:
     """Turns on the comparison of dtypes in fast paths, when uint64 or float64 is used for the first time."""
-    op_globals.wide_unseen = False
+    op_globals.set_flag("wide_unseen", False)
 
 
 DTYPES = NativeDTypes(

@@ -349,7 +349,7 @@ def checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-op_globals.name_in_hints(Generator)
+op_globals.publish(Generator=Generator)
 
 
 class _Seed:

@@ -75,4 +75,4 @@ class IntegerInfo(Record):
         return cls(dtype.bits, highest, -highest - 1 if signed else 0, dtype)
 
 
-op_globals.name_in_hints(FloatInfo, IntegerInfo)
+op_globals.publish(FloatInfo=FloatInfo, IntegerInfo=IntegerInfo)

@@ -1,0 +1,150 @@
+"""The functions of the ops where an op's code object is exchanged: all that depends on CPython's code objects.
+
+Compiling the source of each op would cost 0.3 ms. So one template for each shape of signature is compiled, and
+`CodeType.replace` puts the names, file and line of the declaration into it, which costs 10 µs.
+
+CPython changes what a code object holds from one version to the next, and without the global interpreter lock another
+thread may run an op whose code is just being exchanged. `choose_dispatch` therefore answers "portable" wherever the
+exchange is not tested, and the module `portable` makes the functions.
+"""
+
+import os
+import sys
+from types import CodeType, FunctionType
+from typing import Any
+
+from emberharmony.core import op_globals
+from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.op_source import (
+    OP_NAME,
+    compiled_source,
+    looked_up_source,
+    native_names,
+    parameter_names,
+    plain_shape,
+    variant_of,
+)
+from emberharmony.core.registry import OpSpec
+
+ENVIRONMENT = "EMBERHARMONY_DISPATCH"
+SWAP, PORTABLE = "swap", "portable"
+OLDEST, NEWEST = (3, 11), (3, 14)
+"""The versions of CPython on which the tests run with exchanged codes."""
+
+
+def choose_dispatch() -> tuple[str, str]:
+    """Returns which dispatch runs in this process, "swap" or "portable", and the reason in words.
+
+    The environment variable EMBERHARMONY_DISPATCH forces one of the two.
+
+    Raises:
+        ArgumentError: if the variable has another value.
+    """
+    asked = os.environ.get(ENVIRONMENT)
+    if asked:
+        if asked not in (SWAP, PORTABLE):
+            raise ArgumentError(f"{ENVIRONMENT} is {asked!r}; expected {SWAP!r} or {PORTABLE!r}, or leave it unset")
+        return asked, f"{ENVIRONMENT} is set"
+    name, version = sys.implementation.name, sys.version_info[:2]
+    tested = f"CPython {_dotted(OLDEST)} to {_dotted(NEWEST)}"
+    if name != "cpython":
+        return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {tested}"
+    # Python's guide to free threading names this text of sys.version. sysconfig says the same, at some ms of import.
+    if "free-threading" in sys.version or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"
+    if not OLDEST <= version <= NEWEST:
+        return PORTABLE, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
+    return SWAP, f"Python is {_dotted(version)}, and exchanged codes are tested on {tested}"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def looked_up(spec: OpSpec) -> FunctionType:
+    """Returns an op that asks at each call which backend is active; its code may be exchanged."""
+    shape = plain_shape(spec)
+    if shape not in _TEMPLATES:
+        _TEMPLATES[shape] = _compile(looked_up_source(shape))
+    template, declared = _TEMPLATES[shape], spec.declared.__code__
+    if declared.co_kwonlyargcount:
+        code = _dress(template, spec, {"native_op": spec.name})
+    else:  # what `_dress` would do, at a fifth of its cost, which the import pays for every op
+        code = template.replace(
+            co_name=declared.co_name,
+            co_qualname=declared.co_qualname,
+            co_filename=declared.co_filename,
+            co_firstlineno=declared.co_firstlineno,
+            co_names=("active", spec.name),
+            co_varnames=declared.co_varnames[: declared.co_argcount + bool(declared.co_flags & VARIADIC)],
+        )
+    return _function(code, spec)
+
+
+def compiled(spec: OpSpec, backend: Any) -> FunctionType:
+    """Returns an op for one backend, whose code the op itself may be given."""
+    variant = variant_of(spec, backend)
+    if variant not in _TEMPLATES:
+        _TEMPLATES[variant] = _compile(compiled_source(*variant))
+    return _function(_dress(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
+
+
+def _function(code: CodeType, spec: OpSpec) -> FunctionType:
+    function = FunctionType(code, op_globals.__dict__, spec.name, spec.declared.__defaults__)
+    function.__kwdefaults__ = spec.declared.__kwdefaults__
+    return function
+
+
+_TEMPLATES: dict[Any, CodeType] = {}
+
+
+def _compile(source: str) -> CodeType:
+    module = compile(source, "<dispatch>", "exec")
+    code = next(const for const in module.co_consts if isinstance(const, CodeType))
+    return code.replace(co_linetable=_one_line(len(code.co_code) // 2))
+
+
+_NEW_ENTRY, _NO_COLUMNS = 0x80, 13
+"""The bit that begins an entry of a location table, and the kind of an entry that gives a line and no columns."""
+
+
+def _one_line(units: int) -> bytes:
+    """Returns a location table that puts every instruction on the line of `def`, one below `@op`.
+
+    Source: CPython, Objects/locations.md: entries of kind 13 (no column) cover up to 8 code units each, after which
+    comes the difference to the line before.
+    """
+    table = bytearray()
+    line = 2  # the difference 1 as a signed varint
+    while units > 0:
+        length = min(units, 8)
+        table += bytes((_NEW_ENTRY | _NO_COLUMNS << 3 | length - 1, line))
+        units, line = units - length, 0
+    return bytes(table)
+
+
+def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
+    """Returns the template with the names, file and line of the declaration."""
+    declared = spec.declared.__code__
+    local = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
+    return template.replace(
+        co_name=declared.co_name,
+        co_qualname=declared.co_qualname,
+        co_filename=declared.co_filename,
+        co_firstlineno=declared.co_firstlineno,
+        co_names=tuple(names.get(name, name) for name in template.co_names),
+        co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
+        co_consts=tuple(_constant(const, spec, local) for const in template.co_consts),
+    )
+
+
+def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
+    if const == OP_NAME:
+        return spec.name
+    # Keyword names are in co_consts: as one tuple, or as single strings after *args.
+    if isinstance(const, str):
+        return local.get(const, const)
+    if isinstance(const, tuple):
+        return tuple(local.get(item, item) for item in const)
+    return const

@@ -1,0 +1,177 @@
+"""The source of the ops, as text in which placeholders stand for the names of one op and one backend.
+
+An op has two sources. *Looked up*, it asks which backend is active and calls the op compiled for it:
+
+    def add(x1, x2):
+        return active().add(x1, x2)
+
+*Compiled* for a backend, it calls the native function where the arguments allow it, and dispatch's `slow` elsewhere:
+
+    def add(x1, x2):
+        if x1.__class__ is numpy_type and x2.__class__ is numpy_type and x1.dtype is x2.dtype:
+            try:
+                return numpy_add(x1, x2)
+            except Exception as error:
+                return rescue(numpy_backend, "add", error, (x1, x2))
+        return slow(numpy_backend, "add", (x1, x2))
+
+The placeholders are `template` for the name of the op, `p0`, `p1` for its parameters, `native` for the native function,
+`native_type` and the like for what else the backend has, and the string `<op>` for the name of the op in a message.
+Ops whose signatures have the same shape share one text, so that `code_swap` compiles it once.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from emberharmony.core.code_flags import VARIADIC
+from emberharmony.core.registry import OpSpec
+
+F = TypeVar("F", bound=Callable[..., Any])
+GLOBALS = ("backend", "type", "dtypes", "wrap", "tensors", "float32", "float64")
+"""What the compiled ops read of a backend: `type` is published as `numpy_type`, and `native_type` stands for it."""
+
+OP_NAME = "<op>"
+"""The string that stands for the name of the op."""
+
+Slot = tuple[str, bool, bool, bool]
+"""What a source depends on of one parameter: its role, and whether it is optional, keyword-only, variadic."""
+
+Shape = tuple[Slot, ...]
+Variant = tuple[Shape, str, str, bool, bool, bool]
+"""What the source of a compiled op depends on: see `compiled_source`."""
+
+
+class Fast:
+    """A native function that does all that the op's docstring says while `when` holds for native tensors.
+
+    `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
+    under which the native function may also take a Python number as the last operand.
+    """
+
+    __slots__ = ("native", "weak", "when")
+
+    def __init__(self, native: Callable[..., Any], when: str, weak: str = "") -> None:
+        self.native, self.when, self.weak = native, when, weak
+
+
+def fast(native: Callable[..., Any], when: str, weak: str = "") -> Callable[[F], F]:
+    """Returns a decorator for a backend's op: compiled ops test the condition and then call `native` directly."""
+
+    def mark(function: F) -> F:
+        function.__fast__ = Fast(native, when, weak)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def fast_of(spec: OpSpec, backend: Any) -> Fast:
+    """Returns what a backend runs for an op: the native function, and the condition under which it runs alone."""
+    implementation = backend.implementation(spec)
+    return getattr(implementation, "__fast__", None) or Fast(implementation, "")
+
+
+def parameter_names(spec: OpSpec) -> tuple[str, ...]:
+    """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
+    code = spec.declared.__code__
+    first, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    starred = code.co_varnames[last : last + 1] if code.co_flags & VARIADIC else ()
+    return (*code.co_varnames[:first], *starred, *code.co_varnames[first:last])
+
+
+def plain_shape(spec: OpSpec) -> Shape:
+    """Returns the shape of a signature without the roles, for which the annotations need not be read."""
+    code = spec.declared.__code__
+    shape: Shape = (("", False, False, False),) * code.co_argcount
+    shape += (("", False, False, True),) * bool(code.co_flags & VARIADIC)
+    return shape + (("", False, True, False),) * code.co_kwonlyargcount
+
+
+def variant_of(spec: OpSpec, backend: Any) -> Variant:
+    """Returns the arguments of `compiled_source` for an op on a backend."""
+    shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
+    quick = fast_of(spec, backend)
+    return shape, quick.when, quick.weak, backend.exact_type, backend.wraps, spec.takes_callable
+
+
+def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
+    """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
+    names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
+    return names | {"native": f"{backend.prefix}_{spec.name}"}
+
+
+def signature(shape: Shape) -> str:
+    """Returns the parameters as `def` takes them: `p0, p1, *, p2`."""
+    parts: list[str] = []
+    star = False
+    for i, (_, _, keyword_only, variadic) in enumerate(shape):
+        if keyword_only and not star:
+            parts.append("*")
+        star = star or keyword_only or variadic
+        parts.append(f"*p{i}" if variadic else f"p{i}")
+    return ", ".join(parts)
+
+
+def handed_on(shape: Shape) -> str:
+    """Returns the arguments of a call that takes the same parameters: `p0, p1, p2=p2`."""
+    return ", ".join(
+        f"*p{i}" if variadic else f"p{i}=p{i}" if keyword_only else f"p{i}"
+        for i, (_, _, keyword_only, variadic) in enumerate(shape)
+    )
+
+
+def _packed(shape: Shape) -> str:
+    return "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(shape)) + ")"
+
+
+def looked_up_source(shape: Shape) -> str:
+    """Returns the source of an op that asks at each call which backend is active."""
+    return f"def template({signature(shape)}):\n return active().native_op({handed_on(shape)})\n"
+
+
+def compiled_source(shape: Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> str:
+    """Returns the source of an op for one backend.
+
+    Args:
+        shape: the shape of the signature.
+        when: the condition of the fast path, empty where the type of the tensors is enough.
+        weak: the condition under which the last operand may be a Python number.
+        exact: whether the tensor type has no subclasses.
+        wraps: whether native functions may return scalars, of which the backend's `wrap` makes tensors.
+        callback: whether the op calls functions of the caller's, whose exceptions pass through.
+    """
+    names = [f"p{i}" for i in range(len(shape))]
+
+    def is_exactly(i: int) -> str:
+        return f"p{i}.__class__ is native_type"
+
+    def is_native(i: int) -> str:
+        test = is_exactly(i) if exact else f"({is_exactly(i)} or isinstance(p{i}, native_type))"
+        return f"(p{i} is None or {test})" if shape[i][1] else test
+
+    tensors = [i for i, (role, _, _, starred) in enumerate(shape) if role in ("TensorLike", "Operand") and not starred]
+    when = when.format(*names) or "True"
+    if weak:
+        # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
+        *firsts, last = tensors
+        likely = f"{is_exactly(last)} and {when} or {weak.format(*names)}"
+        rest = "" if exact else f" or isinstance(p{last}, native_type) and {when}"
+        tests = [*(is_native(i) for i in firsts), f"({likely}{rest})"]
+    else:
+        tests = [is_native(i) for i in tensors] + ([f"({when})"] if when != "True" else [])
+    call = f"native({handed_on(shape)})"
+    body = ["result = " + call, "return result if result.__class__ is native_type else native_wrap(result)"]
+    if not wraps:
+        body = ["return " + call]
+    convert = []
+    for i, (role, optional, _, variadic) in enumerate(shape):
+        if role == "DTypeLike":
+            given = f"if p{i} is not None: " if optional else ""
+            convert.append(f"{given}p{i} = native_dtypes[p{i}]")
+        elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
+            convert.append(f"p{i} = native_tensors(p{i})")
+    handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, error, {_packed(shape)})"
+    steps = ["try:", *(f" {step}" for step in (*convert, *body)), "except Exception as error:", f" {handler}"]
+    lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
+    if tests:
+        lines.append(f"return slow(native_backend, {OP_NAME!r}, {_packed(shape)})")
+    return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

@@ -1,0 +1,119 @@
+"""The functions of the ops for any Python: each op is compiled from its source and keeps its code.
+
+An op asks at each call which backend is active, as its looked-up source says. This is slower than exchanged codes (see
+`code_swap`) and depends on nothing but `ast` and `exec`.
+"""
+
+import ast
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any
+
+from emberharmony.core import op_globals
+from emberharmony.core.op_source import (
+    OP_NAME,
+    compiled_source,
+    handed_on,
+    looked_up_source,
+    native_names,
+    parameter_names,
+    plain_shape,
+    signature,
+    variant_of,
+)
+from emberharmony.core.registry import OpSpec
+
+
+def looked_up(spec: OpSpec) -> FunctionType:
+    """Returns an op that asks at each call which backend is active."""
+    return _function(looked_up_source(plain_shape(spec)), spec, {"native_op": spec.name})
+
+
+def compiled(spec: OpSpec, backend: Any) -> FunctionType:
+    """Returns an op for one backend."""
+    return _function(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
+
+
+def source_of(spec: OpSpec, backend: Any = None) -> str:
+    """Returns the source of an op for people to read: compiled for a backend, or looked up without one."""
+    if backend is None:
+        tree = _named(looked_up_source(plain_shape(spec)), spec, {"native_op": spec.name})
+    else:
+        tree = _named(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
+    return ast.unparse(_with_parameters(tree, spec)) + "\n"
+
+
+def _function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionType:
+    tree = _named(source, spec, names)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if used.isdisjoint(parameter_names(spec)):
+        function = _executed(_with_parameters(tree, spec), spec, spec.name)
+    else:
+        function = _shielded(tree, spec)
+    function.__defaults__, function.__kwdefaults__ = spec.declared.__defaults__, spec.declared.__kwdefaults__
+    function.__qualname__ = spec.declared.__qualname__
+    return function
+
+
+def _named(source: str, spec: OpSpec, names: Mapping[str, str]) -> ast.Module:
+    """Returns the tree of a source with all placeholders replaced but those of the parameters."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.name = spec.name
+        elif isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+        elif isinstance(node, ast.Attribute):
+            node.attr = names.get(node.attr, node.attr)
+        elif isinstance(node, ast.Constant) and node.value == OP_NAME:
+            node.value = spec.name
+    return tree
+
+
+def _with_parameters(tree: ast.Module, spec: OpSpec, *, inside: bool = True, calls: bool = True) -> ast.Module:
+    """Replaces the placeholders of the parameters: inside of the function, and as keywords of the calls it makes."""
+    names = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and inside:
+            node.id = names.get(node.id, node.id)
+        elif isinstance(node, ast.arg) and inside:
+            node.arg = names.get(node.arg, node.arg)
+        elif isinstance(node, ast.keyword) and calls:
+            node.arg = names.get(node.arg or "", node.arg)
+    return tree
+
+
+def _shielded(tree: ast.Module, spec: OpSpec) -> FunctionType:
+    """Returns the function of an op with a parameter that has the name of a global or local of the source.
+
+    The function with the names of the parameters calls one that keeps the placeholders, as in
+
+        def bind(inner_):
+            def residual(error):
+                return inner_(error)
+            return residual
+    """
+    inner = _executed(_with_parameters(tree, spec, inside=False), spec, spec.name)
+    shape = plain_shape(spec)
+    called = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
+    definition = f"def {spec.name}({signature(shape)}):\n  return {called}({handed_on(shape)})"
+    source = f"def bind({called}):\n {definition}\n return {spec.name}"
+    outer = _with_parameters(ast.parse(source), spec, calls=False)
+    function: FunctionType = _executed(outer, spec, "bind")(inner)
+    return function
+
+
+def _executed(tree: ast.Module, spec: OpSpec, name: str) -> FunctionType:
+    """Returns the function of a definition, with the ops' globals and the declaration's file and line."""
+    code = spec.declared.__code__
+    decorator = code.co_firstlineno
+    for node in ast.walk(tree):
+        if "lineno" in node._attributes:
+            place: Any = node
+            # `inspect.getsource` wants the function at its decorator, tracebacks its calls on the line of `def`.
+            place.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
+            place.end_lineno = decorator + 1
+            place.col_offset = place.end_col_offset = -1  # no columns: those of the source are not those of the file
+    made: dict[str, FunctionType] = {}
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, made)
+    return made[name]
