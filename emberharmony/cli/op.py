@@ -13,7 +13,7 @@ import emberharmony.ops  # noqa: F401  (fills the registry)
 from emberharmony.backend import create_backend, current
 from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
 from emberharmony.core.errors import ArgumentError, suggest
-from emberharmony.core.portable import source_of
+from emberharmony.core.op_code.portable import source_of
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 
 PACKAGE = Path(__file__).parents[1]

@@ -12,13 +12,13 @@ from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from emberharmony.core import op_globals
-from emberharmony.core.code_swap import SWAP as SWAP
-from emberharmony.core.code_swap import choose_dispatch
 from emberharmony.core.errors import ArgumentTypeError, EmberError
-from emberharmony.core.op_source import GLOBALS as GLOBALS
-from emberharmony.core.op_source import Fast as Fast
-from emberharmony.core.op_source import fast as fast
-from emberharmony.core.op_source import fast_of
+from emberharmony.core.op_code.code_swap import SWAP as SWAP
+from emberharmony.core.op_code.code_swap import choose_dispatch
+from emberharmony.core.op_code.op_source import GLOBALS as GLOBALS
+from emberharmony.core.op_code.op_source import Fast as Fast
+from emberharmony.core.op_code.op_source import fast as fast
+from emberharmony.core.op_code.op_source import fast_of
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, register_alias
 from emberharmony.core.state.blame import is_callers
 from emberharmony.core.state.commits import Step, assigned, commit, when
@@ -29,9 +29,9 @@ DISPATCH, REASON = choose_dispatch()
 """Which dispatch runs in this process, and why."""
 
 if DISPATCH == SWAP:
-    from emberharmony.core.code_swap import compiled, looked_up
+    from emberharmony.core.op_code.code_swap import compiled, looked_up
 else:
-    from emberharmony.core.portable import compiled, looked_up
+    from emberharmony.core.op_code.portable import compiled, looked_up
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)

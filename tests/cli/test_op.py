@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.cli.main import command
 from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
-from emberharmony.core.portable import source_of
+from emberharmony.core.op_code.portable import source_of
 from emberharmony.core.registry import OPS
 
 

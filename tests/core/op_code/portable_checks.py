@@ -29,7 +29,7 @@ CODES = {name: spec.function.__code__ for name, spec in OPS.items()}
 
 def check_the_dispatch_is_the_portable_one() -> None:
     assert DISPATCH == "portable"
-    assert "emberharmony.core.portable" in sys.modules
+    assert "emberharmony.core.op_code.portable" in sys.modules
 
 
 def check_an_op_looks_as_its_declaration() -> None:

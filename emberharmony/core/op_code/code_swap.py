@@ -16,7 +16,7 @@ from typing import Any
 from emberharmony.core import op_globals
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.op_source import (
+from emberharmony.core.op_code.op_source import (
     OP_NAME,
     compiled_source,
     looked_up_source,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from emberharmony.backend import current
-from emberharmony.core import code_swap, op_globals, portable
+from emberharmony.core import op_globals
+from emberharmony.core.op_code import code_swap, portable
 from emberharmony.core.registry import OPS, OpSpec
 
 CHECKS = Path(__file__).with_name("portable_checks.py")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from emberharmony.core import code_swap
-from emberharmony.core.code_swap import ENVIRONMENT, NEWEST, OLDEST, choose_dispatch
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.op_code import code_swap
+from emberharmony.core.op_code.code_swap import ENVIRONMENT, NEWEST, OLDEST, choose_dispatch
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def interpreter(
@@ -102,6 +102,7 @@ def test_every_supported_python_is_tested_with_exchanged_codes() -> None:
 def test_a_process_that_exchanges_codes_never_loads_the_other_form() -> None:
     program = (
         "import sys\nfrom emberharmony import ops\nops.set_backend('numpy')\nops.sin([1.0])\n"
-        "assert 'numpy_sin' in ops.sin.__code__.co_names\nassert 'emberharmony.core.portable' not in sys.modules\n"
+        "assert 'numpy_sin' in ops.sin.__code__.co_names\n"
+        "assert 'emberharmony.core.op_code.portable' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, ENVIRONMENT: "swap"})

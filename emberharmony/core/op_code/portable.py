@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from emberharmony.core import op_globals
-from emberharmony.core.op_source import (
+from emberharmony.core.op_code.op_source import (
     OP_NAME,
     compiled_source,
     handed_on,
