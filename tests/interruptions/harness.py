@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import emberharmony
@@ -24,39 +24,80 @@ class InterruptionError(Exception):
 
 
 def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionError) -> tuple[list[Where], bool]:
-    """Runs an action and raises an exception before its instruction number `at`; only the package's code counts.
+    """Runs an action; raises an exception before its instruction of this number, counted in the package only.
 
-    Returns the positions of the counted instructions, and whether that same exception object reached the caller.
+    Returns where the instructions stand that were counted, and whether that very exception arrived.
     """
     seen: list[Where] = []
     raised = kind("interrupted")
+    watched = _monitored if sys.version_info >= (3, 12) else _traced
 
-    def step(frame: FrameType, event: str, argument: Any) -> Any:
+    def step(code: CodeType, offset: int) -> None:
+        if len(seen) == at:
+            seen.append((code.co_filename, code.co_qualname, offset))
+            raise raised
+        seen.append((code.co_filename, code.co_qualname, offset))
+
+    try:
+        with watched(step):
+            action()
+    except Exception as error:
+        if error is not raised:
+            raise
+        return seen[:at], True
+    return seen[:at] if at >= 0 else seen, False
+
+
+@contextmanager
+def _traced(step: Callable[[CodeType, int], None]) -> Iterator[None]:
+    """Calls a function before each instruction of the package; an exception of it ends that."""
+
+    def opcode(frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
-            if len(seen) == at:
-                raise raised
-            seen.append((frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lasti))
-        return step
+            step(frame.f_code, frame.f_lasti)
+        return opcode
 
     def enter(frame: FrameType, event: str, argument: Any) -> Any:
         if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return step
+        return opcode
 
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 traces opcodes only if a frame requests it before settrace
     sys.settrace(enter)
     try:
-        action()
-    except Exception as error:
-        sys.settrace(before)
-        if error is not raised:
-            raise
-        return seen, True
+        yield
     finally:
         sys.settrace(before)
-    return seen, False
+
+
+@contextmanager
+def _monitored(step: Callable[[CodeType, int], None]) -> Iterator[None]:
+    """Does what `_traced` does on Python 3.12 and later, where tracers miss instructions of code that ran before."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    tool = monitoring.DEBUGGER_ID
+
+    def instruction(code: CodeType, offset: int) -> Any:
+        if not code.co_filename.startswith(PACKAGE):
+            return monitoring.DISABLE
+        frame = sys._getframe(1)  # noqa: F841  (a signal handler holds the frame that it interrupts, too)
+        try:
+            step(code, offset)
+        except Exception:
+            monitoring.set_events(tool, 0)
+            raise
+        return None
+
+    monitoring.use_tool_id(tool, "interruptions")
+    monitoring.register_callback(tool, monitoring.events.INSTRUCTION, instruction)
+    monitoring.restart_events()
+    monitoring.set_events(tool, monitoring.events.INSTRUCTION)
+    try:
+        yield
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, monitoring.events.INSTRUCTION, None)
+        monitoring.free_tool_id(tool)
 
 
 def moments(action: Action) -> list[int]:
