@@ -132,9 +132,11 @@ class TorchBackend(
     def convert(self, value: Any, dtype: Any = None) -> torch.Tensor:
         """Returns a `TensorLike` value as a tensor.
 
-        torch.compile (PyTorch 2.13) cannot trace NumPy dtypes. While it traces, Python numbers and lists of them are
-        therefore converted without NumPy.
+        torch.compile (PyTorch 2.13) cannot trace NumPy dtypes. While it traces, NumPy arrays are therefore converted by
+        PyTorch alone, and Python numbers and lists of them without NumPy.
         """
+        if torch.compiler.is_compiling() and isinstance(value, np.ndarray):
+            return torch.from_numpy(value).to(place(None))
         if torch.compiler.is_compiling() and isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
             if dtype is None:
                 made = torch.tensor(value)
