@@ -32,6 +32,7 @@ calls = {
     "pad": lambda: ops.pad(column[:1], (n, n)),
     "tile": lambda: ops.tile(a, n),
     "repeat": lambda: ops.repeat(a, n),
+    "repeat with counts": lambda: ops.repeat(a, [n] * n),
     "concatenate": lambda: ops.concatenate([wide, wide]),
     "stack": lambda: ops.stack([wide, wide]),
     "take": lambda: ops.take(row, [0] * n, 0),

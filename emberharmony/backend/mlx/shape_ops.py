@@ -23,6 +23,7 @@ from emberharmony.backend.shared.shape import (
     pad_indices,
     pad_pairs,
     shifts_of,
+    total,
 )
 from emberharmony.core.errors import AxisError, ShapeError
 
@@ -139,6 +140,7 @@ class MLXShapeOps:
             check_memory((repeats, *x.shape), x.itemsize)
             return mx.repeat(x, repeats, axis)
         counts = counted(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
+        check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.itemsize)
         return fitting(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
 
     @staticmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import Promotion, normalized
+from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import (
     ArgumentError,
@@ -228,6 +229,17 @@ def counted(repeats: Any, length: int) -> np.ndarray:
     if counts.ndim > 1 or counts.size not in (1, length):
         raise ShapeError(f"repeats of shape {counts.shape} do not fit an axis of length {length}")
     return np.broadcast_to(counts, (length,))
+
+
+def total(counts: np.ndarray) -> int:
+    """Returns the sum of counts of repetitions, before an array on the host gets an index for each of them.
+
+    Raises:
+        OutOfMemoryError: if no memory holds the indices.
+    """
+    found = int(counts.sum(dtype=np.float64))  # which does not overflow
+    check_memory((found,), 8, memory_limit)
+    return found
 
 
 def matrices(x: Any) -> Any:

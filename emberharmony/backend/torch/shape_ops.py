@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.backend.shared.shape import (
     as_shape,
     broadcast_shapes,
@@ -21,6 +22,7 @@ from emberharmony.backend.shared.shape import (
     pad_pairs,
     shifts_of,
     squeezed,
+    total,
 )
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
@@ -148,6 +150,9 @@ class TorchShapeOps:
         if isinstance(repeats, torch.Tensor):
             repeats = on_host(integers(repeats, torch.device("cpu")))
         counts = counted(repeats, x.shape[axis])
+        lengths = (*x.shape[:axis], total(counts), *x.shape[axis + 1 :])
+        if x.device.type == "cpu":
+            check_memory(lengths, x.element_size(), memory_limit)
         return index_select(x, axis, torch.from_numpy(np.arange(len(counts)).repeat(counts)).to(x.device))
 
     @staticmethod
