@@ -110,7 +110,11 @@ def _pooled(
     n, last = spatial(inputs.ndim), channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
     size = each(pool_size, n, "pool_size")
-    plan = windows(x.shape[1:-1], size, size if strides is None else strides, padding)
+    strides = size if strides is None else strides
+    if padding == "same":
+        # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
+        size = tuple(min(width, 2 * length or 1) for width, length in zip(size, x.shape[1:-1], strict=True))
+    plan = windows(x.shape[1:-1], size, strides, padding)
     if plan.padded:
         x = pad(x, plan.around(), constant_values=identity)
     for axis in range(n):

@@ -72,3 +72,13 @@ def test_more_adaptive_windows_than_elements(op: str, dtype: str, backend: str) 
     assert ops.shape(getattr(ops, op)(x[None, :, None], 10**5)) == (1, 10**5, 1)
     with pytest.raises(OutOfMemoryError, match=op):
         getattr(ops, op)(x[None, :, None], 10**15)
+
+
+@pytest.mark.parametrize("op", ["max_pool", "average_pool"])
+def test_windows_far_longer_than_the_axis_hold_all_of_it(op: str, backend: str) -> None:
+    x = np.array([3.0, -1.0, 2.0])[None, :, None]
+    expected = {"max_pool": 3.0, "average_pool": 4 / 3}[op]
+    for size in (5, 6, 7, 10**9):
+        pooled = ops.to_numpy(getattr(ops, op)(x, size, 1, "same"))[0, :, 0]
+        assert np.allclose(pooled, expected), size
+        assert np.allclose(ops.to_numpy(getattr(ops, op)(x, size, None, "same")), expected), size
