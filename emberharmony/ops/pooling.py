@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from emberharmony.backend.shared.convolution import channels_last, each, first_windows, spatial, windows
+from emberharmony.backend.shared.convolution import channels_last, each, first_windows, pool_windows, spatial
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import ones
@@ -109,12 +109,7 @@ def _pooled(
     """Returns the elements of each window combined by `join`, one axis after the other."""
     n, last = spatial(inputs.ndim), channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
-    size = each(pool_size, n, "pool_size")
-    strides = size if strides is None else strides
-    if padding == "same":
-        # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
-        size = tuple(min(width, 2 * length or 1) for width, length in zip(size, x.shape[1:-1], strict=True))
-    plan = windows(x.shape[1:-1], size, strides, padding)
+    plan = pool_windows(x.shape[1:-1], pool_size, strides, padding)
     if plan.padded:
         x = pad(x, plan.around(), constant_values=identity)
     for axis in range(n):

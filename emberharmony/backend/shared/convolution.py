@@ -145,6 +145,21 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
     return Windows(tuple(counts), tuple(paddings), tuple(size), steps, dilation)
 
 
+def pool_windows(lengths: Sequence[int], pool_size: Any, strides: Any, padding: str) -> Windows:
+    """Returns the windows of a pool on axes of these lengths; without `strides` they are adjacent.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+        ShapeError: if no window fits an axis.
+    """
+    size = each(pool_size, len(lengths), "pool_size")
+    strides = size if strides is None else strides
+    if padding == "same":
+        # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
+        size = tuple(min(width, 2 * length or 1) for width, length in zip(size, lengths, strict=True))
+    return windows(lengths, size, strides, padding)
+
+
 class Transposed(Record):
     """The geometry of a transposed convolution: per spatial axis, its options and the zeros around the spread input."""
 

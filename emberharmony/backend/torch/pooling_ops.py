@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.convolution import Windows, channels_last, each, windows
+from emberharmony.backend.shared.convolution import Windows, channels_last, each, pool_windows
 from emberharmony.backend.torch.convolution_ops import flat
 from emberharmony.backend.torch.dtypes import promotion
 
@@ -31,8 +31,7 @@ def _through(native: Native, x: torch.Tensor, data_format: str | None) -> torch.
 
 def _plan(x: torch.Tensor, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Windows:
     lengths = x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
-    size = each(pool_size, len(lengths), "pool_size")
-    return windows(lengths, size, size if strides is None else strides, padding)
+    return pool_windows(lengths, pool_size, strides, padding)
 
 
 def _even(plan: Windows) -> list[int] | None:
