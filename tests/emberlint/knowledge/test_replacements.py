@@ -33,7 +33,7 @@ ARGUMENTS: tuple[tuple[Any, ...], ...] = (
     (MATRIX, 0.1, 0.4),
     ([VECTOR, VECTOR], 0),
     (TRIPLE, TRIPLE[::-1].copy(), TRIPLE),
-    (np.array([[7, 3], [12, 9]]), np.array([[2, 2], [3, 5]]), MATRIX),
+    (np.array([[7, 3], [12, 9]]), np.array([[2, 2], [3, 1]]), MATRIX),
     (VECTOR, np.array([0, 2]), 0),
     ((2, 3), 1.5),
     (3, 4, 5),
