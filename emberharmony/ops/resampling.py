@@ -170,8 +170,10 @@ def gaussian_blur(
     axes, x = spatial_axes(images.shape, data_format), cast(images, computed_in(dtype(images)))
     sizes, widths = each(kernel_size, 2, "kernel_size"), per_axis(_on_host("sigma", sigma), 2, "sigma")
     for axis, size, width in zip(axes, sizes, widths, strict=True):
-        before = (size - 1) // 2
-        x = _correlated(_padded(x, axis, before, size - 1 - before), bell(size, width), axis)
+        before, length = (size - 1) // 2, max(x.shape[axis], 1)
+        # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
+        first, last = max(before - length + 1, 0), min(before + length, size)
+        x = _correlated(_padded(x, axis, before - first, last - 1 - before), bell(size, width)[first:last], axis)
     return restored(x, dtype(images))
 
 

@@ -155,6 +155,32 @@ def test_errors_inside_a_compiled_function_reach_the_caller_unchanged(quick: str
         ops.compile(3)
 
 
+def test_a_class_may_be_compiled_and_stays_as_it_is(quick: str) -> None:
+    class Negative:
+        def __new__(cls, x: Any) -> Any:
+            return ops.negative(x)
+
+    assert ops.compile(Negative)(ops.array([1.0])).tolist() == [-1.0]
+    assert "__call__" not in vars(Negative)
+
+
+def test_a_function_of_which_torch_compiles_nothing_runs_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    message = "torch.compile with fullgraph=True found no compiled frames."
+
+    def compiler(fn: Any, fullgraph: bool = False) -> Any:
+        def call(*args: Any) -> Any:
+            if fullgraph:
+                raise RuntimeError(message)
+            return fn(*args)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    with ops.use_backend("torch"):
+        assert ops.compile(ops.square)(ops.array([3.0])).tolist() == [9.0]
+
+
 def test_one_compiled_function_follows_the_backend(quick: str) -> None:
     compiled = ops.compile(lambda x: ops.multiply(x, 2.0))
     for name in {quick, "numpy"}:

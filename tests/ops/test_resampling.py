@@ -100,6 +100,17 @@ def test_scale_and_translation_may_be_tensors(backend: str) -> None:
     assert numbers.tolist() == tensors.tolist()
 
 
+def test_a_kernel_far_larger_than_the_image_counts_only_pixels_of_the_image(backend: str) -> None:
+    row = np.array([2.0, 8.0, 5.0])[None, :, None]
+    weights = np.exp(-0.5 * ((np.arange(10**6) - (10**6 - 1) / 2) / 1e5) ** 2)
+    weights /= weights.sum()
+    before = (10**6 - 1) // 2
+    expected = [sum(weights[before + j - i] * x for j, x in enumerate((2.0, 8.0, 5.0))) for i in range(3)]
+    blurred = ops.to_numpy(ops.gaussian_blur(row, (1, 10**6), 1e5))[0, :, 0]
+    assert np.allclose(blurred, expected, rtol=1e-12)
+    assert ops.shape(ops.gaussian_blur(row[:, :0], (1, 10**6), 1e5)) == (1, 0, 1)
+
+
 def test_a_blur_spreads_a_point_into_the_window(backend: str) -> None:
     point = np.zeros((5, 7, 1))
     point[2, 3] = 1.0

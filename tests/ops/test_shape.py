@@ -111,6 +111,8 @@ def test_a_shape_that_does_not_fit_is_refused(backend: str, call: Callable[[], o
         (lambda: ops.broadcast_to(V, 2.5), errors.ArgumentTypeError),
         (lambda: ops.array_split(V, 10**400), errors.ArgumentError),
         (lambda: ops.split(X[:0], 10**10), errors.ArgumentError),
+        (lambda: ops.repeat(np.ones(8), 2**61), errors.OutOfMemoryError),
+        (lambda: ops.repeat(np.ones(5), [2**62 + 1] * 4 + [4]), errors.OutOfMemoryError),
     ],
 )
 def test_a_wrong_argument_is_refused(backend: str, call: Callable[[], object], error: type[Exception]) -> None:

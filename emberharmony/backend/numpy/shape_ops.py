@@ -118,9 +118,12 @@ class NumpyShapeOps:
             x, axis = x.reshape(-1), 0
         elif not x.ndim:
             normalized(axis, 0)  # raises: NumPy 2.4 accepts the axes 0 and -1 of a 0-d array
-        if repeats.__class__ is int and repeats >= 0:
+        if repeats.__class__ is int and 0 <= repeats < 2**31:
             return x.repeat(repeats, axis)
         counts = host_indices(repeats)
+        # NumPy 2.4 writes outside of the result if its number of elements overflows 64 bits. Floats do not overflow.
+        elements = counts.sum(dtype=np.float64) * (x.size if counts.size == 1 else 1)
+        check_memory((int(elements),), x.itemsize, memory_limit)
         # NumPy checks a vector of counts by itself.
         return x.repeat(counts if counts.ndim == 1 else counted(counts, x.shape[axis]), axis)
 

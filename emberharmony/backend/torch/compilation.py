@@ -37,6 +37,15 @@ def whole(transform: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def _constructor(cls: type) -> Callable[..., Any]:
+    """Returns a function that makes an object; torch.compile would exchange the `__call__` of a class itself."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        return cls(*args, **kwargs)
+
+    return made
+
+
 class Compiled:
     """A function that is compiled as far as possible; the first calls find out how far.
 
@@ -46,6 +55,8 @@ class Compiled:
     """
 
     def __init__(self, fn: Callable[..., Any], in_transform: Callable[[], bool]) -> None:
+        if isinstance(fn, type):
+            fn = _constructor(fn)
         self._fn, self._in_transform = fn, in_transform
         self._whole, self._parts = torch.compile(fn, fullgraph=True), torch.compile(fn)
         self._way = _WHOLE
@@ -68,6 +79,11 @@ class Compiled:
                 result = self._run(way, *args, **kwargs)
             except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit, AssertionError):
                 # The bug may be in `fn` itself; running it eagerly gives the readable error.
+                continue
+            except RuntimeError as error:
+                # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.
+                if way != _WHOLE or "no compiled frames" not in str(error):
+                    raise
                 continue
             self._way = way
             return result

@@ -33,7 +33,7 @@ class Arrays:
     def tensor(self) -> str:
         """Returns the source of a tensor, list or number, most often of the shape and dtype of this call."""
         if self.rng.random() < 0.005 and not self.short:
-            return f"np.broadcast_to(np.float32(1), (2**{self.rng.choice((20, 40))},))"
+            return f"np.broadcast_to(np.float32(1), (2**{self.rng.choice((20, 30))},))"
         shape = self._shape_near()
         dtype = self.dtype if self.rng.random() < 0.75 else self.rng.choice(odd.DTYPES)
         if shape == () and self.rng.random() < 0.3:

@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -101,10 +101,13 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
 
     try:
         call(case.checked)
+        _set_alarm(timeout)
         if not case.checked and (outside := _reads_outside(call)):
             kind, detail = "outside", outside
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         kind = verdict(error)
+        if kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):
+            kind = "admitted"  # a class in the role of a function raises the errors of its constructor
         detail = f"{type(error).__name__}: {error!s:.300}"
         if kind == "untyped":
             detail += f"\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
@@ -118,6 +121,10 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         changed = next((f"{a} became {b}" for a, b in zip(before, after, strict=False) if a != b), "lengths")
         return "changed", f"{changed} ({kind})"
     return kind, detail
+
+
+def _has_class(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, type) for value in (*args, *kwargs.values()))
 
 
 def _reads_outside(call: Callable[[bool], None]) -> str:
