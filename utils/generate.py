@@ -83,6 +83,7 @@ FLAT = {
     ),
     *("math", "rearranging", "reduction", "rounding", "segments", "shape", "sorting", "statistics", "tensor"),
     "transforms",
+    "writing",
 }
 """The categories whose ops are only in `ops` itself, and in no namespace."""
 

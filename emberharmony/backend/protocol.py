@@ -1178,6 +1178,10 @@ class TensorBackend(Protocol):
         """Returns the range over axes: the largest minus the smallest element."""
         ...
 
+    def put_along_axis(self, x: TensorLike, indices: Tensor | Sequence[Any], values: complex | Sequence[Any] | Tensor, axis: int | None = -1, mode: Literal['set', 'add', 'multiply', 'min', 'max'] = 'set') -> Tensor:
+        """Returns `x` with values written along an axis, at indices that differ for each position on the other axes."""
+        ...
+
     def qr(self, x: TensorLike, mode: Literal['reduced', 'complete'] = 'reduced') -> QRResult:
         """Returns Q and R with `x = Q @ R`."""
         ...
@@ -1396,6 +1400,10 @@ class TensorBackend(Protocol):
 
     def set_default_device(self, device: DeviceLike | None) -> None:
         """Sets the default device of this backend in all threads; None restores the library's own choice."""
+        ...
+
+    def set_item(self, x: TensorLike, key: object, value: complex | Sequence[Any] | Tensor, mode: Literal['set', 'add', 'multiply', 'min', 'max'] = 'set') -> Tensor:
+        """Returns `x` with a value written at a key of any form that `get_item` takes; `x` itself does not change."""
         ...
 
     def shape(self, x: TensorLike) -> tuple[int, ...]:

@@ -457,6 +457,8 @@ from emberharmony.ops.warping import affine_transform as affine_transform
 from emberharmony.ops.warping import elastic_transform as elastic_transform
 from emberharmony.ops.warping import map_coordinates as map_coordinates
 from emberharmony.ops.warping import perspective_transform as perspective_transform
+from emberharmony.ops.writing import put_along_axis as put_along_axis
+from emberharmony.ops.writing import set_item as set_item
 from emberharmony.backend.choice import available_backends as available_backends
 from emberharmony.backend.choice import backend_of as backend_of
 from emberharmony.backend.choice import get_backend as get_backend
@@ -845,6 +847,7 @@ __all__ = [
     "prod",
     "psnr",
     "ptp",
+    "put_along_axis",
     "qr",
     "quantile",
     "rad2deg",
@@ -905,6 +908,7 @@ __all__ = [
     "set_backend",
     "set_default_device",
     "set_default_float",
+    "set_item",
     "shape",
     "sigmoid",
     "sign",

@@ -67,6 +67,12 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "get_item": ((IndexOutOfBoundsError, case(_X, 9)), (AxisError, case(_X, (0, 0, 0)))),
     "scatter": ((IndexOutOfBoundsError, case(np.array([[9]]), np.ones(1), (3,))),),
     "scatter_update": ((IndexOutOfBoundsError, case(_X, np.array([[9, 9]]), np.ones(1))),),
+    "set_item": (
+        (IndexOutOfBoundsError, case(_X, 9, 1.0)),
+        (ShapeError, case(_X, 0, np.ones(3))),
+        (DTypeError, case(np.ones(3, np.int32), 0, 0.5)),
+    ),
+    "put_along_axis": ((IndexOutOfBoundsError, case(_X, np.array([[9]]), 1.0)), (ShapeError, case(_X, [0], 1.0))),
     "slice": ((IndexOutOfBoundsError, case(_X, (0, 0), (9, 9))),),
     "slice_update": ((IndexOutOfBoundsError, case(_X, (0, 0), np.ones((9, 9)))),),
     "unravel_index": ((IndexOutOfBoundsError, case(np.array([99]), (2, 2))),),
