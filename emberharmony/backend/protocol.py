@@ -118,11 +118,15 @@ class TensorBackend(Protocol):
         """Returns the indices that sort along an axis; equal elements keep their order in both directions."""
         ...
 
+    def argwhere(self, x: TensorLike) -> Tensor:
+        """Returns the positions of the non-zero elements as rows of indices (int64); forces evaluation on MLX."""
+        ...
+
     def array(self, x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
         """Returns a new tensor of the values of `x` that does not share memory with it."""
         ...
 
-    def array_equal(self, x1: Operand, x2: Operand) -> Tensor:
+    def array_equal(self, x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
         """Returns whether both operands have the same shape and the same elements, as a 0-d boolean."""
         ...
 
@@ -136,6 +140,18 @@ class TensorBackend(Protocol):
 
     def astype(self, x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
         """Returns `x` in another dtype; otherwise like `cast`."""
+        ...
+
+    def atleast_1d(self, x: TensorLike) -> Tensor:
+        """Returns `x`, or a vector of one element if it has no axes."""
+        ...
+
+    def atleast_2d(self, x: TensorLike) -> Tensor:
+        """Returns `x` with at least two axes: a vector of n elements becomes (1, n)."""
+        ...
+
+    def atleast_3d(self, x: TensorLike) -> Tensor:
+        """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1)."""
         ...
 
     def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
@@ -400,6 +416,10 @@ class TensorBackend(Protocol):
 
     def divide_no_nan(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too."""
+        ...
+
+    def divmod(self, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+        """Returns `floor_divide(x1, x2)` and `mod(x1, x2)`."""
         ...
 
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
@@ -1140,6 +1160,10 @@ class TensorBackend(Protocol):
 
     def pad_images(self, images: TensorLike, top_padding: int | None = None, left_padding: int | None = None, bottom_padding: int | None = None, right_padding: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: str | None = None) -> Tensor:
         """Returns images with zeros added around them."""
+        ...
+
+    def partition(self, x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+        """Returns the elements with the kth smallest one in its sorted position, along an axis or of the flattened `x`."""
         ...
 
     def percentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:

@@ -139,6 +139,7 @@ from emberharmony.ops.elementary import cbrt as cbrt
 from emberharmony.ops.elementary import cos as cos
 from emberharmony.ops.elementary import cosh as cosh
 from emberharmony.ops.elementary import deg2rad as deg2rad
+from emberharmony.ops.elementary import degrees as degrees
 from emberharmony.ops.elementary import erf as erf
 from emberharmony.ops.elementary import erfc as erfc
 from emberharmony.ops.elementary import erfinv as erfinv
@@ -153,6 +154,7 @@ from emberharmony.ops.elementary import log2 as log2
 from emberharmony.ops.elementary import logaddexp as logaddexp
 from emberharmony.ops.elementary import logaddexp2 as logaddexp2
 from emberharmony.ops.elementary import rad2deg as rad2deg
+from emberharmony.ops.elementary import radians as radians
 from emberharmony.ops.elementary import sin as sin
 from emberharmony.ops.elementary import sinc as sinc
 from emberharmony.ops.elementary import sinh as sinh
@@ -184,6 +186,7 @@ from emberharmony.ops.image_ops import hsv_to_rgb as hsv_to_rgb
 from emberharmony.ops.image_ops import pad_images as pad_images
 from emberharmony.ops.image_ops import rgb_to_grayscale as rgb_to_grayscale
 from emberharmony.ops.image_ops import rgb_to_hsv as rgb_to_hsv
+from emberharmony.ops.indexing import argwhere as argwhere
 from emberharmony.ops.indexing import diagonal as diagonal
 from emberharmony.ops.indexing import get_item as get_item
 from emberharmony.ops.indexing import nonzero as nonzero
@@ -209,6 +212,7 @@ from emberharmony.ops.math import add as add
 from emberharmony.ops.math import clip as clip
 from emberharmony.ops.math import divide as divide
 from emberharmony.ops.math import divide_no_nan as divide_no_nan
+from emberharmony.ops.math import divmod as divmod
 from emberharmony.ops.math import floor_divide as floor_divide
 from emberharmony.ops.math import fmax as fmax
 from emberharmony.ops.math import fmin as fmin
@@ -332,6 +336,9 @@ from emberharmony.ops.sequences import ctc_decode as ctc_decode
 from emberharmony.ops.sequences import ctc_loss as ctc_loss
 from emberharmony.ops.shape import append as append
 from emberharmony.ops.shape import array_split as array_split
+from emberharmony.ops.shape import atleast_1d as atleast_1d
+from emberharmony.ops.shape import atleast_2d as atleast_2d
+from emberharmony.ops.shape import atleast_3d as atleast_3d
 from emberharmony.ops.shape import broadcast_arrays as broadcast_arrays
 from emberharmony.ops.shape import broadcast_shapes as broadcast_shapes
 from emberharmony.ops.shape import broadcast_to as broadcast_to
@@ -385,6 +392,7 @@ from emberharmony.ops.sorting import argsort as argsort
 from emberharmony.ops.sorting import in_top_k as in_top_k
 from emberharmony.ops.sorting import isin as isin
 from emberharmony.ops.sorting import lexsort as lexsort
+from emberharmony.ops.sorting import partition as partition
 from emberharmony.ops.sorting import searchsorted as searchsorted
 from emberharmony.ops.sorting import sort as sort
 from emberharmony.ops.sorting import top_k as top_k
@@ -540,6 +548,7 @@ __all__ = [
     "argmin",
     "argpartition",
     "argsort",
+    "argwhere",
     "array",
     "array_equal",
     "array_split",
@@ -551,6 +560,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "available_backends",
     "average",
     "average_pool",
@@ -624,6 +636,7 @@ __all__ = [
     "default_dtypes",
     "default_float",
     "deg2rad",
+    "degrees",
     "depth_to_space",
     "depthwise_conv",
     "det",
@@ -635,6 +648,7 @@ __all__ = [
     "digitize",
     "divide",
     "divide_no_nan",
+    "divmod",
     "dot",
     "dot_product_attention",
     "dropout",
@@ -835,6 +849,7 @@ __all__ = [
     "outer",
     "pad",
     "pad_images",
+    "partition",
     "percentile",
     "permute_dims",
     "perspective_transform",
@@ -851,6 +866,7 @@ __all__ = [
     "qr",
     "quantile",
     "rad2deg",
+    "radians",
     "random",
     "random_bernoulli",
     "random_beta",

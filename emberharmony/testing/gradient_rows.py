@@ -180,6 +180,7 @@ ROWS = {
     "sort": GradientRow(skipped=dict.fromkeys((0, 2, 3), _TIES)),
     "std": GradientRow(skipped={9: _NAN}),
     "svd": GradientRow(skipped={5: "the largest component, which determines the phase, is not unique"}),
+    "partition": GradientRow(skipped=dict.fromkeys((0, 2), _TIES)),
     "top_k": GradientRow(skipped={0: _TIES}),
     "var": GradientRow(skipped={9: _NAN}),
     "vector_norm": GradientRow(skipped={10: "a norm is not differentiable at 0"}),

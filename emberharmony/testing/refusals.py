@@ -77,6 +77,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "slice_update": ((IndexOutOfBoundsError, case(_X, (0, 0), np.ones((9, 9)))),),
     "unravel_index": ((IndexOutOfBoundsError, case(np.array([99]), (2, 2))),),
     "segment_sum": ((IndexOutOfBoundsError, case(_X, np.array([-1, 0, 1]), 2)),),
+    "partition": ((IndexOutOfBoundsError, case(_X, 9)),),
     "argpartition": ((IndexOutOfBoundsError, case(_X, 9)),),
     "top_k": ((ShapeError, case(_X, 9)),),
     "searchsorted": ((ShapeError, case(_X, _V)),),
