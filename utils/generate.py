@@ -53,7 +53,7 @@ NAMESPACES = {
     ),
     "nn": Namespace(
         "Neural networks: activations, normalisations, convolutions, pools, attention, losses",
-        ("activation", "attention", "convolution", "losses", "normalization", "pooling", "sequences"),
+        ("activation", "attention", "convolution", "layers", "losses", "normalization", "pooling", "sequences"),
         without=("extract_sequences",),
         also=("one_hot",),
     ),

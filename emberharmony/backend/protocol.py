@@ -474,6 +474,10 @@ class TensorBackend(Protocol):
         """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`."""
         ...
 
+    def embedding(self, indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tensor:
+        """Returns the rows of a table at indices: `take(table, indices, axis=0)`."""
+        ...
+
     def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an uninitialised tensor; on MLX it is filled with zeros."""
         ...
@@ -888,6 +892,10 @@ class TensorBackend(Protocol):
 
     def linalg_trace(self, x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the sum along a diagonal of the last two axes."""
+        ...
+
+    def linear(self, x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+        """Returns `x @ weight + bias`."""
         ...
 
     def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:

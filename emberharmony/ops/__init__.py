@@ -202,6 +202,8 @@ from emberharmony.ops.indexing import tril_indices as tril_indices
 from emberharmony.ops.indexing import triu_indices as triu_indices
 from emberharmony.ops.indexing import unravel_index as unravel_index
 from emberharmony.ops.indexing import where as where
+from emberharmony.ops.layers import embedding as embedding
+from emberharmony.ops.layers import linear as linear
 from emberharmony.ops.losses import binary_crossentropy as binary_crossentropy
 from emberharmony.ops.losses import categorical_crossentropy as categorical_crossentropy
 from emberharmony.ops.losses import psnr as psnr
@@ -663,6 +665,7 @@ __all__ = [
     "einsum",
     "elastic_transform",
     "elu",
+    "embedding",
     "empty",
     "empty_like",
     "equal",
@@ -778,6 +781,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "linalg",
+    "linear",
     "linspace",
     "log",
     "log10",

@@ -152,6 +152,7 @@ ROWS = {
     "cholesky": _of_hermitian("cholesky"),
     "cummax": GradientRow(skipped={2: _TIES}),
     "det": GradientRow(once={5: "the second derivative divides by the determinant, which is 0"}),
+    "divmod": GradientRow(cases=(case(*_SIDES),)),
     "eig": GradientRow(cases=_MATRICES),
     "eigh": _of_hermitian("eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}),
     "eigvalsh": _of_hermitian("eigvalsh"),

@@ -82,8 +82,10 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "top_k": ((ShapeError, case(_X, 9)),),
     "searchsorted": ((ShapeError, case(_X, _V)),),
     "bincount": ((ArgumentError, case(np.array([-1]))),),
-    # Convolutions, pooling and Fourier transforms.
+    # Layers, convolutions, pooling and Fourier transforms.
     "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
+    "linear": ((ShapeError, case(_X, _X)),),
+    "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
     "average_pool": ((ArgumentError, case(_LINE, (2, 2))),),
     "fft": ((ArgumentError, case(_V, 0)), (AxisError, case(np.array(1.0)))),

@@ -55,6 +55,7 @@ SAMPLES = [
         dtypes=REAL,
         integers=ANY_INTEGER,
         result=("promoted", "promoted"),
+        differentiable=True,
         **RELATIVE,
         tolerance=1,
     ),
