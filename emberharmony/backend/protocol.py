@@ -210,6 +210,10 @@ class TensorBackend(Protocol):
         """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
         ...
 
+    def block_diag(self, *arrays: TensorLike) -> Tensor:
+        """Returns a matrix with the given matrices on its diagonal, and zeros elsewhere."""
+        ...
+
     def broadcast_arrays(self, *arrays: TensorLike) -> tuple[Tensor, ...]:
         """Returns all tensors broadcast to their common shape."""
         ...
@@ -292,6 +296,10 @@ class TensorBackend(Protocol):
 
     def convert_to_tensor(self, x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself."""
+        ...
+
+    def convolve(self, x1: TensorLike, x2: TensorLike, mode: Literal['valid', 'same', 'full'] = 'full') -> Tensor:
+        """Returns the convolution of two vectors, `sum(x1[n] * x2[k - n])` for each k."""
         ...
 
     def copy(self, x: TensorLike) -> Tensor:
@@ -770,6 +778,10 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axes."""
         ...
 
+    def interp(self, x: TensorLike, xp: TensorLike, fp: TensorLike, left: Operand | None = None, right: Operand | None = None, period: float | None = None) -> Tensor:
+        """Returns the values at `x` of the piecewise linear function through the points (xp, fp); NaN where `x` is NaN."""
+        ...
+
     def inv(self, x: TensorLike) -> Tensor:
         """Returns the inverse of square matrices."""
         ...
@@ -932,6 +944,10 @@ class TensorBackend(Protocol):
 
     def logaddexp2(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `log2(2**x1 + 2**x2)` without overflow."""
+        ...
+
+    def logcumsumexp(self, x: TensorLike, axis: int | None = None, reverse: bool = False) -> Tensor:
+        """Returns `log(cumsum(exp(x)))` along an axis, by default of the flattened `x`, without overflow and underflow."""
         ...
 
     def logdet(self, x: TensorLike) -> Tensor:
@@ -1188,6 +1204,10 @@ class TensorBackend(Protocol):
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
         """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`."""
+        ...
+
+    def polyval(self, p: TensorLike, x: TensorLike) -> Tensor:
+        """Returns the values at `x` of the polynomial `p[0] * x**(n - 1) + … + p[n - 1]`, by Horner's method."""
         ...
 
     def positive(self, x: TensorLike) -> Tensor:

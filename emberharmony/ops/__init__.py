@@ -84,6 +84,7 @@ from emberharmony.ops.convolution import unfold as unfold
 from emberharmony.ops.creation import arange as arange
 from emberharmony.ops.creation import bartlett as bartlett
 from emberharmony.ops.creation import blackman as blackman
+from emberharmony.ops.creation import block_diag as block_diag
 from emberharmony.ops.creation import diag as diag
 from emberharmony.ops.creation import diagflat as diagflat
 from emberharmony.ops.creation import empty as empty
@@ -303,6 +304,7 @@ from emberharmony.ops.reduction import cumprod as cumprod
 from emberharmony.ops.reduction import cumsum as cumsum
 from emberharmony.ops.reduction import cumulative_prod as cumulative_prod
 from emberharmony.ops.reduction import cumulative_sum as cumulative_sum
+from emberharmony.ops.reduction import logcumsumexp as logcumsumexp
 from emberharmony.ops.reduction import logsumexp as logsumexp
 from emberharmony.ops.reduction import max as max
 from emberharmony.ops.reduction import mean as mean
@@ -369,6 +371,9 @@ from emberharmony.ops.shape import transpose as transpose
 from emberharmony.ops.shape import unstack as unstack
 from emberharmony.ops.shape import vsplit as vsplit
 from emberharmony.ops.shape import vstack as vstack
+from emberharmony.ops.signals import convolve as convolve
+from emberharmony.ops.signals import interp as interp
+from emberharmony.ops.signals import polyval as polyval
 from emberharmony.ops.solver import cholesky as cholesky
 from emberharmony.ops.solver import cholesky_inverse as cholesky_inverse
 from emberharmony.ops.solver import det as det
@@ -583,6 +588,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "blackman",
+    "block_diag",
     "bool",
     "bool_",
     "broadcast_arrays",
@@ -613,6 +619,7 @@ __all__ = [
     "conv_transpose",
     "convert_to_numpy",
     "convert_to_tensor",
+    "convolve",
     "copy",
     "copysign",
     "corrcoef",
@@ -750,6 +757,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "interp",
     "inv",
     "irfft",
     "irfft2",
@@ -791,6 +799,7 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
     "logdet",
     "logical_and",
     "logical_not",
@@ -860,6 +869,7 @@ __all__ = [
     "pi",
     "pinv",
     "polar",
+    "polyval",
     "positive",
     "pow",
     "power",

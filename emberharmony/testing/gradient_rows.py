@@ -158,6 +158,8 @@ ROWS = {
     "eigvalsh": _of_hermitian("eigvalsh"),
     "fmod": GradientRow(cases=(case(*_SIDES),)),
     "histogram": GradientRow(cases=(case(_TALL, 4), case(_TALL, 3, (-0.5, 2.0)))),
+    "interp": GradientRow(skipped=dict.fromkeys((4, 5), "positions or points are infinite or NaN, or at a corner")),
+    "logcumsumexp": GradientRow(skipped={5: _NAN}),
     "logdet": _of_hermitian("logdet"),
     "lstsq": GradientRow(skipped={3: _RANK}),
     "lu_factor": GradientRow(cases=(*_MATRICES, case(_TALL), case(_TALL.T.copy()))),

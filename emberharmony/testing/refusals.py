@@ -81,6 +81,11 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "argpartition": ((IndexOutOfBoundsError, case(_X, 9)),),
     "top_k": ((ShapeError, case(_X, 9)),),
     "searchsorted": ((ShapeError, case(_X, _V)),),
+    "interp": ((ShapeError, case(_X, _V, np.ones(3))), (ArgumentError, case(_X, _V, _V, period=0.0))),
+    **{op: ((ShapeError, case(_X, _V)), (ArgumentError, case(_V, _V, "some"))) for op in ("convolve", "correlate")},
+    "polyval": ((ShapeError, case(_X, _V)),),
+    "block_diag": ((ArgumentError, case()), (ShapeError, case(np.ones((2, 1, 1)), np.ones((3, 1, 1))))),
+    "logcumsumexp": ((AxisError, case(_X, 2)), (DTypeError, case(_V * 1j))),
     "bincount": ((ArgumentError, case(np.array([-1]))),),
     # Layers, convolutions, pooling and Fourier transforms.
     "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
