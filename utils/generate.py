@@ -45,7 +45,7 @@ NAMESPACES = {
     "image": Namespace("Images: colours, patches, resampling, warping", ("image", "resampling", "warping")),
     "linalg": Namespace(
         "Linear algebra, by the array API standard's names",
-        ("linalg", "norms", "products", "solver"),
+        ("linalg", "matrix_functions", "norms", "products", "solver"),
         # Neither the standard nor Keras has these in its namespace of linear algebra, except for `trace`, whose
         # place `linalg_trace` takes.
         without=("cdist", "dot", "einsum", "inner", "kron", "logdet", "normalize", "trace", "vdot"),

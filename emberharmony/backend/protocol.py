@@ -9,7 +9,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
-from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from emberharmony.core.results import EigResult, LUResult, PLUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
 
 
@@ -256,6 +256,10 @@ class TensorBackend(Protocol):
 
     def checkpoint(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` as a function that stores only its arguments for the gradient, and runs again to compute it."""
+        ...
+
+    def cho_solve(self, c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
+        """Returns the x that satisfies `a @ x = b`, given the Cholesky factor `c = cholesky(a, upper)`."""
         ...
 
     def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
@@ -524,6 +528,10 @@ class TensorBackend(Protocol):
 
     def expand_dims(self, x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         """Returns `x` with axes of length 1 inserted."""
+        ...
+
+    def expm(self, x: TensorLike) -> Tensor:
+        """Returns the exponential of square matrices, `I + x + x @ x / 2 + …`; NaN for a matrix that is not finite."""
         ...
 
     def expm1(self, x: TensorLike) -> Tensor:
@@ -982,6 +990,10 @@ class TensorBackend(Protocol):
         """Returns the x of least norm that minimises `norm(a @ x - b)`."""
         ...
 
+    def lu(self, x: TensorLike) -> PLUResult:
+        """Returns P, L and U with `x = P @ L @ U`: a permutation, a lower triangle of unit diagonal, an upper triangle."""
+        ...
+
     def lu_factor(self, x: TensorLike) -> LUResult:
         """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U."""
         ...
@@ -1280,6 +1292,10 @@ class TensorBackend(Protocol):
 
     def random_laplace(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`."""
+        ...
+
+    def random_multivariate_normal(self, mean: TensorLike, cov: TensorLike, shape: Shape | None = None, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns normal random vectors with the given mean and covariance: `mean + L @ z`, where `L = cholesky(cov)`."""
         ...
 
     def random_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:

@@ -241,6 +241,9 @@ from emberharmony.ops.math import square as square
 from emberharmony.ops.math import step as step
 from emberharmony.ops.math import subtract as subtract
 from emberharmony.ops.math import true_divide as true_divide
+from emberharmony.ops.matrix_functions import cho_solve as cho_solve
+from emberharmony.ops.matrix_functions import expm as expm
+from emberharmony.ops.matrix_functions import lu as lu
 from emberharmony.ops.normalization import batch_normalization as batch_normalization
 from emberharmony.ops.normalization import layer_normalization as layer_normalization
 from emberharmony.ops.normalization import rms_normalization as rms_normalization
@@ -275,6 +278,7 @@ from emberharmony.ops.random_ops import random_exponential as random_exponential
 from emberharmony.ops.random_ops import random_gamma as random_gamma
 from emberharmony.ops.random_ops import random_gumbel as random_gumbel
 from emberharmony.ops.random_ops import random_laplace as random_laplace
+from emberharmony.ops.random_ops import random_multivariate_normal as random_multivariate_normal
 from emberharmony.ops.random_ops import random_normal as random_normal
 from emberharmony.ops.random_ops import random_permutation as random_permutation
 from emberharmony.ops.random_ops import random_poisson as random_poisson
@@ -604,6 +608,7 @@ __all__ = [
     "celu",
     "checked",
     "checkpoint",
+    "cho_solve",
     "cholesky",
     "cholesky_inverse",
     "clip",
@@ -683,6 +688,7 @@ __all__ = [
     "exp",
     "exp2",
     "expand_dims",
+    "expm",
     "expm1",
     "extract_patches",
     "extract_patches_3d",
@@ -808,6 +814,7 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lstsq",
+    "lu",
     "lu_factor",
     "map",
     "map_coordinates",
@@ -891,6 +898,7 @@ __all__ = [
     "random_gamma",
     "random_gumbel",
     "random_laplace",
+    "random_multivariate_normal",
     "random_normal",
     "random_permutation",
     "random_poisson",

@@ -179,6 +179,11 @@ ROWS = {
         f"random_{law}": _in_double(f"random_{law}")
         for law in ("normal", "uniform", "truncated_normal", "gumbel", "laplace", "exponential")
     },
+    "random_multivariate_normal": GradientRow(
+        lambda mean, cov, *args, **kwargs: OPS["random_multivariate_normal"].function(
+            mean, _hermitian(cov), *args, **kwargs, dtype="float64"
+        )
+    ),
     "slogdet": GradientRow(skipped={3: "the logarithm of the determinant of a singular matrix is infinite"}),
     "sort": GradientRow(skipped=dict.fromkeys((0, 2, 3), _TIES)),
     "std": GradientRow(skipped={9: _NAN}),

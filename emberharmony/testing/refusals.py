@@ -36,6 +36,14 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "solve": ((LinAlgError, case(_ONES, np.ones(3))),),
     "solve_triangular": ((LinAlgError, case(np.zeros((2, 2)), np.ones(2))),),
     "cholesky": ((LinAlgError, case(_SADDLE)), (ShapeError, case(_X))),
+    "expm": ((ShapeError, case(_X)),),
+    "cho_solve": ((ShapeError, case(_X, _V)), (LinAlgError, case(np.zeros((2, 2)), np.ones(2)))),
+    "lu": ((ShapeError, case(_V)),),
+    "random_multivariate_normal": (
+        (LinAlgError, case(np.ones(2), _SADDLE)),
+        (ShapeError, case(np.ones(3), _SADDLE)),
+        (ShapeError, case(np.ones((3, 2)), np.eye(2), (2,))),
+    ),
     "lstsq": ((ShapeError, case(_X, np.ones(5))),),
     "matrix_power": ((LinAlgError, case(_ONES, -1)), (ShapeError, case(_X, 2))),
     # Shapes and axes.
