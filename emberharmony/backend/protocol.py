@@ -810,6 +810,10 @@ class TensorBackend(Protocol):
         """Returns whether `x` is a tensor of the active backend; `x` is never converted."""
         ...
 
+    def is_traced(self, x: Any) -> bool:
+        """Returns whether a running transform differentiates by the tensor `x`, or by one that `x` was computed from."""
+        ...
+
     def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """Returns whether `abs(x1 - x2) <= atol + rtol * abs(x2)`; equal infinities are close."""
         ...
@@ -1144,6 +1148,10 @@ class TensorBackend(Protocol):
 
     def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
         """Returns the variance over axes of the elements that are not NaN; for real tensors."""
+        ...
+
+    def native_dtype(self, dtype: DTypeLike) -> Any:
+        """Returns the dtype of the active backend's library: a `numpy.dtype`, a `torch.dtype` or an `mlx.core.Dtype`."""
         ...
 
     def ndim(self, x: TensorLike) -> int:

@@ -121,6 +121,7 @@ from emberharmony.ops.dtype import dtype as dtype
 from emberharmony.ops.dtype import finfo as finfo
 from emberharmony.ops.dtype import iinfo as iinfo
 from emberharmony.ops.dtype import isdtype as isdtype
+from emberharmony.ops.dtype import native_dtype as native_dtype
 from emberharmony.ops.dtype import result_type as result_type
 from emberharmony.ops.elementary import acos as acos
 from emberharmony.ops.elementary import acosh as acosh
@@ -448,6 +449,7 @@ from emberharmony.ops.tensor import copy as copy
 from emberharmony.ops.tensor import eval as eval
 from emberharmony.ops.tensor import from_dlpack as from_dlpack
 from emberharmony.ops.tensor import is_tensor as is_tensor
+from emberharmony.ops.tensor import is_traced as is_traced
 from emberharmony.ops.tensor import ndim as ndim
 from emberharmony.ops.tensor import shape as shape
 from emberharmony.ops.tensor import size as size
@@ -769,6 +771,7 @@ __all__ = [
     "irfft2",
     "irfftn",
     "is_tensor",
+    "is_traced",
     "isclose",
     "iscomplex",
     "isdtype",
@@ -854,6 +857,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "native_dtype",
     "ndim",
     "negative",
     "newaxis",
