@@ -14,11 +14,19 @@ from typing import Any, Literal
 
 from emberharmony.backend.promote import single
 from emberharmony.backend.shared.indexing import parts_of
-from emberharmony.backend.shared.writing import Selection, along, joined, selected, suits
+from emberharmony.backend.shared.writing import (
+    Selection,
+    along,
+    check_held,
+    check_mode,
+    does_not_fit,
+    is_weak,
+    joined,
+    selected,
+    suits,
+)
 from emberharmony.core.dispatch import op
-from emberharmony.core.dtypes import DType
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from emberharmony.core.numeric.promotion import promote, promote_weak
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import zeros
 from emberharmony.ops.device import get_device
@@ -32,8 +40,6 @@ from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
 _REDUCTIONS: dict[str, Any] = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 """By the name of a mode, the reduction of `scatter_update`."""
 _COMBINE: dict[str, Any] = {"add": add, "multiply": multiply, "min": minimum, "max": maximum}
-_NUMBERS = (bool, int, float, complex)
-_BY_KIND: dict[str, type] = {"bool": bool, "signed": int, "unsigned": int, "float": float, "complex": complex}
 
 
 @op
@@ -69,16 +75,14 @@ def set_item(
         >>> ops.set_item([1, 2, 3], [0, 0], [10, 20], mode="add").tolist()
         [31, 2, 3]
     """
-    _check_mode(mode)
+    check_mode(mode)
     value = _held(value, x)
     parts = list(parts_of(key, x.shape, _mask_axes))
     if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
         return _masked(x, parts[0][0], value, mode)
     found = selected(parts, x.shape, nonzero)
     if not suits(value.shape, found.shape):
-        raise ShapeError(
-            f"a value of shape {tuple(value.shape)} does not broadcast to shape {found.shape}, which the key selects"
-        )
+        raise does_not_fit(value.shape, found.shape)
     value = reshape(value, value.shape[-len(found.shape) :] if found.shape else ())
     if found.block is not None:
         start, lengths = found.block
@@ -115,41 +119,22 @@ def put_along_axis(
         >>> ops.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9, axis=1).tolist()
         [[1, 9], [9, 4]]
     """
-    _check_mode(mode)
+    check_mode(mode)
     if axis is None:
         return reshape(put_along_axis(ravel(x), indices, values, 0, mode), x.shape)
     axis = single(axis, len(x.shape))
     return set_item(x, along(indices, is_tensor(indices), x.shape, axis), values, mode)
 
 
-def _check_mode(mode: str) -> None:
-    if mode not in _REDUCTIONS:
-        raise ArgumentError(f"the mode {mode!r} is unknown; use {', '.join(map(repr, _REDUCTIONS))}")
-
-
 def _held(value: Any, x: Tensor) -> Tensor:
     """Returns a value as a tensor of the dtype of `x`.
 
     Raises:
-        DTypeError: if that dtype cannot hold the value's dtype, or its kind of Python numbers.
+        DTypeError: if that dtype cannot hold it.
     """
-    kind = dtype_of(x)
-    given = convert_to_tensor(value)
-    own: DType = dtype_of(given)
-    weak = _is_weak(value)
-    both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
-    if both is not kind:
-        raise DTypeError(
-            f"a value of {'Python numbers of kind ' if weak else 'dtype '}{own.kind if weak else own.name} would be "
-            f"narrowed to {kind.name}, the dtype of x; cast the value, or cast x to {both.name} (ops.cast)"
-        )
+    given, kind, weak = convert_to_tensor(value), dtype_of(x), is_weak(value)
+    check_held(dtype_of(given), kind, weak)
     return convert_to_tensor(value, kind) if weak else cast(given, kind)
-
-
-def _is_weak(value: Any) -> bool:
-    if isinstance(value, (list, tuple, range)):
-        return all(_is_weak(item) for item in value)
-    return type(value) in _NUMBERS
 
 
 def _mask_axes(part: Any) -> int | None:

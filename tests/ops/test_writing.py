@@ -24,6 +24,8 @@ KEYS: list[Any] = [
     (),
     Ellipsis,
     None,
+    (None,),
+    (None, None, 1),
     slice(None),
     slice(5, 9),
     slice(None, None, -1),

@@ -42,4 +42,5 @@ class NumpyComparisonOps:
 
     @staticmethod
     def array_equal(x1: np.ndarray, x2: np.ndarray, equal_nan: bool = False) -> np.ndarray:
-        return np.asarray(np.array_equal(*promotion.common(x1, x2), equal_nan=equal_nan))
+        a, b = promotion.common(x1, x2)
+        return np.asarray(np.array_equal(a, b, equal_nan=equal_nan))

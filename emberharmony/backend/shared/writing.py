@@ -6,8 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony.backend.host import host_indices
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.dtypes import DType, python_dtype
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.numeric.promotion import promote, promote_weak
 
+MODES = ("set", "add", "multiply", "min", "max")
+_BY_KIND: dict[str, type] = {"bool": bool, "signed": int, "unsigned": int, "float": float, "complex": complex}
+_NUMBERS = (bool, int, float, complex)
 Nonzero = Callable[[Any], Sequence[Any]]
 
 
@@ -123,6 +128,67 @@ def joined(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> np.ndarr
         return None
     whole = [column.reshape(span) for column, span in zip(columns, spans, strict=True)]
     return np.stack(np.broadcast_arrays(*whole), -1)
+
+
+def check_mode(mode: str) -> None:
+    """Checks the mode of a write.
+
+    Raises:
+        ArgumentError: if it is unknown.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"the mode {mode!r} is unknown; use {', '.join(map(repr, MODES))}")
+
+
+def is_weak(value: Any) -> bool:
+    """Returns whether a value is a Python number or a nested list of these."""
+    if isinstance(value, (list, tuple, range)):
+        return all(is_weak(item) for item in value)
+    return type(value) in _NUMBERS
+
+
+def check_held(own: DType, kind: DType, weak: bool) -> None:
+    """Checks that a dtype can hold a value that is written into a tensor of it.
+
+    Args:
+        own: the dtype of the value.
+        kind: the dtype of the tensor.
+        weak: whether the value consists of Python numbers, of which only the kind counts.
+
+    Raises:
+        DTypeError: if it cannot.
+    """
+    both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
+    if both is not kind:
+        given = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
+        raise DTypeError(
+            f"a value of {given} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
+            f"{both.name} (ops.cast)"
+        )
+
+
+def held(backend: Any, value: Any, x: Any) -> Any:
+    """Returns a value as a tensor of a backend in the dtype of `x`.
+
+    Raises:
+        EmberError: as `check_held` and `Backend.convert` do.
+    """
+    if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
+        return value
+    kind = backend.dtype_of(x)
+    if type(value) in _NUMBERS:
+        check_held(python_dtype(type(value)), kind, True)
+        return backend.convert(value, kind)
+    given, weak = backend.convert(value), is_weak(value)
+    check_held(backend.dtype_of(given), kind, weak)
+    return backend.convert(value, kind) if weak else backend.bound.cast(given, kind)
+
+
+def does_not_fit(shape: Sequence[int], whole: Sequence[int]) -> ShapeError:
+    """Returns the error for a value whose shape does not broadcast to what a key selects."""
+    return ShapeError(
+        f"a value of shape {tuple(shape)} does not broadcast to shape {tuple(whole)}, which the key selects"
+    )
 
 
 def suits(shape: Sequence[int], whole: Sequence[int]) -> bool:

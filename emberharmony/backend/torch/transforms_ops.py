@@ -25,10 +25,10 @@ class TorchTransformsOps:
     """Holds ops of `ops/transforms.py`, and the methods (`pullback`, `batched`, …) that the other ops are built on."""
 
     stop_gradient = staticmethod(torch.detach)
+
     @staticmethod
     def is_traced(value: Any) -> bool:
         return isinstance(value, torch.Tensor) and is_traced(value)
-
 
     bound: Any
     composed: Any
