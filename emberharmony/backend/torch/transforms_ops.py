@@ -27,8 +27,8 @@ class TorchTransformsOps:
     stop_gradient = staticmethod(torch.detach)
 
     @staticmethod
-    def is_traced(value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and is_traced(value)
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, torch.Tensor) and is_traced(x)
 
     bound: Any
     composed: Any

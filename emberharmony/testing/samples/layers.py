@@ -22,7 +22,7 @@ SAMPLES = [
     Sample(
         "embedding",
         lambda indices, table: table[np.asarray(indices, np.int64)],
-        (case(np.array([[0, 2, 0], [1, -1, 0]]), _W), case(2, _W), case([3, 3], _W), case([], _W)),
+        (case(np.array([[0, 2, 0], [1, -1, 0]]), _W), case(2, _W), case([3, 3], _W), case(np.zeros(0, np.int64), _W)),
         integers=("int32", "uint8"),
         **D,
     ),
