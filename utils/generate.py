@@ -45,7 +45,7 @@ NAMESPACES = {
     "image": Namespace("Images: colours, patches, resampling, warping", ("image", "resampling", "warping")),
     "linalg": Namespace(
         "Linear algebra, by the array API standard's names",
-        ("linalg", "norms", "products", "solver"),
+        ("linalg", "matrix_functions", "norms", "products", "solver"),
         # Neither the standard nor Keras has these in its namespace of linear algebra, except for `trace`, whose
         # place `linalg_trace` takes.
         without=("cdist", "dot", "einsum", "inner", "kron", "logdet", "normalize", "trace", "vdot"),
@@ -53,7 +53,7 @@ NAMESPACES = {
     ),
     "nn": Namespace(
         "Neural networks: activations, normalisations, convolutions, pools, attention, losses",
-        ("activation", "attention", "convolution", "losses", "normalization", "pooling", "sequences"),
+        ("activation", "attention", "convolution", "layers", "losses", "normalization", "pooling", "sequences"),
         without=("extract_sequences",),
         also=("one_hot",),
     ),
@@ -81,8 +81,20 @@ FLAT = {
         "indexing",
         "math",
     ),
-    *("math", "rearranging", "reduction", "rounding", "segments", "shape", "sorting", "statistics", "tensor"),
+    *(
+        "math",
+        "rearranging",
+        "reduction",
+        "rounding",
+        "segments",
+        "shape",
+        "signals",
+        "sorting",
+        "statistics",
+        "tensor",
+    ),
     "transforms",
+    "writing",
 }
 """The categories whose ops are only in `ops` itself, and in no namespace."""
 

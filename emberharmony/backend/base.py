@@ -115,12 +115,12 @@ class Backend:
         """Returns whether `value` is one of this backend's tensors."""
         return isinstance(value, (self.tensor_type, TensorProxy))
 
-    def is_traced(self, value: Any) -> bool:
+    def is_traced(self, x: Any) -> bool:
         """Returns whether a running transform differentiates with respect to a tensor, or to an input of it.
 
         Backends whose library has its own automatic differentiation override this, as far as the library can tell.
         """
-        return isinstance(value, TensorProxy)
+        return isinstance(x, TensorProxy)
 
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""

@@ -9,7 +9,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
-from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from emberharmony.core.results import EigResult, LUResult, PLUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
 
 
@@ -118,11 +118,15 @@ class TensorBackend(Protocol):
         """Returns the indices that sort along an axis; equal elements keep their order in both directions."""
         ...
 
+    def argwhere(self, x: TensorLike) -> Tensor:
+        """Returns the positions of the non-zero elements as rows of indices (int64); forces evaluation on MLX."""
+        ...
+
     def array(self, x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
         """Returns a new tensor of the values of `x` that does not share memory with it."""
         ...
 
-    def array_equal(self, x1: Operand, x2: Operand) -> Tensor:
+    def array_equal(self, x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
         """Returns whether both operands have the same shape and the same elements, as a 0-d boolean."""
         ...
 
@@ -136,6 +140,18 @@ class TensorBackend(Protocol):
 
     def astype(self, x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: DeviceLike | None = None) -> Tensor:
         """Returns `x` in another dtype; otherwise like `cast`."""
+        ...
+
+    def atleast_1d(self, x: TensorLike) -> Tensor:
+        """Returns `x`, or a vector of one element if it has no axes."""
+        ...
+
+    def atleast_2d(self, x: TensorLike) -> Tensor:
+        """Returns `x` with at least two axes: a vector of n elements becomes (1, n)."""
+        ...
+
+    def atleast_3d(self, x: TensorLike) -> Tensor:
+        """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1)."""
         ...
 
     def average(self, x: TensorLike, axis: Axis = None, weights: TensorLike | None = None, keepdims: bool = False) -> Tensor:
@@ -194,6 +210,10 @@ class TensorBackend(Protocol):
         """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
         ...
 
+    def block_diag(self, *arrays: TensorLike) -> Tensor:
+        """Returns a matrix with the given matrices on its diagonal, and zeros elsewhere."""
+        ...
+
     def broadcast_arrays(self, *arrays: TensorLike) -> tuple[Tensor, ...]:
         """Returns all tensors broadcast to their common shape."""
         ...
@@ -238,6 +258,10 @@ class TensorBackend(Protocol):
         """Returns `fn` as a function that stores only its arguments for the gradient, and runs again to compute it."""
         ...
 
+    def cho_solve(self, c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
+        """Returns the x that satisfies `a @ x = b`, given the Cholesky factor `c = cholesky(a, upper)`."""
+        ...
+
     def cholesky(self, x: TensorLike, upper: bool = False) -> Tensor:
         """Returns the lower triangular L with `x = L @ L^H`; only the lower half of `x` is read."""
         ...
@@ -276,6 +300,10 @@ class TensorBackend(Protocol):
 
     def convert_to_tensor(self, x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself."""
+        ...
+
+    def convolve(self, x1: TensorLike, x2: TensorLike, mode: Literal['valid', 'same', 'full'] = 'full') -> Tensor:
+        """Returns the convolution of two vectors, `sum(x1[n] * x2[k - n])` for each k."""
         ...
 
     def copy(self, x: TensorLike) -> Tensor:
@@ -402,6 +430,10 @@ class TensorBackend(Protocol):
         """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too."""
         ...
 
+    def divmod(self, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+        """Returns `floor_divide(x1, x2)` and `mod(x1, x2)`."""
+        ...
+
     def dot(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`."""
         ...
@@ -454,6 +486,10 @@ class TensorBackend(Protocol):
         """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`."""
         ...
 
+    def embedding(self, indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tensor:
+        """Returns the rows of a table at indices: `take(table, indices, axis=0)`."""
+        ...
+
     def empty(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns an uninitialised tensor; on MLX it is filled with zeros."""
         ...
@@ -492,6 +528,10 @@ class TensorBackend(Protocol):
 
     def expand_dims(self, x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
         """Returns `x` with axes of length 1 inserted."""
+        ...
+
+    def expm(self, x: TensorLike) -> Tensor:
+        """Returns the exponential of square matrices, `I + x + x @ x / 2 + …`; NaN for a matrix that is not finite."""
         ...
 
     def expm1(self, x: TensorLike) -> Tensor:
@@ -746,6 +786,10 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axes."""
         ...
 
+    def interp(self, x: TensorLike, xp: TensorLike, fp: TensorLike, left: Operand | None = None, right: Operand | None = None, period: float | None = None) -> Tensor:
+        """Returns the values at `x` of the piecewise linear function through the points (xp, fp); NaN where `x` is NaN."""
+        ...
+
     def inv(self, x: TensorLike) -> Tensor:
         """Returns the inverse of square matrices."""
         ...
@@ -764,6 +808,10 @@ class TensorBackend(Protocol):
 
     def is_tensor(self, x: Any) -> bool:
         """Returns whether `x` is a tensor of the active backend; `x` is never converted."""
+        ...
+
+    def is_traced(self, x: Any) -> bool:
+        """Returns whether a running transform differentiates by the tensor `x`, or by one that `x` was computed from."""
         ...
 
     def isclose(self, x1: Operand, x2: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
@@ -870,6 +918,10 @@ class TensorBackend(Protocol):
         """Returns the sum along a diagonal of the last two axes."""
         ...
 
+    def linear(self, x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+        """Returns `x @ weight + bias`."""
+        ...
+
     def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """Returns `num` evenly spaced numbers from `start` to `stop`."""
         ...
@@ -906,6 +958,10 @@ class TensorBackend(Protocol):
         """Returns `log2(2**x1 + 2**x2)` without overflow."""
         ...
 
+    def logcumsumexp(self, x: TensorLike, axis: int | None = None, reverse: bool = False) -> Tensor:
+        """Returns `log(cumsum(exp(x)))` along an axis, by default of the flattened `x`, without overflow and underflow."""
+        ...
+
     def logdet(self, x: TensorLike) -> Tensor:
         """Returns the logarithm of the determinant of positive-definite matrices; the result is real."""
         ...
@@ -936,6 +992,10 @@ class TensorBackend(Protocol):
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
         """Returns the x of least norm that minimises `norm(a @ x - b)`."""
+        ...
+
+    def lu(self, x: TensorLike) -> PLUResult:
+        """Returns P, L and U with `x = P @ L @ U`: a permutation, a lower triangle of unit diagonal, an upper triangle."""
         ...
 
     def lu_factor(self, x: TensorLike) -> LUResult:
@@ -1090,6 +1150,10 @@ class TensorBackend(Protocol):
         """Returns the variance over axes of the elements that are not NaN; for real tensors."""
         ...
 
+    def native_dtype(self, dtype: DTypeLike) -> Any:
+        """Returns the dtype of the active backend's library: a `numpy.dtype`, a `torch.dtype` or an `mlx.core.Dtype`."""
+        ...
+
     def ndim(self, x: TensorLike) -> int:
         """Returns the number of axes."""
         ...
@@ -1142,6 +1206,10 @@ class TensorBackend(Protocol):
         """Returns images with zeros added around them."""
         ...
 
+    def partition(self, x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+        """Returns the elements with the kth smallest one in its sorted position, along an axis or of the flattened `x`."""
+        ...
+
     def percentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`."""
         ...
@@ -1156,6 +1224,10 @@ class TensorBackend(Protocol):
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
         """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`."""
+        ...
+
+    def polyval(self, p: TensorLike, x: TensorLike) -> Tensor:
+        """Returns the values at `x` of the polynomial `p[0] * x**(n - 1) + … + p[n - 1]`, by Horner's method."""
         ...
 
     def positive(self, x: TensorLike) -> Tensor:
@@ -1176,6 +1248,10 @@ class TensorBackend(Protocol):
 
     def ptp(self, x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         """Returns the range over axes: the largest minus the smallest element."""
+        ...
+
+    def put_along_axis(self, x: TensorLike, indices: Tensor | Sequence[Any], values: complex | Sequence[Any] | Tensor, axis: int | None = -1, mode: Literal['set', 'add', 'multiply', 'min', 'max'] = 'set') -> Tensor:
+        """Returns `x` with values written along an axis, at indices that differ for each position on the other axes."""
         ...
 
     def qr(self, x: TensorLike, mode: Literal['reduced', 'complete'] = 'reduced') -> QRResult:
@@ -1224,6 +1300,10 @@ class TensorBackend(Protocol):
 
     def random_laplace(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`."""
+        ...
+
+    def random_multivariate_normal(self, mean: TensorLike, cov: TensorLike, shape: Shape | None = None, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns normal random vectors with the given mean and covariance: `mean + L @ z`, where `L = cholesky(cov)`."""
         ...
 
     def random_normal(self, shape: Shape, mean: Varying = 0.0, stddev: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
@@ -1396,6 +1476,10 @@ class TensorBackend(Protocol):
 
     def set_default_device(self, device: DeviceLike | None) -> None:
         """Sets the default device of this backend in all threads; None restores the library's own choice."""
+        ...
+
+    def set_item(self, x: TensorLike, key: object, value: complex | Sequence[Any] | Tensor, mode: Literal['set', 'add', 'multiply', 'min', 'max'] = 'set') -> Tensor:
+        """Returns `x` with a value written at a key of any form that `get_item` takes; `x` itself does not change."""
         ...
 
     def shape(self, x: TensorLike) -> tuple[int, ...]:

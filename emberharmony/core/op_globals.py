@@ -18,6 +18,7 @@ from typing import Literal as Literal
 from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.results import EigResult as EigResult
 from emberharmony.core.results import LUResult as LUResult
+from emberharmony.core.results import PLUResult as PLUResult
 from emberharmony.core.results import QRResult as QRResult
 from emberharmony.core.results import SlogdetResult as SlogdetResult
 from emberharmony.core.results import SVDResult as SVDResult

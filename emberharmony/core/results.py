@@ -44,6 +44,14 @@ class LUResult(Record):
     pivots: Tensor
 
 
+class PLUResult(Record):
+    """The permutation `P (..., M, M)`, the lower triangle `L (..., M, K)`, and the upper triangle `U (..., K, N)`."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
 class UniqueAllResult(Record):
     """The unique elements, where each occurs first, the position of each input element among them, and their counts."""
 

@@ -84,6 +84,7 @@ from emberharmony.ops.convolution import unfold as unfold
 from emberharmony.ops.creation import arange as arange
 from emberharmony.ops.creation import bartlett as bartlett
 from emberharmony.ops.creation import blackman as blackman
+from emberharmony.ops.creation import block_diag as block_diag
 from emberharmony.ops.creation import diag as diag
 from emberharmony.ops.creation import diagflat as diagflat
 from emberharmony.ops.creation import empty as empty
@@ -120,6 +121,7 @@ from emberharmony.ops.dtype import dtype as dtype
 from emberharmony.ops.dtype import finfo as finfo
 from emberharmony.ops.dtype import iinfo as iinfo
 from emberharmony.ops.dtype import isdtype as isdtype
+from emberharmony.ops.dtype import native_dtype as native_dtype
 from emberharmony.ops.dtype import result_type as result_type
 from emberharmony.ops.elementary import acos as acos
 from emberharmony.ops.elementary import acosh as acosh
@@ -139,6 +141,7 @@ from emberharmony.ops.elementary import cbrt as cbrt
 from emberharmony.ops.elementary import cos as cos
 from emberharmony.ops.elementary import cosh as cosh
 from emberharmony.ops.elementary import deg2rad as deg2rad
+from emberharmony.ops.elementary import degrees as degrees
 from emberharmony.ops.elementary import erf as erf
 from emberharmony.ops.elementary import erfc as erfc
 from emberharmony.ops.elementary import erfinv as erfinv
@@ -153,6 +156,7 @@ from emberharmony.ops.elementary import log2 as log2
 from emberharmony.ops.elementary import logaddexp as logaddexp
 from emberharmony.ops.elementary import logaddexp2 as logaddexp2
 from emberharmony.ops.elementary import rad2deg as rad2deg
+from emberharmony.ops.elementary import radians as radians
 from emberharmony.ops.elementary import sin as sin
 from emberharmony.ops.elementary import sinc as sinc
 from emberharmony.ops.elementary import sinh as sinh
@@ -184,6 +188,7 @@ from emberharmony.ops.image_ops import hsv_to_rgb as hsv_to_rgb
 from emberharmony.ops.image_ops import pad_images as pad_images
 from emberharmony.ops.image_ops import rgb_to_grayscale as rgb_to_grayscale
 from emberharmony.ops.image_ops import rgb_to_hsv as rgb_to_hsv
+from emberharmony.ops.indexing import argwhere as argwhere
 from emberharmony.ops.indexing import diagonal as diagonal
 from emberharmony.ops.indexing import get_item as get_item
 from emberharmony.ops.indexing import nonzero as nonzero
@@ -199,6 +204,8 @@ from emberharmony.ops.indexing import tril_indices as tril_indices
 from emberharmony.ops.indexing import triu_indices as triu_indices
 from emberharmony.ops.indexing import unravel_index as unravel_index
 from emberharmony.ops.indexing import where as where
+from emberharmony.ops.layers import embedding as embedding
+from emberharmony.ops.layers import linear as linear
 from emberharmony.ops.losses import binary_crossentropy as binary_crossentropy
 from emberharmony.ops.losses import categorical_crossentropy as categorical_crossentropy
 from emberharmony.ops.losses import psnr as psnr
@@ -209,6 +216,7 @@ from emberharmony.ops.math import add as add
 from emberharmony.ops.math import clip as clip
 from emberharmony.ops.math import divide as divide
 from emberharmony.ops.math import divide_no_nan as divide_no_nan
+from emberharmony.ops.math import divmod as divmod
 from emberharmony.ops.math import floor_divide as floor_divide
 from emberharmony.ops.math import fmax as fmax
 from emberharmony.ops.math import fmin as fmin
@@ -234,6 +242,9 @@ from emberharmony.ops.math import square as square
 from emberharmony.ops.math import step as step
 from emberharmony.ops.math import subtract as subtract
 from emberharmony.ops.math import true_divide as true_divide
+from emberharmony.ops.matrix_functions import cho_solve as cho_solve
+from emberharmony.ops.matrix_functions import expm as expm
+from emberharmony.ops.matrix_functions import lu as lu
 from emberharmony.ops.normalization import batch_normalization as batch_normalization
 from emberharmony.ops.normalization import layer_normalization as layer_normalization
 from emberharmony.ops.normalization import rms_normalization as rms_normalization
@@ -268,6 +279,7 @@ from emberharmony.ops.random_ops import random_exponential as random_exponential
 from emberharmony.ops.random_ops import random_gamma as random_gamma
 from emberharmony.ops.random_ops import random_gumbel as random_gumbel
 from emberharmony.ops.random_ops import random_laplace as random_laplace
+from emberharmony.ops.random_ops import random_multivariate_normal as random_multivariate_normal
 from emberharmony.ops.random_ops import random_normal as random_normal
 from emberharmony.ops.random_ops import random_permutation as random_permutation
 from emberharmony.ops.random_ops import random_poisson as random_poisson
@@ -297,6 +309,7 @@ from emberharmony.ops.reduction import cumprod as cumprod
 from emberharmony.ops.reduction import cumsum as cumsum
 from emberharmony.ops.reduction import cumulative_prod as cumulative_prod
 from emberharmony.ops.reduction import cumulative_sum as cumulative_sum
+from emberharmony.ops.reduction import logcumsumexp as logcumsumexp
 from emberharmony.ops.reduction import logsumexp as logsumexp
 from emberharmony.ops.reduction import max as max
 from emberharmony.ops.reduction import mean as mean
@@ -332,6 +345,9 @@ from emberharmony.ops.sequences import ctc_decode as ctc_decode
 from emberharmony.ops.sequences import ctc_loss as ctc_loss
 from emberharmony.ops.shape import append as append
 from emberharmony.ops.shape import array_split as array_split
+from emberharmony.ops.shape import atleast_1d as atleast_1d
+from emberharmony.ops.shape import atleast_2d as atleast_2d
+from emberharmony.ops.shape import atleast_3d as atleast_3d
 from emberharmony.ops.shape import broadcast_arrays as broadcast_arrays
 from emberharmony.ops.shape import broadcast_shapes as broadcast_shapes
 from emberharmony.ops.shape import broadcast_to as broadcast_to
@@ -360,6 +376,9 @@ from emberharmony.ops.shape import transpose as transpose
 from emberharmony.ops.shape import unstack as unstack
 from emberharmony.ops.shape import vsplit as vsplit
 from emberharmony.ops.shape import vstack as vstack
+from emberharmony.ops.signals import convolve as convolve
+from emberharmony.ops.signals import interp as interp
+from emberharmony.ops.signals import polyval as polyval
 from emberharmony.ops.solver import cholesky as cholesky
 from emberharmony.ops.solver import cholesky_inverse as cholesky_inverse
 from emberharmony.ops.solver import det as det
@@ -385,6 +404,7 @@ from emberharmony.ops.sorting import argsort as argsort
 from emberharmony.ops.sorting import in_top_k as in_top_k
 from emberharmony.ops.sorting import isin as isin
 from emberharmony.ops.sorting import lexsort as lexsort
+from emberharmony.ops.sorting import partition as partition
 from emberharmony.ops.sorting import searchsorted as searchsorted
 from emberharmony.ops.sorting import sort as sort
 from emberharmony.ops.sorting import top_k as top_k
@@ -429,6 +449,7 @@ from emberharmony.ops.tensor import copy as copy
 from emberharmony.ops.tensor import eval as eval
 from emberharmony.ops.tensor import from_dlpack as from_dlpack
 from emberharmony.ops.tensor import is_tensor as is_tensor
+from emberharmony.ops.tensor import is_traced as is_traced
 from emberharmony.ops.tensor import ndim as ndim
 from emberharmony.ops.tensor import shape as shape
 from emberharmony.ops.tensor import size as size
@@ -457,6 +478,8 @@ from emberharmony.ops.warping import affine_transform as affine_transform
 from emberharmony.ops.warping import elastic_transform as elastic_transform
 from emberharmony.ops.warping import map_coordinates as map_coordinates
 from emberharmony.ops.warping import perspective_transform as perspective_transform
+from emberharmony.ops.writing import put_along_axis as put_along_axis
+from emberharmony.ops.writing import set_item as set_item
 from emberharmony.backend.choice import available_backends as available_backends
 from emberharmony.backend.choice import backend_of as backend_of
 from emberharmony.backend.choice import get_backend as get_backend
@@ -538,6 +561,7 @@ __all__ = [
     "argmin",
     "argpartition",
     "argsort",
+    "argwhere",
     "array",
     "array_equal",
     "array_split",
@@ -549,6 +573,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "available_backends",
     "average",
     "average_pool",
@@ -567,6 +594,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "blackman",
+    "block_diag",
     "bool",
     "bool_",
     "broadcast_arrays",
@@ -582,6 +610,7 @@ __all__ = [
     "celu",
     "checked",
     "checkpoint",
+    "cho_solve",
     "cholesky",
     "cholesky_inverse",
     "clip",
@@ -597,6 +626,7 @@ __all__ = [
     "conv_transpose",
     "convert_to_numpy",
     "convert_to_tensor",
+    "convolve",
     "copy",
     "copysign",
     "corrcoef",
@@ -622,6 +652,7 @@ __all__ = [
     "default_dtypes",
     "default_float",
     "deg2rad",
+    "degrees",
     "depth_to_space",
     "depthwise_conv",
     "det",
@@ -633,6 +664,7 @@ __all__ = [
     "digitize",
     "divide",
     "divide_no_nan",
+    "divmod",
     "dot",
     "dot_product_attention",
     "dropout",
@@ -647,6 +679,7 @@ __all__ = [
     "einsum",
     "elastic_transform",
     "elu",
+    "embedding",
     "empty",
     "empty_like",
     "equal",
@@ -657,6 +690,7 @@ __all__ = [
     "exp",
     "exp2",
     "expand_dims",
+    "expm",
     "expm1",
     "extract_patches",
     "extract_patches_3d",
@@ -731,11 +765,13 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "interp",
     "inv",
     "irfft",
     "irfft2",
     "irfftn",
     "is_tensor",
+    "is_traced",
     "isclose",
     "iscomplex",
     "isdtype",
@@ -762,6 +798,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "linalg",
+    "linear",
     "linspace",
     "log",
     "log10",
@@ -771,6 +808,7 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
     "logdet",
     "logical_and",
     "logical_not",
@@ -779,6 +817,7 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lstsq",
+    "lu",
     "lu_factor",
     "map",
     "map_coordinates",
@@ -818,6 +857,7 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "native_dtype",
     "ndim",
     "negative",
     "newaxis",
@@ -833,21 +873,25 @@ __all__ = [
     "outer",
     "pad",
     "pad_images",
+    "partition",
     "percentile",
     "permute_dims",
     "perspective_transform",
     "pi",
     "pinv",
     "polar",
+    "polyval",
     "positive",
     "pow",
     "power",
     "prod",
     "psnr",
     "ptp",
+    "put_along_axis",
     "qr",
     "quantile",
     "rad2deg",
+    "radians",
     "random",
     "random_bernoulli",
     "random_beta",
@@ -858,6 +902,7 @@ __all__ = [
     "random_gamma",
     "random_gumbel",
     "random_laplace",
+    "random_multivariate_normal",
     "random_normal",
     "random_permutation",
     "random_poisson",
@@ -905,6 +950,7 @@ __all__ = [
     "set_backend",
     "set_default_device",
     "set_default_float",
+    "set_item",
     "shape",
     "sigmoid",
     "sign",

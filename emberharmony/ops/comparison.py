@@ -202,8 +202,11 @@ def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, e
 
 
 @op
-def array_equal(x1: Operand, x2: Operand) -> Tensor:
+def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
     """Returns whether both operands have the same shape and the same elements, as a 0-d boolean.
+
+    Args:
+        equal_nan: whether NaN equals NaN; a complex number is NaN if one of its parts is.
 
     Example:
         >>> bool(ops.array_equal([1, 2], [1, 2]))

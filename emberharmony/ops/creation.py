@@ -11,7 +11,16 @@ from typing import Literal
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DeviceLike, DTypeLike, Operand, Shape, Tensor, TensorLike
-from emberharmony.ops.shape import broadcast_arrays, ravel, reshape
+from emberharmony.ops.shape import (
+    atleast_2d,
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    concatenate,
+    pad,
+    ravel,
+    reshape,
+)
 
 
 @op
@@ -284,6 +293,33 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
         [[1, 0], [0, 2]]
     """
     return diag(ravel(x), k)
+
+
+@op
+def block_diag(*arrays: TensorLike) -> Tensor:
+    """Returns a matrix with the given matrices on its diagonal, and zeros elsewhere.
+
+    Shape: (..., m, n) each, to (..., sum of m, sum of n); the axes before the last two are broadcast. A vector of n
+    elements counts as (1, n), and a number as (1, 1). Dtype: promoted.
+
+    Raises:
+        ArgumentError: if there are no matrices.
+        ShapeError: if the axes before the last two do not broadcast.
+
+    Example:
+        >>> ops.block_diag([[1, 2]], 3).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    if not arrays:
+        raise ArgumentError("expected at least one matrix, got none")
+    blocks = [atleast_2d(x) for x in arrays]
+    batch = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
+    width, before, rows = sum(x.shape[-1] for x in blocks), 0, []
+    for x in blocks:
+        around = [*[(0, 0)] * (len(batch) + 1), (before, width - before - x.shape[-1])]
+        rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), around))
+        before += x.shape[-1]
+    return concatenate(rows, -2)
 
 
 @op

@@ -11,7 +11,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.finfo import KINDS, FloatInfo, IntegerInfo
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.types import DTypeLike, Tensor, TensorLike
 from emberharmony.ops.tensor import is_tensor
 
 
@@ -24,6 +24,22 @@ def dtype(x: TensorLike) -> DType:
         True
     """
     ...
+
+
+@op
+def native_dtype(dtype: DTypeLike) -> Any:
+    """Returns the dtype of the active backend's library: a `numpy.dtype`, a `torch.dtype` or an `mlx.core.Dtype`.
+
+    It is for calls of functions of that library; ops take dtypes of every kind.
+
+    Raises:
+        DTypeError: if the dtype is unknown, or if the backend does not have it.
+
+    Example:
+        >>> ops.native_dtype("float32") == ops.zeros(2, "float32").dtype
+        True
+    """
+    return dtype
 
 
 @op

@@ -304,6 +304,9 @@ def deg2rad(x: TensorLike) -> Tensor:
     return multiply(x, pi / 180.0)
 
 
+radians = alias("radians", deg2rad)
+
+
 @op
 def rad2deg(x: TensorLike) -> Tensor:
     """Returns angles in radians converted to degrees.
@@ -313,6 +316,9 @@ def rad2deg(x: TensorLike) -> Tensor:
         [0.0]
     """
     return multiply(x, 180.0 / pi)
+
+
+degrees = alias("degrees", rad2deg)
 
 
 @op

@@ -16,6 +16,7 @@ from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Tens
 from emberharmony.ops.creation import zeros
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.shape import atleast_1d, stack
 
 
 @op
@@ -98,6 +99,19 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
         [1, 2]
     """
     ...
+
+
+@op
+def argwhere(x: TensorLike) -> Tensor:
+    """Returns the positions of the non-zero elements as rows of indices (int64); forces evaluation on MLX.
+
+    Shape: (number of non-zero elements, number of axes).
+
+    Example:
+        >>> ops.argwhere([[0, 5], [6, 0]]).tolist()
+        [[0, 1], [1, 0]]
+    """
+    return stack(nonzero(atleast_1d(x)), -1)[:, : len(x.shape)]
 
 
 @op

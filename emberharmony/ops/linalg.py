@@ -4,6 +4,9 @@
 from emberharmony.ops.linalg_ops import linalg_cond as cond
 from emberharmony.ops.linalg_ops import linalg_diagonal as diagonal
 from emberharmony.ops.linalg_ops import linalg_trace as trace
+from emberharmony.ops.matrix_functions import cho_solve as cho_solve
+from emberharmony.ops.matrix_functions import expm as expm
+from emberharmony.ops.matrix_functions import lu as lu
 from emberharmony.ops.norms import matrix_norm as matrix_norm
 from emberharmony.ops.norms import norm as norm
 from emberharmony.ops.norms import vector_norm as vector_norm
@@ -35,6 +38,7 @@ from emberharmony.ops.solver import svd as svd
 from emberharmony.ops.solver import svdvals as svdvals
 
 __all__ = [
+    "cho_solve",
     "cholesky",
     "cholesky_inverse",
     "cond",
@@ -45,8 +49,10 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "expm",
     "inv",
     "lstsq",
+    "lu",
     "lu_factor",
     "matmul",
     "matrix_norm",

@@ -94,6 +94,17 @@ remainder = alias("remainder", mod)
 
 
 @op
+def divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Returns `floor_divide(x1, x2)` and `mod(x1, x2)`.
+
+    Example:
+        >>> [part.tolist() for part in ops.divmod([7, -7], 2)]
+        [[3, -4], [1, 1]]
+    """
+    return floor_divide(x1, x2), mod(x1, x2)
+
+
+@op
 def fmod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of the division truncated towards zero, with the sign of the dividend.
 

@@ -37,6 +37,8 @@ from emberharmony.ops.convolution import fold as fold
 from emberharmony.ops.convolution import separable_conv as separable_conv
 from emberharmony.ops.convolution import unfold as unfold
 from emberharmony.ops.indexing import one_hot as one_hot
+from emberharmony.ops.layers import embedding as embedding
+from emberharmony.ops.layers import linear as linear
 from emberharmony.ops.losses import binary_crossentropy as binary_crossentropy
 from emberharmony.ops.losses import categorical_crossentropy as categorical_crossentropy
 from emberharmony.ops.losses import psnr as psnr
@@ -66,6 +68,7 @@ __all__ = [
     "depthwise_conv",
     "dot_product_attention",
     "elu",
+    "embedding",
     "fold",
     "gelu",
     "glu",
@@ -76,6 +79,7 @@ __all__ = [
     "hard_tanh",
     "layer_normalization",
     "leaky_relu",
+    "linear",
     "log_sigmoid",
     "log_softmax",
     "max_pool",

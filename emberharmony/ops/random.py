@@ -13,6 +13,7 @@ from emberharmony.ops.random_ops import random_exponential as exponential
 from emberharmony.ops.random_ops import random_gamma as gamma
 from emberharmony.ops.random_ops import random_gumbel as gumbel
 from emberharmony.ops.random_ops import random_laplace as laplace
+from emberharmony.ops.random_ops import random_multivariate_normal as multivariate_normal
 from emberharmony.ops.random_ops import random_normal as normal
 from emberharmony.ops.random_ops import random_permutation as permutation
 from emberharmony.ops.random_ops import random_poisson as poisson
@@ -37,6 +38,7 @@ __all__ = [
     "gamma",
     "gumbel",
     "laplace",
+    "multivariate_normal",
     "normal",
     "permutation",
     "poisson",

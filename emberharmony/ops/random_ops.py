@@ -44,7 +44,7 @@ from emberharmony.backend.shared.random import (
 from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
-from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
@@ -54,8 +54,10 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import take, where
 from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, negative, subtract
+from emberharmony.ops.products import matmul
 from emberharmony.ops.reduction import argmax
-from emberharmony.ops.shape import expand_dims
+from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
+from emberharmony.ops.solver import cholesky
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 
@@ -114,6 +116,49 @@ def random_normal(
         return _moved(source.normal(shape, wanted) * scale + loc, wanted)
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
+
+
+@op
+def random_multivariate_normal(
+    mean: TensorLike,
+    cov: TensorLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns normal random vectors with the given mean and covariance: `mean + L @ z`, where `L = cholesky(cov)`.
+
+    So the vectors have gradients by `mean` and `cov`. Only the lower half of `cov` is read. On MLX the Cholesky
+    decomposition forces evaluation.
+
+    Shape: mean (..., n) and cov (..., n, n) to (*shape, n).
+
+    Args:
+        shape: how many vectors to draw; the axes of `mean` and `cov` before the last ones broadcast to it. By default
+            it is the shape of these axes.
+
+    Raises:
+        LinAlgError: if a covariance matrix is not positive-definite; add a small multiple of `ops.eye(n)`.
+        ShapeError: if the shapes of `mean`, `cov` and `shape` do not fit.
+
+    Example:
+        >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
+        (3, 2)
+    """
+    wanted = floating(dtype)
+    centre, matrix = cast(mean, wanted), cast(cov, wanted)
+    if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
+        raise ShapeError(
+            f"expected a mean of shape (..., n) and a covariance of shape (..., n, n), got {tuple(mean.shape)} and "
+            f"{tuple(cov.shape)}"
+        )
+    batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
+    drawn = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    check_fits_shape("the mean and the covariance", batch, drawn)
+    noise = random_normal((*drawn, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
+    noise = expand_dims(to_device(noise, get_device(matrix)), -1)
+    return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
 
 
 @op

@@ -15,12 +15,18 @@ needed.
 
 from __future__ import annotations
 
+from emberharmony.backend.promote import single
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import AxisError
+from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import not_equal
+from emberharmony.ops.control import associative_scan
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.elementary import logaddexp
 from emberharmony.ops.math import subtract
-from emberharmony.ops.shape import pad
+from emberharmony.ops.shape import pad, ravel
+from emberharmony.ops.tensor import cast
 
 
 @op
@@ -295,6 +301,27 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         0.0
     """
     ...
+
+
+@op
+def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) -> Tensor:
+    """Returns `log(cumsum(exp(x)))` along an axis, by default of the flattened `x`, without overflow and underflow.
+
+    Dtype: that of `x`; integers become the default float.
+
+    Args:
+        reverse: whether to add from the end.
+
+    Example:
+        >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
+        [0.0, 0.0]
+    """
+    x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
+    result = as_inexact(dtype_of(x))
+    if not x.shape[axis]:
+        return cast(x, result)
+    wide = cast(x, "float32" if result.bits == 16 else result)
+    return cast(associative_scan(logaddexp, wide, reverse, axis), result)
 
 
 @op

@@ -98,6 +98,39 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
 
 
 @op
+def atleast_1d(x: TensorLike) -> Tensor:
+    """Returns `x`, or a vector of one element if it has no axes.
+
+    Example:
+        >>> ops.atleast_1d(5).tolist()
+        [5]
+    """
+    return x if x.shape else reshape(x, (1,))
+
+
+@op
+def atleast_2d(x: TensorLike) -> Tensor:
+    """Returns `x` with at least two axes: a vector of n elements becomes (1, n).
+
+    Example:
+        >>> ops.atleast_2d([1, 2]).tolist()
+        [[1, 2]]
+    """
+    return x if len(x.shape) >= 2 else reshape(x, (1, *(x.shape or (1,))))
+
+
+@op
+def atleast_3d(x: TensorLike) -> Tensor:
+    """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+
+    Example:
+        >>> ops.shape(ops.atleast_3d([1, 2]))
+        (1, 2, 1)
+    """
+    return x if len(x.shape) >= 3 else expand_dims(atleast_2d(x), 2)
+
+
+@op
 def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
     """Returns `x` without axes of length 1; by default all of them are removed.
 

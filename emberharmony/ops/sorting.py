@@ -82,10 +82,32 @@ def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
     Raises:
         IndexOutOfBoundsError: if `kth` is out of range.
     """
+    _check_kth(x, kth, axis)
+    return argsort(x, axis)
+
+
+@op
+def partition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
+    """Returns the elements with the kth smallest one in its sorted position, along an axis or of the flattened `x`.
+
+    No larger elements are before it and no smaller ones after it. The order of these elements is undefined. NaN counts
+    as the largest.
+
+    Raises:
+        IndexOutOfBoundsError: if `kth` is out of range.
+
+    Example:
+        >>> ops.partition([3, 1, 2], 1).tolist()[1]
+        2
+    """
+    _check_kth(x, kth, axis)
+    return sort(x, axis)
+
+
+def _check_kth(x: Tensor, kth: int, axis: int | None) -> None:
     length = math.prod(x.shape) if axis is None else x.shape[axis] if x.shape else 1
     if not -length <= kth < length:
         raise IndexOutOfBoundsError(f"kth={kth} is out of bounds for an axis of length {length}")
-    return argsort(x, axis)
 
 
 @op

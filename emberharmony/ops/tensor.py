@@ -149,6 +149,23 @@ def is_tensor(x: Any) -> bool:
 
 
 @op
+def is_traced(x: Any) -> bool:
+    """Returns whether a running transform differentiates by the tensor `x`, or by one that `x` was computed from.
+
+    Tensors over which `vmap` maps, and those of a function that `compile` compiles, are not traced in this sense. On
+    PyTorch neither is a tensor that only a graph of the program itself records, such as a `torch.nn.Parameter`. On MLX
+    the answer takes 1 µs for each op from which the tensor was computed, because MLX's graph is searched.
+
+    Example:
+        >>> ops.is_traced(ops.zeros(2))
+        False
+        >>> ops.grad(lambda x: ops.multiply(x, 2.0 if ops.is_traced(x) else 3.0))(1.0).tolist()
+        2.0
+    """
+    ...
+
+
+@op
 def shape(x: TensorLike) -> tuple[int, ...]:
     """Returns the shape as a tuple of integers.
 

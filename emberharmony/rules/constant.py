@@ -7,7 +7,7 @@ CONSTANT = frozenset(
         *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit"),
         *("floor", "ceil", "trunc", "round", "floor_divide", "gcd"),
         *("zeros_like", "ones_like", "empty_like", "one_hot", "result_type", "dtype", "shape", "ndim", "size"),
-        *("is_tensor", "get_device", "eval", "stop_gradient"),
+        *("is_tensor", "is_traced", "get_device", "eval", "stop_gradient"),
         *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift"),
     )
 )

@@ -152,11 +152,14 @@ ROWS = {
     "cholesky": _of_hermitian("cholesky"),
     "cummax": GradientRow(skipped={2: _TIES}),
     "det": GradientRow(once={5: "the second derivative divides by the determinant, which is 0"}),
+    "divmod": GradientRow(cases=(case(*_SIDES),)),
     "eig": GradientRow(cases=_MATRICES),
     "eigh": _of_hermitian("eigh", unmixed={"torch": "an internal error for complex eigenvalues and -vectors together"}),
     "eigvalsh": _of_hermitian("eigvalsh"),
     "fmod": GradientRow(cases=(case(*_SIDES),)),
     "histogram": GradientRow(cases=(case(_TALL, 4), case(_TALL, 3, (-0.5, 2.0)))),
+    "interp": GradientRow(skipped=dict.fromkeys((4, 5), "positions or points are infinite or NaN, or at a corner")),
+    "logcumsumexp": GradientRow(skipped={5: _NAN}),
     "logdet": _of_hermitian("logdet"),
     "lstsq": GradientRow(skipped={3: _RANK}),
     "lu_factor": GradientRow(cases=(*_MATRICES, case(_TALL), case(_TALL.T.copy()))),
@@ -176,10 +179,16 @@ ROWS = {
         f"random_{law}": _in_double(f"random_{law}")
         for law in ("normal", "uniform", "truncated_normal", "gumbel", "laplace", "exponential")
     },
+    "random_multivariate_normal": GradientRow(
+        lambda mean, cov, *args, **kwargs: OPS["random_multivariate_normal"].function(
+            mean, _hermitian(cov), *args, **kwargs, dtype="float64"
+        )
+    ),
     "slogdet": GradientRow(skipped={3: "the logarithm of the determinant of a singular matrix is infinite"}),
     "sort": GradientRow(skipped=dict.fromkeys((0, 2, 3), _TIES)),
     "std": GradientRow(skipped={9: _NAN}),
     "svd": GradientRow(skipped={5: "the largest component, which determines the phase, is not unique"}),
+    "partition": GradientRow(skipped=dict.fromkeys((0, 2), _TIES)),
     "top_k": GradientRow(skipped={0: _TIES}),
     "var": GradientRow(skipped={9: _NAN}),
     "vector_norm": GradientRow(skipped={10: "a norm is not differentiable at 0"}),

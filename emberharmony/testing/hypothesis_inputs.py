@@ -55,8 +55,13 @@ def _cases(sample: Sample) -> list[int]:
     return [
         index
         for index, item in enumerate(sample.cases)
-        if any(map(_is_redrawn, item.args)) and all(np.size(value) <= _LARGEST for value in item.args)
+        if any(map(_is_redrawn, item.args)) and all(_size(value) <= _LARGEST for value in item.args)
     ]
+
+
+def _size(value: Any) -> int:
+    """Returns the number of elements of an argument; the key of an index may hold arrays of several shapes."""
+    return sum(map(_size, value)) if isinstance(value, (list, tuple)) else np.size(value)
 
 
 def _is_redrawn(value: Any) -> bool:
@@ -69,7 +74,7 @@ def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     index = draw(st.sampled_from(_cases(sample)))
     item = sample.cases[index]
     narrow = as_dtype(dtype).bits == 16
-    shapes = [np.shape(value) for value in item.args]
+    shapes = [value.shape if _is_redrawn(value) else () for value in item.args]
     if sample.elementwise:
         shapes = list(
             draw(hnp.mutually_broadcastable_shapes(num_shapes=len(item.args), max_dims=3, min_side=0, max_side=4))[0]

@@ -32,6 +32,7 @@ REFUSES_EMPTY = {
     "ctc_decode": "the index of the blank must be one of the classes",
     "ctc_loss": "the target lengths exceed the number of labels, which is 0",
     "slice": "the block exceeds the tensor",
+    "partition": "the axis has no element of that index",
     "top_k": "the axis has fewer than k elements",
     "unstack": "`num` must equal the length of the axis",
 }

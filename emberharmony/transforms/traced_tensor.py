@@ -259,7 +259,7 @@ class TracedTensor(TensorProxy):
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TracedTensorError(
             "a traced tensor cannot be changed in place, because the gradients of earlier results would be wrong: "
-            "use ops.slice_update, ops.scatter_update or ops.where, which return a new tensor"
+            "use ops.set_item, ops.scatter_update or ops.where, which return a new tensor"
         )
 
     def __getattr__(self, name: str) -> NoReturn:

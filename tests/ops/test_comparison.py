@@ -95,6 +95,13 @@ def test_array_equal_compares_shapes_and_elements(backend: str) -> None:
     assert not bool(ops.array_equal([1.0], [np.nan]))
     assert bool(ops.array_equal(np.zeros((0, 2)), np.zeros((0, 2))))
     assert not bool(ops.array_equal(np.zeros((0, 2)), np.zeros((2, 0))))
+    for equal_nan in (True, False):
+        assert bool(ops.array_equal(np.zeros((0, 2)), np.zeros((0, 2)), equal_nan))
+        assert bool(ops.array_equal([1, 2], np.uint16([1, 2]), equal_nan=equal_nan))
+        assert bool(ops.array_equal([1.0, np.nan], np.float16([1.0, np.nan]), equal_nan=equal_nan)) is equal_nan
+        assert not bool(ops.array_equal([np.nan], [[np.nan]], equal_nan=equal_nan))
+    parts = np.complex64([complex(1, np.nan)]), np.complex64([complex(np.nan, 2)])
+    assert bool(ops.array_equal(*parts, equal_nan=True))
 
 
 def test_an_infinite_complex_number_is_close_only_to_itself(backend: str) -> None:

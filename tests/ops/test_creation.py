@@ -216,3 +216,13 @@ def test_geomspace_refuses_tensors(backend: str) -> None:
     for call in (lambda x: ops.geomspace(x, 2.0, 3), lambda x: ops.geomspace(1.0, x, 3)):
         with pytest.raises(errors.ArgumentTypeError, match="start and stop are numbers"):
             call(ops.ones(()))
+
+
+def test_block_diag_promotes_and_broadcasts(backend: str) -> None:
+    found = ops.block_diag([[True]], np.int8([[2, 3]]), 1.5)
+    assert ops.dtype(found) == "float32"
+    assert found.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 1.5]]
+    assert ops.shape(ops.block_diag(ops.ones((2, 1, 1, 1)), ops.ones((3, 2, 2)))) == (2, 3, 3, 3)
+    assert ops.block_diag([True], [True]).tolist() == [[True, False], [False, True]]
+    slopes = ops.grad(lambda a, b: ops.sum(ops.block_diag(a, b)), argnums=(0, 1))([[1.0, 2.0]], 3.0)
+    assert [slope.tolist() for slope in slopes] == [[[1.0, 1.0]], 1.0]

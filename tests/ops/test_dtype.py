@@ -88,3 +88,16 @@ def test_the_namespace_info_is_that_of_the_standard(backend: str) -> None:
     assert isinstance(info.devices(), tuple)
     with pytest.raises(ArgumentError, match="kind is one of"):
         info.dtypes(kind="whole")
+
+
+def test_native_dtype_is_that_of_the_tensors(backend: str) -> None:
+    for name in ("bool", "int8", "uint64", "float16", "float32", "bfloat16", "complex64"):
+        native = ops.native_dtype(name)
+        assert native == ops.zeros(1, name).dtype
+        assert ops.native_dtype(native) == native
+    assert ops.native_dtype(float) == ops.zeros(1).dtype
+    with pytest.raises(DTypeError, match="native_dtype"):
+        ops.native_dtype("float12")
+    if backend == "mlx":
+        with pytest.raises(DTypeError):
+            ops.native_dtype("complex128")

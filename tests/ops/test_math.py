@@ -94,6 +94,11 @@ def test_division_of_floats_follows_the_rules_of_python(backend: str) -> None:
     np.testing.assert_array_equal(ops.to_numpy(ops.fmod(a, b))[1:5], [1.5, -1.5, -1.0, 5.0])
 
 
+def test_divmod_is_differentiable_by_its_remainder(backend: str) -> None:
+    by_x, by_divisor = ops.grad(lambda x, y: ops.divmod(x, y)[1], argnums=(0, 1))(7.5, 2.0)
+    assert (float(by_x), float(by_divisor)) == (1.0, -3.0)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fmod_of_small_numbers_is_exact(backend: str, dtype: str) -> None:
     tiny = np.array([1e-8, -1e-8], dtype)

@@ -522,3 +522,23 @@ def test_an_unpickled_generator_continues_to_split() -> None:
     assert [child.normal(2).tolist() for child in copy.split(2)] == [
         child.normal(2).tolist() for child in parent.split(2)
     ]
+
+
+def test_multivariate_normal_vectors_have_the_mean_and_the_covariance(backend: str) -> None:
+    mean, cov = np.float32([1.0, -2.0]), np.float32([[2.0, 0.6], [0.6, 1.0]])
+    for source in ({"seed": 3}, {}):
+        ops.random.seed(7)
+        found = ops.to_numpy(ops.random.multivariate_normal(mean, cov, (20000,), **source))
+        np.testing.assert_allclose(found.mean(0), mean, atol=0.05)
+        np.testing.assert_allclose(np.cov(found.T), cov, atol=0.08)
+    assert ops.shape(ops.random.multivariate_normal(mean, cov, 3)) == (3, 2)
+    assert ops.dtype(ops.random.multivariate_normal(mean, cov, dtype="float16")) == "float16"
+
+
+def test_multivariate_normal_vectors_follow_their_parameters(backend: str) -> None:
+    def total(mean: Any, cov: Any) -> Any:
+        return ops.sum(ops.random.multivariate_normal(mean, cov, (4,), seed=1))
+
+    by_mean, by_cov = ops.grad(total, argnums=(0, 1))(np.zeros(2, np.float32), np.eye(2, dtype=np.float32))
+    assert by_mean.tolist() == [4.0, 4.0]
+    assert bool(ops.all(ops.isfinite(by_cov)))

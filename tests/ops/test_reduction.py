@@ -193,3 +193,22 @@ def test_an_axis_is_no_boolean(axis: Any, backend: str) -> None:
     for op in (ops.sum, ops.mean, ops.std, ops.max, ops.any, ops.argmax, ops.cumsum, ops.logsumexp, ops.median):
         with pytest.raises(errors.ArgumentTypeError, match=rf"{op.__name__}\(\) on backend '{backend}'"):
             op(x, axis)
+
+
+def test_logcumsumexp_keeps_small_and_large_terms(backend: str) -> None:
+    x = np.float32([-1000.0, 0.0, 1000.0, -np.inf])
+    assert ops.logcumsumexp(x).tolist() == [-1000.0, 0.0, 1000.0, 1000.0]
+    assert ops.logcumsumexp(x, reverse=True).tolist() == [1000.0, 1000.0, 1000.0, -np.inf]
+    assert ops.shape(ops.logcumsumexp(ops.zeros((2, 0)), 1)) == (2, 0)
+    assert ops.logcumsumexp(2).tolist() == [2.0]
+    long = ops.to_numpy(ops.logcumsumexp(np.zeros(3000, np.float32)))
+    np.testing.assert_allclose(long, np.log(np.arange(1, 3001)), rtol=3e-7, atol=1e-7)
+
+
+def test_the_gradient_of_logcumsumexp_is_finite_beside_infinities(backend: str) -> None:
+    x = np.float32([-np.inf, -np.inf, 0.0, 0.0])
+    slope = ops.grad(lambda x: ops.logcumsumexp(x)[-1])(x)
+    assert slope.tolist() == [0.0, 0.0, 0.5, 0.5]
+    _, forward = ops.jvp(ops.logcumsumexp, (x[2:],), (np.float32([1.0, 0.0]),))
+    assert forward.tolist() == [1.0, 0.5]
+    assert ops.vmap(ops.logcumsumexp)(np.zeros((2, 1), np.float32)).tolist() == [[0.0], [0.0]]

@@ -66,6 +66,16 @@ def test_sorting_bfloat16_puts_nan_last(backend: str) -> None:
     assert host(ops.argsort(x, descending=True)) == [0, 4, 2, 3, 1]
 
 
+def test_partition_separates_smaller_from_larger_elements(backend: str) -> None:
+    x = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)
+    parts = ops.to_numpy(ops.partition(x, 7))
+    assert (parts[:, 7] == np.sort(x)[:, 7]).all()
+    assert (parts[:, :7].max(-1) <= parts[:, 7]).all()
+    assert (parts[:, 8:].min(-1) >= parts[:, 7]).all()
+    with pytest.raises(errors.IndexOutOfBoundsError, match="partition"):
+        ops.partition(x, 20)
+
+
 def test_argpartition_separates_smaller_from_larger_elements(backend: str) -> None:
     x = np.random.default_rng(1).standard_normal((3, 20)).astype(np.float32)
     parts = np.take_along_axis(x, ops.to_numpy(ops.argpartition(x, 7)), -1)

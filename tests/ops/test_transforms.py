@@ -749,3 +749,37 @@ def test_the_gradient_by_a_torch_parameter_keeps_no_graph() -> None:
         other = torch.ones(2, requires_grad=True)
         ops.sum(ops.grad(lambda w: ops.sum(ops.multiply(ops.square(w), other)))(weight)).backward()
         assert other.grad.tolist() == [2.0, 2.0]
+
+
+def test_is_traced_is_true_for_what_depends_on_a_differentiated_argument(backend: str) -> None:
+    seen: dict[str, bool] = {}
+    outside = ops.ones(2)
+
+    def loss(x: Any) -> Any:
+        y = ops.multiply(x, 2.0)
+        values = {"argument": x, "result": y, "item": y[0], "constant": outside, "stopped": ops.stop_gradient(y)}
+        values |= {"comparison": ops.greater(y, 0.0), "integer": ops.cast(y, "int32"), "made": ops.zeros_like(y)}
+        seen.update({name: ops.is_traced(value) for name, value in values.items()})
+        return ops.sum(y)
+
+    wanted = dict.fromkeys(("argument", "result", "item"), True)
+    wanted |= dict.fromkeys(("constant", "stopped", "comparison", "integer", "made"), False)
+    x = ops.convert_to_tensor([1.0, 2.0])
+    transforms: list[Callable[[], Any]] = [
+        lambda: ops.grad(loss)(x),
+        lambda: ops.value_and_grad(loss)(x),
+        lambda: ops.vjp(loss, x)[1](1.0),
+        lambda: ops.jvp(loss, (x,), (x,)),
+        lambda: ops.hessian(loss)(x),
+        lambda: ops.jacfwd(loss)(x),
+        lambda: ops.vmap(ops.grad(loss))(ops.stack([x, x])),
+    ]
+    for transform in transforms:
+        seen.clear()
+        transform()
+        assert seen == wanted
+    loss(x)
+    assert not any(seen.values())
+    ops.vmap(loss)(ops.stack([x, x]))
+    assert not any(seen.values())
+    assert not any(ops.is_traced(value) for value in (1.0, [1.0], None, "x", x))

@@ -35,6 +35,7 @@ from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.statistics_ops import MLXStatisticsOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
+from emberharmony.backend.mlx.writing_ops import MLXWritingOps
 from emberharmony.core import errors
 
 
@@ -51,6 +52,7 @@ class MLXBackend(
     MLXShapeOps,
     MLXTensorOps,
     MLXIndexingOps,
+    MLXWritingOps,
     MLXSegmentsOps,
     MLXSortingOps,
     MLXSequencesOps,

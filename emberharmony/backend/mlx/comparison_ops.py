@@ -54,8 +54,9 @@ class MLXComparisonOps:
         return mx.all(close) if close.size else mx.array(True)
 
     @staticmethod
-    def array_equal(x1: mx.array, x2: mx.array) -> mx.array:
+    def array_equal(x1: mx.array, x2: mx.array, equal_nan: bool = False) -> mx.array:
         a, b = promotion.common(x1, x2)
         if a.shape != b.shape:
             return mx.array(False)
-        return mx.all(a == b) if a.size else mx.array(True)
+        same = mx.logical_or(a == b, mx.logical_and(mx.isnan(a), mx.isnan(b))) if equal_nan else a == b
+        return mx.all(same) if a.size else mx.array(True)

@@ -34,8 +34,8 @@ class MLXTransformsOps:
     transposed: Any
 
     @staticmethod
-    def is_traced(value: Any) -> bool:
-        return isinstance(value, TensorProxy) or (isinstance(value, mx.array) and is_traced(value))
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, TensorProxy) or (isinstance(x, mx.array) and is_traced(x))
 
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], Any]:
         if _by_tape(primals):

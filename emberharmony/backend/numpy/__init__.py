@@ -30,6 +30,7 @@ from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.statistics_ops import NumpyStatisticsOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
+from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.core import errors
 
 
@@ -46,6 +47,7 @@ class NumpyBackend(
     NumpyShapeOps,
     NumpyTensorOps,
     NumpyIndexingOps,
+    NumpyWritingOps,
     NumpySegmentsOps,
     NumpySortingOps,
     NumpyProductsOps,

@@ -41,5 +41,6 @@ class NumpyComparisonOps:
         return np.asarray(_close(x1, x2, rtol, atol, equal_nan).all())
 
     @staticmethod
-    def array_equal(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-        return np.asarray(np.array_equal(*promotion.common(x1, x2)))
+    def array_equal(x1: np.ndarray, x2: np.ndarray, equal_nan: bool = False) -> np.ndarray:
+        a, b = promotion.common(x1, x2)
+        return np.asarray(np.array_equal(a, b, equal_nan=equal_nan))

@@ -35,6 +35,7 @@ from emberharmony.backend.torch.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.statistics_ops import TorchStatisticsOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
+from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
 from emberharmony.core.dtypes import default_complex, default_float
 
@@ -59,6 +60,7 @@ class TorchBackend(
     TorchShapeOps,
     TorchTensorOps,
     TorchIndexingOps,
+    TorchWritingOps,
     TorchSegmentsOps,
     TorchSortingOps,
     TorchProductsOps,

@@ -25,7 +25,10 @@ class TorchTransformsOps:
     """Holds ops of `ops/transforms.py`, and the methods (`pullback`, `batched`, …) that the other ops are built on."""
 
     stop_gradient = staticmethod(torch.detach)
-    is_traced = staticmethod(is_traced)
+
+    @staticmethod
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, torch.Tensor) and is_traced(x)
 
     bound: Any
     composed: Any

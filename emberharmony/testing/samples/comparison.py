@@ -47,5 +47,16 @@ SAMPLES = [
         )
         for name in ("isclose", "allclose")
     ),
-    Sample("array_equal", np.array_equal, (case(grid(0, 1), grid(0, 1)), case(grid(0, 1), grid(0, 2))), **ANY),
+    Sample(
+        "array_equal",
+        np.array_equal,
+        (
+            case(grid(0, 1), grid(0, 1)),
+            case(grid(0, 1), grid(0, 2)),
+            *(case(_SPECIAL, _SPECIAL, equal_nan=equal_nan) for equal_nan in (True, False)),
+            case(_SPECIAL, _SPECIAL[::-1].copy(), True),
+            case(_SPECIAL, _SPECIAL[:1], True),
+        ),
+        **ANY,
+    ),
 ]

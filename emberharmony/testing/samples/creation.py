@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, INTEGERS, WHOLE, Sample, case, grid
 
@@ -44,6 +45,18 @@ SAMPLES = [
         ),
         **F,
         tolerance=2,
+    ),
+    Sample(
+        "block_diag",
+        linalg.block_diag,
+        (
+            case(_X, _X[:1] * 2),
+            case(_X, _X[0], np.asarray(2.0)),
+            case(_X[:0], _X[:2], _X[:, :0]),
+            case(_X),
+            case(np.stack([_X, -_X]), np.stack([_X, 2 * _X])[:, :2]),
+        ),
+        **D,
     ),
     Sample(
         "logspace",

@@ -3,5 +3,6 @@
 from emberharmony.testing.sample import Sample
 
 SAMPLES = [
-    Sample(op, str, (), reference="tests") for op in ("dtype", "result_type", "can_cast", "isdtype", "finfo", "iinfo")
+    Sample(op, str, (), reference="tests")
+    for op in ("dtype", "native_dtype", "result_type", "can_cast", "isdtype", "finfo", "iinfo")
 ]

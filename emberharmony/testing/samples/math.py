@@ -46,6 +46,19 @@ SAMPLES = [
         **RELATIVE,
         tolerance=1,
     ),
+    binary(
+        "divmod",
+        np.divmod,
+        -30,
+        30,
+        (0.7, 5),
+        dtypes=REAL,
+        integers=ANY_INTEGER,
+        result=("promoted", "promoted"),
+        differentiable=True,
+        **RELATIVE,
+        tolerance=1,
+    ),
     binary("fmod", _truncated, -30, 30, (0.7, 5), dtypes=REAL, integers=ANY_INTEGER, differentiable=True, **RELATIVE),
     binary(
         "power", np.power, 0.5, 4, (-2, 3), dtypes=ALL, integers=("uint8",), differentiable=True, floor=0, tolerance=8

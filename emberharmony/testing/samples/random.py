@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.testing.sample import Sample, case
 
 _LOW, _HIGH = np.array([-2.0, 0.5]), np.array([[1.0], [2.5], [64.0]])
-_SHAPE = (3, 2)
+_SHAPE, _COV = (3, 2), np.array([[2.0, 0.5], [0.5, 1.0]])
 
 
 def _source() -> np.random.Generator:
@@ -19,6 +19,12 @@ def _source() -> np.random.Generator:
 
 def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
     return mean + stddev * _source().standard_normal(shape, np.float32).astype(np.float64)
+
+
+def _vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
+    drawn = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
+    noise = _source().standard_normal((*drawn, mean.shape[-1]), np.float32).astype(np.float64)
+    return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
 
 
 def _truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
@@ -68,6 +74,22 @@ SAMPLES = [
     _row("random_gumbel", _drawn("gumbel"), (1.0, 2.0), (_LOW, _HIGH), (1.0, _HIGH), differentiable=True),
     _row("random_laplace", _drawn("laplace"), (1.0, 2.0), (_LOW, _HIGH), (_LOW, 0.5), differentiable=True),
     _row("random_exponential", _drawn("exponential"), (2.0,), (_HIGH,), differentiable=True),
+    Sample(
+        "random_multivariate_normal",
+        _vectors,
+        (
+            case(_LOW, _COV, (3,), seed=0),
+            case(_LOW, _COV, seed=0),
+            case(_HIGH * _LOW, _COV, (2, 3), seed=0),
+            case(_LOW, np.stack([_COV, 2 * _COV]), (3, 2), seed=0),
+        ),
+        ("float32",),
+        result="float32",
+        differentiable=True,
+        tolerance=4.0,
+        fixed=True,
+        named=True,
+    ),
     Sample(
         "random_gamma",
         _drawn("gamma"),

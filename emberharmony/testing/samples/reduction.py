@@ -54,6 +54,16 @@ def _along(ufunc: Any) -> Any:
     return lambda x, axis=None: ufunc.accumulate(x.reshape(-1) if axis is None else x, axis or 0)
 
 
+def _logcumsumexp(x, axis=None, reverse=False):
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    rows = np.moveaxis(np.flip(x, axis) if reverse else x, axis, -1).astype(np.float64)
+    if not rows.size:
+        return np.moveaxis(rows, -1, axis)
+    found = np.stack([special.logsumexp(rows[..., : k + 1], -1) for k in range(rows.shape[-1])], -1)
+    found = np.moveaxis(found, -1, axis)
+    return np.flip(found, axis) if reverse else found
+
+
 SAMPLES = [
     Sample(
         "sum",
@@ -183,6 +193,23 @@ SAMPLES = [
         "logsumexp",
         _summed(special.logsumexp),
         _cases(case(_FAR), case(np.array([-np.inf, -np.inf])), case(np.array([np.inf, 1.0]))),
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
+        tolerance=3,
+    ),
+    Sample(
+        "logcumsumexp",
+        _logcumsumexp,
+        (
+            case(_CUBE),
+            case(_CUBE, 1),
+            case(_CUBE, -1, True),
+            case(_FAR[:500]),
+            case(np.array([-np.inf, -np.inf, 1.0, np.inf, 2.0])),
+            case(np.array([1.0, np.nan, 2.0])),
+        ),
         dtypes=REAL,
         integers=("int32",),
         result="float",

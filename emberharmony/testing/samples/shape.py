@@ -31,6 +31,10 @@ SAMPLES = [
     Sample("moveaxis", np.moveaxis, (case(_X, 0, -1), case(_X, (0, 1), (2, 0))), **D),
     Sample("expand_dims", np.expand_dims, (case(_X, 1), case(_X, (0, -1))), **D),
     Sample("squeeze", np.squeeze, (case(_X[:1]), case(_X[:1, :, :1], 0), case(_X[:1, :, :1], (0, 2))), **D),
+    *(
+        Sample(name, getattr(np, name), (case(np.asarray(2.0)), case(_V), case(_X[0]), case(_X)), **D)
+        for name in ("atleast_1d", "atleast_2d", "atleast_3d")
+    ),
     Sample("broadcast_to", np.broadcast_to, (case(_V, (3, 4)), case(np.asarray(2.0), (2,))), **D),
     Sample("broadcast_arrays", lambda *a: list(np.broadcast_arrays(*a)), (case(_V, _X),), **D),
     Sample("broadcast_shapes", np.broadcast_shapes, (case((2, 1), (3,)),), dtypes=("float32",), result="any"),

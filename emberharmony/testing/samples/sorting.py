@@ -64,6 +64,14 @@ SAMPLES = [
         integers=INTEGERS[:2],
         result="int64",
     ),
+    Sample(
+        "partition",
+        lambda x, kth, axis=-1: _sort(x, axis),
+        (case(_X, 2), case(_X, 0, 0), case(_X, -1, None), case(_NAN, 3), case(np.asarray(2.0), 0)),
+        dtypes=REAL,
+        integers=WHOLE,
+        differentiable=True,
+    ),
     Sample("argpartition", np.argpartition, (case(_X, 2),), reference="tests"),
     Sample(
         "in_top_k",

@@ -39,6 +39,7 @@ SAMPLES = [
     Sample("copy", lambda x: x, (case(np.abs(_X)),), **ANY, differentiable=True),
     Sample("array", lambda x: x, (case(np.abs(_X)),), **ANY, differentiable=True),
     Sample("is_tensor", lambda x: False, (case(_X),), reference="tests", **ONCE),
+    Sample("is_traced", lambda x: False, (case(_X),), reference="tests", **ONCE),
     Sample("shape", np.shape, (case(_X),), **ONCE),
     Sample("ndim", np.ndim, (case(_X),), **ONCE),
     Sample("size", np.size, (case(_X),), **ONCE),

@@ -9,7 +9,7 @@ from emberlint.rule import Example, Rule
 from emberlint.source.source_file import Evidence, NoInference, SourceFile
 
 USE = "from emberharmony import ops\n\n"
-GUIDE = Fix(Safety.GUIDED, "create a new tensor: `ops.slice_update`, `ops.scatter_update`, `ops.where`")
+GUIDE = Fix(Safety.GUIDED, "create a new tensor: `ops.set_item`, `ops.scatter_update`, `ops.where`")
 
 
 class InplaceMutation(Rule):

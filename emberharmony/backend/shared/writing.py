@@ -1,0 +1,222 @@
+"""Layout of what a key selects, computed on the host, for writing by any key that `get_item` reads by."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.backend.host import host_indices
+from emberharmony.core.dtypes import DType, python_dtype
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.numeric.promotion import promote, promote_weak
+
+MODES = ("set", "add", "multiply", "min", "max")
+_BY_KIND: dict[str, type] = {"bool": bool, "signed": int, "unsigned": int, "float": float, "complex": complex}
+_NUMBERS = (bool, int, float, complex)
+Nonzero = Callable[[Any], Sequence[Any]]
+
+
+class Selection(NamedTuple):
+    """What a key selects from a tensor, as the axes and indices by which `scatter_update` reaches it."""
+
+    shape: tuple[int, ...]
+    """The shape of what the key selects."""
+    block: tuple[list[int], list[int]] | None
+    """The start and the lengths of the block that the key selects, if it selects one."""
+    lead: list[int]
+    """The axes of the selection that the indices run over; the others are whole axes of the tensor."""
+    axes: list[int]
+    """The axes of the tensor that are indexed."""
+    columns: list[Any]
+    """The indices of each of these axes: an array or a tensor."""
+    spans: list[tuple[int, ...]]
+    """The shape in which each column broadcasts against the others."""
+
+
+def selected(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], nonzero: Nonzero) -> Selection:
+    """Returns what a key selects, with the axes in the order of NumPy.
+
+    Args:
+        parts: those of the key, from `parts_of`.
+        shape: of the tensor.
+        nonzero: returns the indices of the True elements of a mask of the backend, one tensor for each axis.
+
+    Raises:
+        ShapeError: if the index tensors do not broadcast.
+    """
+    parts = parts or [(Ellipsis, 0, False)]
+    ends = [axis for _, axis, _ in parts[1:]] + [len(shape)]
+    kept: list[tuple[int, int | None, range | None]] = []  # the length; the axis of the tensor; its range, if not whole
+    arrays: list[tuple[int | None, Any]] = []
+    start, lengths, is_block = [0] * len(shape), list(shape), True
+    first, followed, apart = 0, False, False  # `apart`: whether other parts separate the index tensors
+    for (part, axis, mask), end in zip(parts, ends, strict=True):
+        found = _indices(part, mask, nonzero)
+        if found is not None:
+            first, apart = (first, apart or followed) if arrays else (len(kept), False)
+            is_block = is_block and part.__class__ is int
+            if is_block:
+                start[axis], lengths[axis] = part, 1
+            arrays += [(axis + i, index) for i, index in enumerate(found)] or [(None, np.zeros(int(bool(part)), int))]
+            axis += len(found)
+        else:
+            followed = bool(arrays)
+            if part is None:
+                kept.append((1, None, None))
+            elif part is not Ellipsis:
+                places = range(shape[axis])[part]
+                is_block = is_block and places.step == 1
+                start[axis], lengths[axis] = min(places.start, shape[axis]), len(places)
+                kept.append((len(places), axis, None if places == range(shape[axis]) else places))
+                axis += 1
+        kept += [(shape[a], a, None) for a in range(axis, end)]
+    return _laid_out(kept, arrays, 0 if apart else first, (start, lengths) if is_block else None)
+
+
+def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
+    """Returns the indices by which a part of a key reads axes, one for each; None for slices, None and Ellipsis."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return None
+    if isinstance(part, bool) or (mask and not part.ndim):
+        return ()
+    if mask:
+        return part.nonzero() if isinstance(part, np.ndarray) else nonzero(part)
+    return (np.asarray(part),) if isinstance(part, int) else (part,)
+
+
+def _laid_out(
+    kept: list[tuple[int, int | None, range | None]],
+    arrays: list[tuple[int | None, Any]],
+    first: int,
+    block: tuple[list[int], list[int]] | None,
+) -> Selection:
+    """Returns a selection whose index tensors, broadcast, put their axes at position `first` of the other axes."""
+    shapes = [tuple(index.shape) for _, index in arrays]
+    try:
+        joint = np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ShapeError(f"the index tensors of shapes {', '.join(map(str, shapes))} do not broadcast") from error
+    rank = len(joint)
+    shape = (*(n for n, _, _ in kept[:first]), *joint, *(n for n, _, _ in kept[first:]))
+    cut = {
+        i if i < first else i + rank: (length, axis, places)
+        for i, (length, axis, places) in enumerate(kept)
+        if axis is None or places is not None
+    }
+    lead = sorted({*cut, *range(first, first + rank)})
+    axes: list[int] = []
+    columns: list[Any] = []
+    spans: list[tuple[int, ...]] = []
+    for place, (length, axis, places) in cut.items():
+        if axis is not None and places is not None:
+            axes.append(axis)
+            columns.append(np.arange(places.start, places.stop, places.step))
+            spans.append(tuple(length if i == place else 1 for i in lead))
+    before = sum(place < first for place in lead)
+    for axis, index in arrays:
+        if axis is not None:
+            axes.append(axis)
+            columns.append(index)
+            inner = (*(1,) * (rank - len(index.shape)), *index.shape)
+            spans.append((*(1,) * before, *inner, *(1,) * (len(lead) - before - rank)))
+    return Selection(shape, block, lead, axes, columns, spans)
+
+
+def joined(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> np.ndarray | None:
+    """Returns the columns of a selection as one array of index vectors; None if one is a tensor of a backend."""
+    if not all(isinstance(column, np.ndarray) for column in columns):
+        return None
+    whole = [column.reshape(span) for column, span in zip(columns, spans, strict=True)]
+    return np.stack(np.broadcast_arrays(*whole), -1)
+
+
+def check_mode(mode: str) -> None:
+    """Checks the mode of a write.
+
+    Raises:
+        ArgumentError: if it is unknown.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"the mode {mode!r} is unknown; use {', '.join(map(repr, MODES))}")
+
+
+def is_weak(value: Any) -> bool:
+    """Returns whether a value is a Python number or a nested list of these."""
+    if isinstance(value, (list, tuple, range)):
+        return all(is_weak(item) for item in value)
+    return type(value) in _NUMBERS
+
+
+def check_held(own: DType, kind: DType, weak: bool) -> None:
+    """Checks that a dtype can hold a value that is written into a tensor of it.
+
+    Args:
+        own: the dtype of the value.
+        kind: the dtype of the tensor.
+        weak: whether the value consists of Python numbers, of which only the kind counts.
+
+    Raises:
+        DTypeError: if it cannot.
+    """
+    both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
+    if both is not kind:
+        given = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
+        raise DTypeError(
+            f"a value of {given} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
+            f"{both.name} (ops.cast)"
+        )
+
+
+def held(backend: Any, value: Any, x: Any) -> Any:
+    """Returns a value as a tensor of a backend in the dtype of `x`.
+
+    Raises:
+        EmberError: as `check_held` and `Backend.convert` do.
+    """
+    if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
+        return value
+    kind = backend.dtype_of(x)
+    if type(value) in _NUMBERS:
+        check_held(python_dtype(type(value)), kind, True)
+        return backend.convert(value, kind)
+    given, weak = backend.convert(value), is_weak(value)
+    check_held(backend.dtype_of(given), kind, weak)
+    return backend.convert(value, kind) if weak else backend.bound.cast(given, kind)
+
+
+def does_not_fit(shape: Sequence[int], whole: Sequence[int]) -> ShapeError:
+    """Returns the error for a value whose shape does not broadcast to what a key selects."""
+    return ShapeError(
+        f"a value of shape {tuple(shape)} does not broadcast to shape {tuple(whole)}, which the key selects"
+    )
+
+
+def suits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Returns whether an assignment broadcasts a shape to another one; it drops leading axes of length 1."""
+    extra = max(len(shape) - len(whole), 0)
+    pairs = zip(reversed(shape[extra:]), reversed(whole), strict=False)
+    return all(n == 1 for n in shape[:extra]) and all(n in (1, length) for n, length in pairs)
+
+
+def along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
+    """Returns the key of the elements at indices along an axis, which differ for each position on the other axes.
+
+    Args:
+        indices: a tensor of the backend, or indices on the host.
+        is_tensor: which of the two.
+        shape: of the tensor that is indexed.
+        axis: from 0 up.
+
+    Raises:
+        ShapeError: if the indices do not have as many axes as the tensor, or do not broadcast against it.
+    """
+    at = indices if is_tensor else host_indices(indices)
+    whole = (*shape[:axis], *at.shape[axis : axis + 1], *shape[axis + 1 :])
+    if len(at.shape) != len(shape) or not suits(at.shape, whole):
+        raise ShapeError(
+            f"indices of shape {tuple(at.shape)} do not broadcast against a tensor of shape {tuple(shape)} on the axes "
+            f"other than {axis}; reshape them to as many axes"
+        )
+    spans = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
+    grid = [np.arange(n).reshape(tuple(span)) for n, span in zip(shape, spans, strict=True)]
+    return (*grid[:axis], at, *grid[axis + 1 :])

@@ -1,0 +1,63 @@
+"""The maps that layers apply: an affine map, and the lookup of rows in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.indexing import take
+from emberharmony.ops.math import add
+from emberharmony.ops.products import matmul
+
+
+@op
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """Returns `x @ weight + bias`.
+
+    The weight has the axes (in, out), as the kernels of `conv` and of Keras's `Dense` have. The weight of a linear
+    layer of PyTorch or MLX has the axes (out, in): pass `ops.matrix_transpose(weight)`.
+
+    Shape: x (..., in), weight (in, out) and bias (out,) to (..., out).
+
+    Raises:
+        ShapeError: if the weight is not a matrix, or if the lengths do not fit.
+
+    Example:
+        >>> ops.linear([1.0, 2.0], [[1.0], [10.0]], [0.5]).tolist()
+        [21.5]
+    """
+    if len(weight.shape) != 2 or not len(x.shape) or x.shape[-1] != weight.shape[0]:
+        raise ShapeError(
+            f"expected x of shape (..., in) and a weight of shape (in, out), got {tuple(x.shape)} and "
+            f"{tuple(weight.shape)}; a weight of shape (out, in) is transposed by ops.matrix_transpose"
+        )
+    product = matmul(x, weight)
+    if bias is None:
+        return product
+    if tuple(bias.shape) != (weight.shape[1],):
+        raise ShapeError(f"expected a bias of shape ({weight.shape[1]},), got {tuple(bias.shape)}")
+    return add(product, bias)
+
+
+@op
+def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tensor:
+    """Returns the rows of a table at indices: `take(table, indices, axis=0)`.
+
+    The gradient of a row is the sum over all places where its index occurs.
+
+    Shape: indices (...) and table (rows, features) to (..., features).
+
+    Raises:
+        IndexOutOfBoundsError: if an index is outside -rows to rows - 1; MLX checks a tensor of indices only in checked
+            mode (`ops.checked`).
+        ShapeError: if the table is not a matrix.
+
+    Example:
+        >>> ops.embedding([2, 0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).tolist()
+        [[5.0, 6.0], [1.0, 2.0]]
+    """
+    if len(table.shape) != 2:
+        raise ShapeError(f"expected a table of shape (rows, features), got {tuple(table.shape)}")
+    return take(table, indices, 0)

@@ -1,0 +1,29 @@
+"""Sample rows of `ops/layers.py`."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
+
+_X, _W, _B = grid(-3, 3, 24).reshape(2, 3, 4), grid(-1, 1, 20).reshape(4, 5), grid(-2, 1, 5)
+D: dict[str, Any] = {"dtypes": FLOATS + HALVES + COMPLEX, "differentiable": True}
+
+SAMPLES = [
+    Sample(
+        "linear",
+        lambda x, w, b=0: x @ w + b,
+        (case(_X, _W), case(_X, _W, _B), case(_X[0, 0], _W, _B), case(_X[:, :0], _W, _B)),
+        tolerance=4,
+        floor=16,
+        integers=("int32", "int64"),
+        **D,
+    ),
+    Sample(
+        "embedding",
+        lambda indices, table: table[np.asarray(indices, np.int64)],
+        (case(np.array([[0, 2, 0], [1, -1, 0]]), _W), case(2, _W), case([3, 3], _W), case(np.zeros(0, np.int64), _W)),
+        integers=("int32", "uint8"),
+        **D,
+    ),
+]

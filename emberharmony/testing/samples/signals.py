@@ -1,0 +1,57 @@
+"""Sample rows of `ops/signals.py`."""
+
+import numpy as np
+
+from emberharmony.testing.sample import COMPLEX, FLOATS, HALVES, Sample, case, grid
+
+REAL = FLOATS + HALVES
+_AT = np.array([[-1.5, 0.25, 2.75], [0.6, 4.5, 1.375]])
+_XP, _FP = np.array([-1.0, 0.0, 0.5, 2.0, 4.0]), np.array([2.0, -1.0, 0.5, 0.75, 3.0])
+_NEAR = _AT * 0.25
+_LONG, _SHORT = grid(-3, 5, 7), grid(-1, 2, 4)[::-1].copy()
+
+SAMPLES = [
+    Sample(
+        "interp",
+        np.interp,
+        (
+            case(_AT, _XP, _FP),
+            case(_AT, _XP, _FP, -7.0, 9.0),
+            case(_AT, np.array([3.0, 1.0, -2.0, 0.0]), _FP[1:], period=-4.0),
+            case(np.asarray(0.25), _XP[:1], _FP[:1]),
+            case(np.array([-1.0, 0.5, 4.0, np.nan, np.inf, -np.inf]), _XP, _FP),
+            case(np.array([0.0, 0.25, 1.0]), _XP, np.array([1.0, np.inf, np.inf, 2.0, 3.0])),
+        ),
+        dtypes=REAL,
+        integers=("int32",),
+        result="float",
+        differentiable=True,
+        tolerance=1,
+        floor=4,
+        fixed=True,
+    ),
+    Sample(
+        "convolve",
+        np.convolve,
+        tuple(
+            case(a, v, mode)
+            for a, v in ((_LONG, _SHORT), (_SHORT, _LONG), (_SHORT, _SHORT))
+            for mode in ("valid", "same", "full")
+        ),
+        tolerance=2,
+        floor=16,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=("int32", "int64"),
+    ),
+    Sample(
+        "polyval",
+        np.polyval,
+        (case(_FP, _NEAR), case(_FP[:1], _NEAR), case(_FP[:2], np.asarray(1.5)), case(_FP, _NEAR[:0])),
+        tolerance=4,
+        floor=8,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=("int32", "int64"),
+    ),
+]

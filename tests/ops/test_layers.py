@@ -1,0 +1,52 @@
+"""The affine map and the lookup in a table: shapes, errors, gradients."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core import errors
+
+X, W = np.float32([[1.0, 2.0, 3.0]]), np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(X, W.T), (X, W[0]), (X, W[None]), (1.0, W), (X, W, [1.0]), (X, W, [[1.0, 2.0]]), (X, W, 1.0)],
+)
+def test_shapes_that_do_not_fit_are_refused(backend: str, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(errors.ShapeError, match=rf"linear\(\) on backend '{backend}': expected"):
+        ops.linear(*arguments)
+
+
+def test_the_weight_of_a_library_with_the_other_layout_is_transposed(backend: str) -> None:
+    wanted = (X @ W + 1).tolist()
+    assert ops.linear(X, W, [1.0, 1.0]).tolist() == wanted
+    assert ops.linear(X, ops.matrix_transpose(W.T), [1.0, 1.0]).tolist() == wanted
+
+
+def test_the_gradient_of_a_row_is_the_sum_over_its_places(backend: str) -> None:
+    for indices in ([0, 2, 0, -1], ops.convert_to_tensor(np.array([0, 2, 0, 2]))):
+        slope = ops.grad(lambda table, at=indices: ops.sum(ops.embedding(at, table)))(W)
+        assert slope.tolist() == [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
+
+
+def test_a_row_that_does_not_exist_is_refused(backend: str) -> None:
+    for row in (3, [0, -4], np.array([[7]])):
+        with pytest.raises(errors.IndexOutOfBoundsError, match=rf"embedding\(\) on backend '{backend}'"):
+            ops.embedding(row, W)
+    with ops.checked(), pytest.raises(errors.IndexOutOfBoundsError):
+        ops.embedding(ops.convert_to_tensor([3]), W)
+    with pytest.raises(errors.ShapeError, match="expected a table"):
+        ops.embedding(0, W[0])
+    with pytest.raises(errors.EmberError) as caught:
+        ops.embedding(ops.convert_to_tensor([0.5]), W)
+    assert isinstance(caught.value, TypeError)
+
+
+def test_layers_map_over_a_batch(backend: str) -> None:
+    rows = ops.vmap(ops.linear, in_axes=(0, None, None))(np.concatenate([X, -X]), W, [1.0, 1.0])
+    assert rows.tolist() == [(X[0] @ W + 1).tolist(), (1 - X[0] @ W).tolist()]
+    found = ops.vmap(ops.embedding, in_axes=(0, None))(np.array([[0, 1], [2, 2]]), W)
+    assert found.tolist() == W[[[0, 1], [2, 2]]].tolist()

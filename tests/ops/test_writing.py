@@ -1,0 +1,287 @@
+"""Writing by any key: agreement with NumPy's assignment, dtypes, errors, gradients."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import errors
+
+INSTALLED = [name for name in BUILTIN if is_installed(name)]
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+MASK = np.array([True, False])
+KEYS: list[Any] = [
+    1,
+    -1,
+    (0, 2),
+    (1, 2, -1),
+    (),
+    Ellipsis,
+    None,
+    (None,),
+    (None, None, 1),
+    slice(None),
+    slice(5, 9),
+    slice(None, None, -1),
+    (slice(1, None), None, slice(None, None, 2)),
+    (Ellipsis, 0),
+    (None, 0, Ellipsis, slice(1, 3)),
+    [1, 0],
+    [],
+    ([0, 1], [2, 0]),
+    ([0, 1], slice(None), [3, 0]),
+    (slice(None), [2, 0], slice(1, 3)),
+    (slice(None), [[2, 0]], 1),
+    (slice(None), 1, [0, 3]),
+    (1, slice(None), [0, 3]),
+    (1, Ellipsis, [0, 3]),
+    ([0, 1], Ellipsis, 1, 2),
+    ([0, 1], None, 1),
+    (None, [0, 1], 1),
+    MASK,
+    (MASK, 1),
+    (MASK, slice(None), [1]),
+    (slice(None), X[0] > 5),
+    X > 7,
+    (X[:, :, 0] > 4, 2),
+    True,
+    False,
+    (0, True, Ellipsis),
+    (np.int64(1), np.array(2)),
+    (slice(None), range(2)),
+]
+
+
+def _as_tensors(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return tuple(_as_tensors(part) for part in key)
+    return ops.convert_to_tensor(key) if isinstance(key, (np.ndarray, list)) and np.size(key) else key
+
+
+def _as_numpy(key: Any) -> Any:
+    """Returns a key as NumPy takes it: it refuses ranges."""
+    return tuple(list(part) if isinstance(part, range) else part for part in key) if isinstance(key, tuple) else key
+
+
+def _written(x: Any, key: Any, value: Any, mode: str) -> Any:
+    result = x.copy()
+    if mode == "set":
+        result[key] = value
+    else:
+        shape = result[key].shape
+        value = np.asarray(value, x.dtype)
+        UFUNCS[mode].at(result, key, value.reshape(value.shape[max(value.ndim - len(shape), 0) :]))
+    return result
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+def test_every_key_that_get_item_takes_writes_what_numpy_writes(backend: str, key: Any) -> None:
+    plain = _as_numpy(key)
+    whole = X[plain]
+    values: list[Any] = [7.5, np.arange(whole.size, dtype=np.float32).reshape(whole.shape) - 3.5]
+    if whole.ndim > 1:
+        values += [values[1][..., :1], values[1][:1] if len(values[1]) else values[1], values[1][None, None]]
+    for mode in ("set", *UFUNCS):
+        for value in values:
+            wanted = _written(X, plain, value, mode)
+            for given_key in (key, _as_tensors(key)):
+                got = ops.set_item(X, given_key, value, mode)  # type: ignore[arg-type]
+                assert ops.dtype(got) == "float32"
+                assert np.array_equal(ops.to_numpy(got), wanted), (mode, value)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+@given(data=st.data())
+def test_set_item_writes_like_numpy(name: str, data: st.DataObject) -> None:
+    shape = data.draw(st.sampled_from([(3,), (2, 3), (4, 1, 3), (2, 3, 2, 2)]))
+    arrays = hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(min_dims=1, max_dims=2, max_side=3))
+    masks = hnp.arrays(bool, shape[:2])
+    mixed = st.tuples(*(st.one_of(st.integers(-n, n - 1), st.just(slice(None)), st.just([0, n - 1])) for n in shape))
+    key: Any = data.draw(st.one_of(hnp.basic_indices(shape, allow_newaxis=True), arrays, masks, mixed))
+    mode = data.draw(st.sampled_from(["set", *UFUNCS]))
+    x = np.arange(int(np.prod(shape))).reshape(shape)
+    # Equal values make the result of "set" independent of the order.
+    value: Any = 3 if mode == "set" else np.arange(x[key].size).reshape(x[key].shape) - 2
+    with ops.use_backend(name):
+        for given_key in (key, _as_tensors(key)):
+            assert ops.set_item(x, given_key, value, mode).tolist() == _written(x, key, value, mode).tolist()
+
+
+def test_the_tensor_itself_does_not_change(backend: str) -> None:
+    for key in (0, [0], X > 3, slice(None, None, 2)):
+        x = ops.convert_to_tensor(X.copy())
+        ops.set_item(x, key, 9.0)
+        ops.put_along_axis(x, [[[0]]], 9.0)
+        assert x.tolist() == X.tolist()
+
+
+def test_the_last_of_equal_indices_is_kept_on_numpy_and_mlx(backend: str) -> None:
+    found = ops.set_item(X[0, 0], [0, 1, 0], [1.0, 2.0, 3.0]).tolist()
+    assert found[1:] == [2.0, 2.0, 3.0]
+    assert found[0] == 3.0 or (backend == "torch" and found[0] == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int32", 1.5),
+        ("int32", [1.0]),
+        ("int32", np.float32([1])),
+        ("int32", np.int64([1])),
+        ("float32", np.float64([1])),
+        ("float32", 1j),
+        ("bool", 1),
+        ("uint8", np.int8([1])),
+    ],
+)
+def test_a_value_that_would_be_narrowed_is_refused(backend: str, dtype: str, value: Any) -> None:
+    for call in (
+        lambda: ops.set_item(ops.zeros(3, dtype), 0, value if np.ndim(value) == 0 else value[0]),
+        lambda: ops.set_item(ops.zeros(3, dtype), [0], value),
+        lambda: ops.put_along_axis(ops.zeros(3, dtype), [0], value),
+    ):
+        with pytest.raises(errors.DTypeError, match=rf"on backend '{backend}'.*would be narrowed to {dtype}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float16", 1.5),
+        ("float16", [1.5]),
+        ("float32", 1),
+        ("float32", np.int64([1])),
+        ("float32", np.float16([1])),
+        ("uint8", [200]),
+        ("complex64", [1.5]),
+        ("int64", [True]),
+    ],
+)
+def test_a_value_of_a_lower_dtype_takes_the_dtype_of_the_tensor(backend: str, dtype: str, value: Any) -> None:
+    got = ops.set_item(ops.zeros(3, dtype), slice(1, 2), value)
+    assert ops.dtype(got) == dtype
+    assert got.tolist() == [0, np.ravel(value)[0], 0]
+
+
+def test_a_number_that_does_not_fit_is_refused(backend: str) -> None:
+    for value in (300, [300]):
+        with pytest.raises(errors.RangeError):
+            ops.set_item(ops.zeros(3, "uint8"), 0, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (2, errors.IndexOutOfBoundsError),
+        ([0, -3], errors.IndexOutOfBoundsError),
+        ((0, slice(None), [4]), errors.IndexOutOfBoundsError),
+        ((0, 0, 0, 0), errors.AxisError),
+        (slice(None, None, 0), errors.ArgumentError),
+        ((Ellipsis, Ellipsis), errors.ArgumentError),
+        (0.5, errors.ArgumentTypeError),
+        ("a", errors.ArgumentTypeError),
+        (np.array([0.5]), errors.ArgumentTypeError),
+        (np.array([True, False, True]), errors.ShapeError),
+        ((np.array([0, 1]), np.array([0, 1, 2])), errors.ShapeError),
+    ],
+)
+def test_a_wrong_key_is_refused(backend: str, key: Any, error: type[Exception]) -> None:
+    for mode in ("set", "add"):
+        with pytest.raises(error, match=rf"set_item\(\) on backend '{backend}'"):
+            ops.set_item(X, key, 0.0, mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [0, [0, 1], (slice(None), 0), MASK, slice(None, None, -1), X > 3])
+def test_a_value_that_does_not_broadcast_is_refused(backend: str, key: Any) -> None:
+    with pytest.raises(errors.ShapeError, match=rf"set_item\(\) on backend '{backend}'.*does not broadcast"):
+        ops.set_item(X, key, np.zeros(7, np.float32))
+
+
+def test_an_unknown_mode_and_the_order_of_complex_numbers_are_refused(backend: str) -> None:
+    with pytest.raises(errors.ArgumentError, match="'mean' is unknown; use 'set', 'add'"):
+        ops.set_item(X, 0, 1.0, "mean")  # type: ignore[arg-type]
+    for key in (0, [0]):
+        with pytest.raises(errors.DTypeError):
+            ops.set_item(ops.zeros(2, "complex64"), key, 1.0, "max")
+
+
+@pytest.mark.parametrize("far", [2, -3, 2**40])
+def test_a_tensor_of_indices_out_of_bounds_is_refused_except_on_mlx(backend: str, far: int) -> None:
+    at = ops.convert_to_tensor(np.array([0, far]))
+    for mode in ("set", "add", "min"):
+        if backend == "mlx":
+            got = ops.to_numpy(ops.set_item(X, (at, 1), -9.0, mode))  # type: ignore[arg-type]
+            assert np.array_equal(got, _written(X, (np.array([0]), 1), np.float32(-9), mode))
+            with pytest.raises(errors.IndexOutOfBoundsError), ops.checked():
+                ops.set_item(X, (at, 1), -9.0, mode)  # type: ignore[arg-type]
+        else:
+            with pytest.raises(errors.IndexOutOfBoundsError, match=rf"set_item\(\) on backend '{backend}'"):
+                ops.set_item(X, (at, 1), -9.0, mode)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("key", [1, (slice(None), slice(0, 2)), [1, 0], (slice(None), [2, 0]), MASK, X[:, :, 0] > 4])
+def test_derivatives_in_both_modes_and_mapped_agree_with_differences(backend: str, mode: Any, key: Any) -> None:
+    x = np.sin(np.arange(6.0).reshape(2, 3)).astype(np.float32)
+    value = np.float32(0.3)
+
+    def loss(x: Any, value: Any) -> Any:
+        return ops.sum(ops.multiply(ops.set_item(x, key, value, mode), ops.convert_to_tensor(weights)))
+
+    def wanted(x: Any, value: Any) -> float:
+        return float((_written(x.astype(np.float64), key, float(value), mode) * weights).sum())
+
+    weights = np.cos(np.arange(6.0).reshape(2, 3)).astype(np.float32)
+    tangents = (np.cos(x), np.float32(0.7))
+    step = 1e-4
+    ahead, behind = (wanted(x + s * tangents[0].astype(np.float64), value + s * 0.7) for s in (step, -step))
+    _, slope = ops.jvp(loss, (x, value), tangents)
+    assert abs(float(slope) - (ahead - behind) / (2 * step)) < 1e-3
+    by_x, by_value = ops.grad(loss, argnums=(0, 1))(x, value)
+    total = float(ops.sum(ops.multiply(by_x, tangents[0]))) + float(by_value) * 0.7
+    assert abs(total - float(slope)) < 1e-4
+    rows = ops.vmap(lambda x, value: ops.set_item(x, key, value, mode))(np.stack([x, -x]), np.float32([0.3, 0.1]))
+    each = [_written(x, key, np.float32(0.3), mode), _written(-x, key, np.float32(0.1), mode)]
+    np.testing.assert_allclose(ops.to_numpy(rows), each, rtol=1e-6)
+
+
+def test_a_gradient_that_was_not_selected_is_zero_beside_infinities(backend: str) -> None:
+    x = np.float32([np.inf, 1.0, np.nan])
+    for mode, wanted in (("set", 1.0), ("add", 1.0), ("multiply", 1.0)):
+        by_value = ops.grad(lambda v, mode=mode: ops.sum(ops.set_item(x, [False, True, False], v, mode)))(2.0)
+        assert float(by_value) == wanted
+
+
+def test_traced_values_may_be_in_a_list(backend: str) -> None:
+    def loss(a: Any) -> Any:
+        return ops.sum(ops.square(ops.set_item(ops.zeros(3), [0, 2], [a, ops.multiply(a, 2.0)])))
+
+    assert float(ops.grad(loss)(3.0)) == 30.0
+
+
+def test_put_along_axis_writes_what_numpy_writes(backend: str) -> None:
+    at = np.argsort(np.sin(X), axis=1)
+    for axis in (1, -2):
+        values = np.take_along_axis(X, at, axis)
+        for indices in (at, ops.convert_to_tensor(at), at.tolist()):
+            assert ops.put_along_axis(X, indices, values, axis).tolist() == X.tolist()
+    wanted = X.copy()
+    np.put_along_axis(wanted, at[:, :1], -1.0, 1)
+    assert ops.put_along_axis(X, ops.convert_to_tensor(at[:, :1]), -1.0, 1).tolist() == wanted.tolist()
+    assert ops.put_along_axis(X[0, 0], [1, 1], [5.0, 6.0], mode="add").tolist() == [0.0, 12.0, 2.0, 3.0]
+
+
+def test_put_along_axis_refuses_what_does_not_fit(backend: str) -> None:
+    for indices, values, axis in (([0], 1.0, 0), (np.zeros((5, 1), int), 1.0, 1), ([[0], [1], [2]], np.ones(2), 1)):
+        with pytest.raises(errors.ShapeError, match=r"put_along_axis\(\) on backend"):
+            ops.put_along_axis(X[0], indices, np.float32(values), axis)
+    with pytest.raises(errors.IndexOutOfBoundsError):
+        ops.put_along_axis(X[0], [[4]], 1.0)
+    with pytest.raises(errors.AxisError):
+        ops.put_along_axis(X[0], [[0]], 1.0, 2)
