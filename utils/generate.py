@@ -81,8 +81,8 @@ FLAT = {
         "indexing",
         "math",
     ),
-    *("math", "rearranging", "reduction", "rounding", "segments", "shape", "sorting", "statistics", "tensor"),
-    "transforms",
+    *("math", "rearranging", "reduction", "rounding", "segments", "shape", "sorting", "special"),
+    *("statistics", "tensor", "transforms"),
 }
 """The categories whose ops are only in `ops` itself, and in no namespace."""
 

@@ -393,6 +393,27 @@ from emberharmony.ops.sorting import unique_all as unique_all
 from emberharmony.ops.sorting import unique_counts as unique_counts
 from emberharmony.ops.sorting import unique_inverse as unique_inverse
 from emberharmony.ops.sorting import unique_values as unique_values
+from emberharmony.ops.special import beta as beta
+from emberharmony.ops.special import betainc as betainc
+from emberharmony.ops.special import betaln as betaln
+from emberharmony.ops.special import digamma as digamma
+from emberharmony.ops.special import entr as entr
+from emberharmony.ops.special import erfcx as erfcx
+from emberharmony.ops.special import gammainc as gammainc
+from emberharmony.ops.special import gammaincc as gammaincc
+from emberharmony.ops.special import gammaln as gammaln
+from emberharmony.ops.special import i0e as i0e
+from emberharmony.ops.special import i1 as i1
+from emberharmony.ops.special import i1e as i1e
+from emberharmony.ops.special import lgamma as lgamma
+from emberharmony.ops.special import log_ndtr as log_ndtr
+from emberharmony.ops.special import logit as logit
+from emberharmony.ops.special import ndtr as ndtr
+from emberharmony.ops.special import ndtri as ndtri
+from emberharmony.ops.special import polygamma as polygamma
+from emberharmony.ops.special import xlog1py as xlog1py
+from emberharmony.ops.special import xlogy as xlogy
+from emberharmony.ops.special import zeta as zeta
 from emberharmony.ops.statistics import average as average
 from emberharmony.ops.statistics import bincount as bincount
 from emberharmony.ops.statistics import corrcoef as corrcoef
@@ -556,6 +577,9 @@ __all__ = [
     "backward",
     "bartlett",
     "batch_normalization",
+    "beta",
+    "betainc",
+    "betaln",
     "bfloat16",
     "binary_crossentropy",
     "bincount",
@@ -630,6 +654,7 @@ __all__ = [
     "diagflat",
     "diagonal",
     "diff",
+    "digamma",
     "digitize",
     "divide",
     "divide_no_nan",
@@ -649,9 +674,11 @@ __all__ = [
     "elu",
     "empty",
     "empty_like",
+    "entr",
     "equal",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
     "eval",
     "exp",
@@ -685,6 +712,9 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
     "gaussian_blur",
     "gcd",
     "gelu",
@@ -715,6 +745,9 @@ __all__ = [
     "hsv_to_rgb",
     "hypot",
     "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "identity",
     "ifft",
     "ifft2",
@@ -761,12 +794,14 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "lgamma",
     "linalg",
     "linspace",
     "log",
     "log10",
     "log1p",
     "log2",
+    "log_ndtr",
     "log_sigmoid",
     "log_softmax",
     "logaddexp",
@@ -776,6 +811,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logit",
     "logspace",
     "logsumexp",
     "lstsq",
@@ -819,6 +855,8 @@ __all__ = [
     "nansum",
     "nanvar",
     "ndim",
+    "ndtr",
+    "ndtri",
     "negative",
     "newaxis",
     "nextafter",
@@ -839,6 +877,7 @@ __all__ = [
     "pi",
     "pinv",
     "polar",
+    "polygamma",
     "positive",
     "pow",
     "power",
@@ -1006,9 +1045,12 @@ __all__ = [
     "vstack",
     "where",
     "while_loop",
+    "xlog1py",
+    "xlogy",
     "zero_grad",
     "zeros",
     "zeros_like",
+    "zeta",
 ]
 
 bool = bool_
