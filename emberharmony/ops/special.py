@@ -58,8 +58,8 @@ def digamma(x: TensorLike) -> Tensor:
 def polygamma(n: Operand, x: Operand) -> Tensor:
     """Returns the derivative of order `n` of `digamma`; NaN if `n` is not one of 0, 1, 2, ...
 
-    The relative error is at most 16 units in the last place up to n = 170, and at most `2 n` units beyond. Near the roots
-    below 0, which functions of even order have, the absolute error is small, but the relative error may be large.
+    The relative error is at most 16 units in the last place up to n = 170, and at most `2 n` units beyond. Near the
+    roots below 0, which functions of even order have, the absolute error is small, but the relative error may be large.
 
     Args:
         n: the order; there is no gradient with respect to it.

@@ -106,8 +106,10 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
         (0.0, -1.0, NAN),
         (1.0, -1.0, INF),
         (1.5, 2.0, NAN),
-    ]
-    + [(-1.0, 2.0, NAN), (1.0, INF, 0.0), (2.0, -0.5, -0.8287966442)],
+        (-1.0, 2.0, NAN),
+        (1.0, INF, 0.0),
+        (2.0, -0.5, -0.8287966442),
+    ],
     "zeta": [
         (1.0, 2.0, INF),
         (0.5, 2.0, NAN),
@@ -115,10 +117,18 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
         (2.5, -0.5, NAN),
         (3.0, -0.5, 0.41439832),
         (INF, 2.0, 0.0),
-    ]
-    + [(2.0, INF, 0.0)],
-    "gammainc": [(0.0, 0.0, NAN), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (-1.0, 1.0, NAN), (1.0, -1.0, NAN), (1.0, INF, 1.0)]
-    + [(INF, 1.0, 0.0), (INF, INF, NAN)],
+        (2.0, INF, 0.0),
+    ],
+    "gammainc": [
+        (0.0, 0.0, NAN),
+        (0.0, 1.0, 1.0),
+        (1.0, 0.0, 0.0),
+        (-1.0, 1.0, NAN),
+        (1.0, -1.0, NAN),
+        (1.0, INF, 1.0),
+        (INF, 1.0, 0.0),
+        (INF, INF, NAN),
+    ],
     "gammaincc": [
         (0.0, 0.0, NAN),
         (0.0, 1.0, 0.0),
@@ -135,15 +145,19 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
         (INF, 1.0, 0.0),
         (NAN, 1.0, NAN),
     ],
-    "betaln": [(0.0, 1.0, INF), (-3.0, 2.0, -math.log(6)), (INF, 1.0, -INF), (1e-300, 1e-300, 691.4686750787737)],
+    "betaln": [(0.0, 1.0, INF), (-3.0, 2.0, -math.log(6)), (INF, 1.0, -INF)],
     "betainc": [
         (1.0, 1.0, 0.0, 0.0),
         (1.0, 1.0, 1.0, 1.0),
         (0.0, 1.0, 0.5, 1.0),
         (1.0, 0.0, 0.5, 0.0),
         (0.0, 0.0, 0.5, NAN),
-    ]
-    + [(-1.0, 1.0, 0.5, NAN), (1.0, 1.0, 1.5, NAN), (INF, 1.0, 0.5, 0.0), (1.0, INF, 0.5, 1.0), (1.0, 1.0, NAN, NAN)],
+        (-1.0, 1.0, 0.5, NAN),
+        (1.0, 1.0, 1.5, NAN),
+        (INF, 1.0, 0.5, 0.0),
+        (1.0, INF, 0.5, 1.0),
+        (1.0, 1.0, NAN, NAN),
+    ],
     "xlogy": [(0.0, 0.0, 0.0), (0.0, INF, 0.0), (0.0, -1.0, 0.0), (0.0, NAN, NAN), (1.0, 0.0, -INF), (NAN, 1.0, NAN)],
     "xlog1py": [(0.0, -1.0, 0.0), (0.0, INF, 0.0), (0.0, -2.0, 0.0), (0.0, NAN, NAN), (1.0, -1.0, -INF)],
     "entr": [(0.0, 0.0), (-1.0, -INF), (INF, -INF), (1.0, 0.0), (NAN, NAN)],
@@ -159,20 +173,12 @@ POINTS: dict[str, list[tuple[float, ...]]] = {
 
 
 @pytest.mark.parametrize("op", sorted(POINTS))
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_at_special_points_are_those_of_scipy(op: str, dtype: str, backend: str) -> None:
     *arguments, wanted = np.array(POINTS[op]).T
     got = getattr(ops, op)(*(ops.cast(x, dtype) for x in arguments))
     assert ops.dtype(got).name == dtype
-    if dtype in ("float16", "bfloat16"):
-        # 1e-300 becomes 0, and -0.26 is rounded.
-        kept = ~np.isin(wanted, [691.4686750787737]) & (np.abs(arguments[0]) != 2.5)
-        assert np.isnan(ops.to_numpy(ops.cast(got, "float32")))[kept].tolist() == np.isnan(wanted)[kept].tolist()
-        return
-    tolerance = 1e-5 if dtype == "float32" else 1e-7
-    if dtype == "float32":
-        wanted = np.where(wanted == 691.4686750787737, INF, wanted)
-    np.testing.assert_allclose(ops.to_numpy(got), wanted, rtol=tolerance)
+    np.testing.assert_allclose(ops.to_numpy(got), wanted, rtol=1e-5 if dtype == "float32" else 1e-7)
 
 
 @pytest.mark.parametrize("op", sorted(POINTS))
@@ -217,7 +223,10 @@ def test_an_argument_without_gradient_is_refused_by_name(op: str, at: int, name:
     with pytest.raises(UnsupportedOpError, match=f"no gradient with respect to '{name}'"):
         ops.jvp(lambda x: getattr(ops, op)(*tensors[:at], x, *tensors[at + 1 :]), (tensors[at],), (tensors[at],))
     last = len(tensors) - 1
-    assert np.isfinite(ops.to_numpy(ops.grad(getattr(ops, op), argnums=last)(*tensors)))
+    slope = ops.to_numpy(ops.grad(getattr(ops, op), argnums=last)(*tensors))
+    _, tangent = ops.jvp(lambda x: getattr(ops, op)(*tensors[:-1], x), (tensors[-1],), (ops.ones_like(tensors[-1]),))
+    np.testing.assert_allclose(ops.to_numpy(tangent), slope, rtol=1e-6)
+    assert np.isfinite(slope)
 
 
 DERIVATIVES: dict[str, tuple[float, ...]] = {
@@ -258,7 +267,7 @@ def test_the_derivative_of_erfcx_keeps_its_digits_far_out(backend: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["gammaln", "polygamma", "gammainc", "betainc"])
-def test_functions_work_under_vmap_and_compile(op: str, backend: str) -> None:
+def test_functions_and_their_gradients_work_under_vmap(op: str, backend: str) -> None:
     given = {"gammaln": (), "polygamma": (1.0,), "gammainc": (2.0,), "betainc": (2.0, 3.0)}[op]
     x = np.linspace(0.1, 0.9, 6).reshape(2, 3)
 

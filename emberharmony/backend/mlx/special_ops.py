@@ -17,8 +17,9 @@ from emberharmony.core.options import constant
 _SINGLE = types.SimpleNamespace(
     **{
         name: getattr(mx, name)
-        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "where")
+        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
     },
+    column=lambda numbers, x: mx.array(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
     entries=lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
     picked=lambda mask, function, *arguments: function(*arguments),
 )

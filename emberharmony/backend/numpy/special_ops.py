@@ -30,6 +30,11 @@ class _Namespace:
         """Returns the entries of a table at whole numbers in float64."""
         return np.asarray(table)[index.astype(np.int64)]
 
+    @staticmethod
+    def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
+        """Returns numbers along an axis in front of those of `x`."""
+        return np.reshape(numbers, (-1, *(1,) * x.ndim))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 

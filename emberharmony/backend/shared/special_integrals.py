@@ -2,7 +2,8 @@
 
 Each is a positive factor times the integral of a positive function over a half line. A double exponential quadrature
 computes the integral with the same few nodes for all arguments, so nothing cancels and no loop depends on the values.
-All functions compute in float64; `xp` is as in `special`.
+All functions compute in float64; `xp` is as in `special`, and `xp.column(numbers, x)` returns numbers along an axis in
+front of those of `x`.
 
 Source: H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ. RIMS 9 (1974) 721-741.
 """
@@ -18,6 +19,8 @@ from emberharmony.backend.shared.special import beta, log_gamma, log_gamma_next,
 _STEP = 0.11
 _PLACES = tuple(_STEP * k for k in range(-33, 38))
 _NODES = tuple(math.exp(t - math.exp(-t)) for t in _PLACES)
+_AT_ONCE = 2**16
+"""How many values of the integrand are computed at once."""
 _WEIGHTS = tuple(_STEP * (1.0 + math.exp(-t)) * node for t, node in zip(_PLACES, _NODES, strict=True))
 _ODD = tuple(1.0 / (2 * k + 3) for k in reversed(range(14)))
 _FACTORIAL = tuple(1.0 / math.factorial(k + 2) for k in reversed(range(11)))
@@ -27,9 +30,14 @@ _TERMS = 22
 
 def _integral(xp: Any, width: Any, exponent: Callable[[Any], Any]) -> Any:
     """Returns the integral of `exp(exponent(s))` over s > 0; the exponent falls from 0, by 1 within about `width`."""
-    total = 0.0 * width
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        total = total + weight * xp.exp(exponent(node * width))
+    total, size = 0.0 * width, math.prod(width.shape)
+    if not size:
+        return total
+    count = min(len(_NODES), max(1, _AT_ONCE // size))
+    for start in range(0, len(_NODES), count):
+        nodes = xp.column(_NODES[start : start + count], width)
+        weights = xp.column(_WEIGHTS[start : start + count], width)
+        total = total + xp.sum(weights * xp.exp(exponent(nodes * width)), 0)
     return total * width
 
 

@@ -19,8 +19,9 @@ from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 _XP = types.SimpleNamespace(
     **{
         name: getattr(torch, name)
-        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "where")
+        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
     },
+    column=lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
     power=torch.pow,
     entries=lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
     picked=lambda mask, function, *arguments: function(*arguments),
@@ -70,13 +71,17 @@ class _Special(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         """Saves the arguments and the result."""
         ctx.name, *tensors = inputs
+        # Without this PyTorch passes zeros for missing tangents, also for those of arguments that have no gradient.
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, output)
         ctx.save_for_forward(*tensors, output)
 
     @staticmethod
-    def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
+    def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
         """Returns the gradients."""
         *tensors, y = ctx.saved_tensors
+        if cotangent is None:
+            return (None,) * (1 + len(tensors))
         return None, *(
             (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needed else None
             for derivative, x, needed in zip(DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=True)
