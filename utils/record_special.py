@@ -25,7 +25,8 @@ def _some(*parts: Any) -> Array:
 
 
 def _powers(low: float, high: float) -> Array:
-    return np.asarray(10.0 ** _RNG.uniform(low, high, COUNT))
+    powers: Array = 10.0 ** _RNG.uniform(low, high, COUNT)
+    return powers
 
 
 _TINY, _NEAR = np.logspace(-300, -1, 40), np.logspace(-15, -1, 20)

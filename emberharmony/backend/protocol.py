@@ -627,7 +627,7 @@ class TensorBackend(Protocol):
         ...
 
     def gammaln(self, x: TensorLike) -> Tensor:
-        """Returns the logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
+        """Returns the logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ... and at -inf."""
         ...
 
     def gaussian_blur(self, images: TensorLike, kernel_size: int | Sequence[int] = (3, 3), sigma: Tensor | Sequence[float] | float = (1.0, 1.0), data_format: str | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 import math
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -35,17 +36,15 @@ def _op(name: str, function: Callable[..., mx.array]) -> Callable[..., mx.array]
         return function(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors))).astype(tensors[0].dtype)
 
     fixed = {i: argument for i, argument in enumerate(DERIVATIVES[name]) if isinstance(argument, str)}
-    smooth = elementwise(computed, *map(_partial, DERIVATIVES[name]))
+    return partial(_called, elementwise(computed, *map(_partial, DERIVATIVES[name])), fixed)
 
-    def called(*arguments: Any) -> mx.array:
-        for i, argument in fixed.items():
-            constant(argument, arguments[i])
-        tensors = promotion.common(*arguments, inexact=True)
-        promotion.refuse(tensors[0], ("complex",))
-        result: mx.array = smooth(*tensors)
-        return result
 
-    return called
+def _called(smooth: Callable[..., mx.array], fixed: dict[int, str], *arguments: Any) -> mx.array:
+    for i, argument in fixed.items():
+        constant(argument, arguments[i])
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    return smooth(*tensors)
 
 
 def _partial(derivative: Any) -> Callable[..., mx.array]:

@@ -1,6 +1,7 @@
 """Special functions, on NumPy."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,42 +43,38 @@ class _Namespace:
 _XP = _Namespace()
 
 
-def _special(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """Returns an op that computes a function of `backend.shared` in float64, block by block."""
-
-    def called(*arguments: Any) -> np.ndarray:
-        tensors = promotion.common(*arguments, inexact=True)
-        promotion.refuse(tensors[0], ("complex",))
-        wide = [np.ravel(x) for x in np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in tensors))]
-        shape = np.broadcast_shapes(*(x.shape for x in tensors))
-        result = np.empty(wide[0].shape, tensors[0].dtype)
-        with np.errstate(all="ignore"):
-            for start in range(0, result.size, _BLOCK):
-                part = slice(start, start + _BLOCK)
-                result[part] = function(_XP, *(x[part] for x in wide))
-        return result.reshape(shape)
-
-    return called
+def _special(function: Callable[..., Any], *arguments: Any) -> np.ndarray:
+    """Returns a function of `backend.shared` of tensors and numbers, computed in float64, block by block."""
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    wide = [np.ravel(x) for x in np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in tensors))]
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))
+    result = np.empty(wide[0].shape, tensors[0].dtype)
+    with np.errstate(all="ignore"):
+        for start in range(0, result.size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            result[part] = function(_XP, *(x[part] for x in wide))
+    return result.reshape(shape)
 
 
 class NumpySpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = staticmethod(_special(special.gammaln))
-    digamma = staticmethod(_special(special.digamma))
-    polygamma = staticmethod(_special(special.polygamma))
-    zeta = staticmethod(_special(special.zeta))
-    gammainc = staticmethod(_special(special_integrals.gammainc))
-    gammaincc = staticmethod(_special(special_integrals.gammaincc))
-    beta = staticmethod(_special(special.beta))
-    betaln = staticmethod(_special(special.betaln))
-    betainc = staticmethod(_special(special_integrals.betainc))
-    xlogy = staticmethod(_special(special.xlogy))
-    xlog1py = staticmethod(_special(special.xlog1py))
-    erfcx = staticmethod(_special(special.erfcx))
-    ndtr = staticmethod(_special(special.ndtr))
-    log_ndtr = staticmethod(_special(special.log_ndtr))
-    ndtri = staticmethod(_special(special.ndtri))
-    i0e = staticmethod(_special(special.i0e))
-    i1 = staticmethod(_special(special.i1))
-    i1e = staticmethod(_special(special.i1e))
+    gammaln = staticmethod(partial(_special, special.gammaln))
+    digamma = staticmethod(partial(_special, special.digamma))
+    polygamma = staticmethod(partial(_special, special.polygamma))
+    zeta = staticmethod(partial(_special, special.zeta))
+    gammainc = staticmethod(partial(_special, special_integrals.gammainc))
+    gammaincc = staticmethod(partial(_special, special_integrals.gammaincc))
+    beta = staticmethod(partial(_special, special.beta))
+    betaln = staticmethod(partial(_special, special.betaln))
+    betainc = staticmethod(partial(_special, special_integrals.betainc))
+    xlogy = staticmethod(partial(_special, special.xlogy))
+    xlog1py = staticmethod(partial(_special, special.xlog1py))
+    erfcx = staticmethod(partial(_special, special.erfcx))
+    ndtr = staticmethod(partial(_special, special.ndtr))
+    log_ndtr = staticmethod(partial(_special, special.log_ndtr))
+    ndtri = staticmethod(partial(_special, special.ndtri))
+    i0e = staticmethod(partial(_special, special.i0e))
+    i1 = staticmethod(partial(_special, special.i1))
+    i1e = staticmethod(partial(_special, special.i1e))

@@ -7,6 +7,7 @@ others, in units in the last place, are 3e6 for `polygamma(1, x)`, 8e6 for `gamm
 
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ class _Special(torch.autograd.Function):
     def forward(name: str, *tensors: torch.Tensor) -> torch.Tensor:
         """Returns the function, in the dtype of the tensors."""
         # MPS has no float64.
-        wide = torch.float32 if tensors[0].device.type == "mps" else torch.float64
+        wide = torch.float32 if tensors[-1].device.type == "mps" else torch.float64
         return _FUNCTIONS[name](*torch.broadcast_tensors(*(x.to(wide) for x in tensors))).to(tensors[0].dtype)
 
     @staticmethod
@@ -106,40 +107,36 @@ def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any
     return derivative(_DERIVED, *tensors, y)
 
 
-def _op(name: str) -> Callable[..., torch.Tensor]:
-    """Returns the op of a name."""
-
-    def called(*arguments: Any) -> torch.Tensor:
-        tensors = promotion.common(*arguments, inexact=True)
-        promotion.refuse(tensors[0], ("complex",))
-        chosen = _Special if torch.compiler.is_compiling() else _SpecialInBothModes
-        result: torch.Tensor = chosen.apply(name, *tensors)  # type: ignore[no-untyped-call]
-        return result
-
-    return called
+def _special(name: str, *arguments: Any) -> torch.Tensor:
+    """Returns a special function of tensors and numbers."""
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    chosen = _Special if torch.compiler.is_compiling() else _SpecialInBothModes
+    result: torch.Tensor = chosen.apply(name, *tensors)  # type: ignore[no-untyped-call]
+    return result
 
 
 class TorchSpecialOps:
     """Holds the ops of `ops/special.py`."""
 
-    gammaln = staticmethod(_op("gammaln"))
-    digamma = staticmethod(_op("digamma"))
-    polygamma = staticmethod(_op("polygamma"))
-    zeta = staticmethod(_op("zeta"))
-    gammainc = staticmethod(_op("gammainc"))
-    gammaincc = staticmethod(_op("gammaincc"))
-    beta = staticmethod(_op("beta"))
-    betaln = staticmethod(_op("betaln"))
-    betainc = staticmethod(_op("betainc"))
-    xlogy = staticmethod(_op("xlogy"))
-    xlog1py = staticmethod(_op("xlog1py"))
-    erfcx = staticmethod(_op("erfcx"))
-    ndtr = staticmethod(_op("ndtr"))
-    log_ndtr = staticmethod(_op("log_ndtr"))
-    ndtri = staticmethod(_op("ndtri"))
-    i0e = staticmethod(_op("i0e"))
-    i1 = staticmethod(_op("i1"))
-    i1e = staticmethod(_op("i1e"))
+    gammaln = staticmethod(partial(_special, "gammaln"))
+    digamma = staticmethod(partial(_special, "digamma"))
+    polygamma = staticmethod(partial(_special, "polygamma"))
+    zeta = staticmethod(partial(_special, "zeta"))
+    gammainc = staticmethod(partial(_special, "gammainc"))
+    gammaincc = staticmethod(partial(_special, "gammaincc"))
+    beta = staticmethod(partial(_special, "beta"))
+    betaln = staticmethod(partial(_special, "betaln"))
+    betainc = staticmethod(partial(_special, "betainc"))
+    xlogy = staticmethod(partial(_special, "xlogy"))
+    xlog1py = staticmethod(partial(_special, "xlog1py"))
+    erfcx = staticmethod(partial(_special, "erfcx"))
+    ndtr = staticmethod(partial(_special, "ndtr"))
+    log_ndtr = staticmethod(partial(_special, "log_ndtr"))
+    ndtri = staticmethod(partial(_special, "ndtri"))
+    i0e = staticmethod(partial(_special, "i0e"))
+    i1 = staticmethod(partial(_special, "i1"))
+    i1e = staticmethod(partial(_special, "i1e"))
 
 
 _DERIVED = types.SimpleNamespace(
