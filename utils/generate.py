@@ -90,6 +90,7 @@ FLAT = {
         "shape",
         "signals",
         "sorting",
+        "special",
         "statistics",
         "tensor",
     ),

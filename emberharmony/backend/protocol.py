@@ -174,6 +174,18 @@ class TensorBackend(Protocol):
         """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis."""
         ...
 
+    def beta(self, a: Operand, b: Operand) -> Tensor:
+        """Returns the beta function, `gamma(a) gamma(b) / gamma(a + b)`."""
+        ...
+
+    def betainc(self, a: Operand, b: Operand, x: Operand) -> Tensor:
+        """Returns the regularized incomplete beta function, the integral of `t**(a-1) (1-t)**(b-1) / beta(a, b)` up to x."""
+        ...
+
+    def betaln(self, a: Operand, b: Operand) -> Tensor:
+        """Returns the logarithm of the absolute value of the beta function, without overflow."""
+        ...
+
     def binary_crossentropy(self, target: TensorLike, output: TensorLike, from_logits: bool = False) -> Tensor:
         """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
         ...
@@ -418,6 +430,10 @@ class TensorBackend(Protocol):
         """Returns the n-th differences between neighbouring elements along an axis."""
         ...
 
+    def digamma(self, x: TensorLike) -> Tensor:
+        """Returns the derivative of `gammaln`; NaN at -1, -2, ..., and infinite at 0, with the sign of `-1 / x`."""
+        ...
+
     def digitize(self, x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
         """Returns the index of the bin of each element (int64): 0 below the first edge, len(bins) above the last one."""
         ...
@@ -498,6 +514,10 @@ class TensorBackend(Protocol):
         """Returns an uninitialised tensor with the shape of `x`, and its dtype unless `dtype` is given."""
         ...
 
+    def entr(self, x: TensorLike) -> Tensor:
+        """Returns `-x * log(x)`, of which the entropy is the sum; 0 at 0, and -inf for negative numbers."""
+        ...
+
     def equal(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns `x1 == x2`; NaN is not equal to anything."""
         ...
@@ -508,6 +528,10 @@ class TensorBackend(Protocol):
 
     def erfc(self, x: TensorLike) -> Tensor:
         """Returns `1 - erf(x)`, accurate where the result is small."""
+        ...
+
+    def erfcx(self, x: TensorLike) -> Tensor:
+        """Returns `exp(x**2) * erfc(x)`, which neither vanishes nor loses digits for large `x`."""
         ...
 
     def erfinv(self, x: TensorLike) -> Tensor:
@@ -634,6 +658,18 @@ class TensorBackend(Protocol):
         """Returns a tensor filled with a value, with the shape of `x`, and its dtype unless `dtype` is given."""
         ...
 
+    def gammainc(self, a: Operand, x: Operand) -> Tensor:
+        """Returns the regularized lower incomplete gamma function, the integral of `t**(a-1) exp(-t) / gamma(a)` up to x."""
+        ...
+
+    def gammaincc(self, a: Operand, x: Operand) -> Tensor:
+        """Returns `1 - gammainc(a, x)`, accurate where the result is small."""
+        ...
+
+    def gammaln(self, x: TensorLike) -> Tensor:
+        """Returns the logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ... and at -inf."""
+        ...
+
     def gaussian_blur(self, images: TensorLike, kernel_size: int | Sequence[int] = (3, 3), sigma: Tensor | Sequence[float] | float = (1.0, 1.0), data_format: str | None = None) -> Tensor:
         """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros."""
         ...
@@ -744,6 +780,18 @@ class TensorBackend(Protocol):
 
     def i0(self, x: TensorLike) -> Tensor:
         """Returns the modified Bessel function of the first kind and order 0."""
+        ...
+
+    def i0e(self, x: TensorLike) -> Tensor:
+        """Returns `exp(-abs(x)) * i0(x)`, the exponentially scaled modified Bessel function of order 0."""
+        ...
+
+    def i1(self, x: TensorLike) -> Tensor:
+        """Returns the modified Bessel function of the first kind and order 1."""
+        ...
+
+    def i1e(self, x: TensorLike) -> Tensor:
+        """Returns `exp(-abs(x)) * i1(x)`, the exponentially scaled modified Bessel function of order 1."""
         ...
 
     def identity(self, n: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
@@ -942,6 +990,10 @@ class TensorBackend(Protocol):
         """Returns the logarithm to base 2."""
         ...
 
+    def log_ndtr(self, x: TensorLike) -> Tensor:
+        """Returns the logarithm of `ndtr`, which is finite where `ndtr` is 0."""
+        ...
+
     def log_sigmoid(self, x: TensorLike) -> Tensor:
         """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
         ...
@@ -980,6 +1032,10 @@ class TensorBackend(Protocol):
 
     def logical_xor(self, x1: Operand, x2: Operand) -> Tensor:
         """Returns whether exactly one of the two elements is non-zero."""
+        ...
+
+    def logit(self, x: TensorLike) -> Tensor:
+        """Returns `log(x / (1 - x))`, the inverse of `sigmoid`; infinite at 0 and 1, NaN outside [0, 1]."""
         ...
 
     def logspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, base: float | Tensor = 10, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
@@ -1158,6 +1214,14 @@ class TensorBackend(Protocol):
         """Returns the number of axes."""
         ...
 
+    def ndtr(self, x: TensorLike) -> Tensor:
+        """Returns the distribution function of the standard normal distribution, the probability of less than `x`."""
+        ...
+
+    def ndtri(self, p: TensorLike) -> Tensor:
+        """Returns the inverse of `ndtr`; infinite at 0 and 1, NaN outside [0, 1]."""
+        ...
+
     def negative(self, x: TensorLike) -> Tensor:
         """Returns `-x`; unsigned integers wrap."""
         ...
@@ -1224,6 +1288,10 @@ class TensorBackend(Protocol):
 
     def polar(self, abs_: TensorLike, angle: TensorLike) -> Tensor:
         """Returns the complex numbers `abs_ * (cos(angle) + i sin(angle))`."""
+        ...
+
+    def polygamma(self, n: Operand, x: Operand) -> Tensor:
+        """Returns the derivative of order `n` of `digamma`; NaN if `n` is not one of 0, 1, 2, ..."""
         ...
 
     def polyval(self, p: TensorLike, x: TensorLike) -> Tensor:
@@ -1842,6 +1910,14 @@ class TensorBackend(Protocol):
         """Returns the loop variables after repeating `loop_vars = body(*loop_vars)` while `cond(*loop_vars)` is true."""
         ...
 
+    def xlog1py(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x * log1p(y)`, and 0 where `x` is 0, unless `y` is NaN."""
+        ...
+
+    def xlogy(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x * log(y)`, and 0 where `x` is 0, unless `y` is NaN."""
+        ...
+
     def zero_grad(self, params: Any) -> None:
         """Sets the `grad` of each `Parameter` in the tree `params` to None."""
         ...
@@ -1852,4 +1928,8 @@ class TensorBackend(Protocol):
 
     def zeros_like(self, x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns a tensor of zeros with the shape of `x`, and its dtype unless `dtype` is given."""
+        ...
+
+    def zeta(self, x: Operand, q: Operand) -> Tensor:
+        """Returns the zeta function of Hurwitz, the sum of `(q + k)**-x` over k = 0, 1, ..."""
         ...

@@ -413,6 +413,27 @@ from emberharmony.ops.sorting import unique_all as unique_all
 from emberharmony.ops.sorting import unique_counts as unique_counts
 from emberharmony.ops.sorting import unique_inverse as unique_inverse
 from emberharmony.ops.sorting import unique_values as unique_values
+from emberharmony.ops.special import beta as beta
+from emberharmony.ops.special import betainc as betainc
+from emberharmony.ops.special import betaln as betaln
+from emberharmony.ops.special import digamma as digamma
+from emberharmony.ops.special import entr as entr
+from emberharmony.ops.special import erfcx as erfcx
+from emberharmony.ops.special import gammainc as gammainc
+from emberharmony.ops.special import gammaincc as gammaincc
+from emberharmony.ops.special import gammaln as gammaln
+from emberharmony.ops.special import i0e as i0e
+from emberharmony.ops.special import i1 as i1
+from emberharmony.ops.special import i1e as i1e
+from emberharmony.ops.special import lgamma as lgamma
+from emberharmony.ops.special import log_ndtr as log_ndtr
+from emberharmony.ops.special import logit as logit
+from emberharmony.ops.special import ndtr as ndtr
+from emberharmony.ops.special import ndtri as ndtri
+from emberharmony.ops.special import polygamma as polygamma
+from emberharmony.ops.special import xlog1py as xlog1py
+from emberharmony.ops.special import xlogy as xlogy
+from emberharmony.ops.special import zeta as zeta
 from emberharmony.ops.statistics import average as average
 from emberharmony.ops.statistics import bincount as bincount
 from emberharmony.ops.statistics import corrcoef as corrcoef
@@ -583,6 +604,9 @@ __all__ = [
     "backward",
     "bartlett",
     "batch_normalization",
+    "beta",
+    "betainc",
+    "betaln",
     "bfloat16",
     "binary_crossentropy",
     "bincount",
@@ -661,6 +685,7 @@ __all__ = [
     "diagflat",
     "diagonal",
     "diff",
+    "digamma",
     "digitize",
     "divide",
     "divide_no_nan",
@@ -682,9 +707,11 @@ __all__ = [
     "embedding",
     "empty",
     "empty_like",
+    "entr",
     "equal",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
     "eval",
     "exp",
@@ -719,6 +746,9 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
     "gaussian_blur",
     "gcd",
     "gelu",
@@ -749,6 +779,9 @@ __all__ = [
     "hsv_to_rgb",
     "hypot",
     "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "identity",
     "ifft",
     "ifft2",
@@ -797,6 +830,7 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "lgamma",
     "linalg",
     "linear",
     "linspace",
@@ -804,6 +838,7 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
+    "log_ndtr",
     "log_sigmoid",
     "log_softmax",
     "logaddexp",
@@ -814,6 +849,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logit",
     "logspace",
     "logsumexp",
     "lstsq",
@@ -859,6 +895,8 @@ __all__ = [
     "nanvar",
     "native_dtype",
     "ndim",
+    "ndtr",
+    "ndtri",
     "negative",
     "newaxis",
     "nextafter",
@@ -880,6 +918,7 @@ __all__ = [
     "pi",
     "pinv",
     "polar",
+    "polygamma",
     "polyval",
     "positive",
     "pow",
@@ -1052,9 +1091,12 @@ __all__ = [
     "vstack",
     "where",
     "while_loop",
+    "xlog1py",
+    "xlogy",
     "zero_grad",
     "zeros",
     "zeros_like",
+    "zeta",
 ]
 
 bool = bool_

@@ -29,6 +29,7 @@ from emberharmony.rules.segments import RULES as SEGMENTS
 from emberharmony.rules.shape import RULES as SHAPE
 from emberharmony.rules.solver import RULES as SOLVER
 from emberharmony.rules.sorting import RULES as SORTING
+from emberharmony.rules.special import RULES as SPECIAL
 from emberharmony.rules.statistics import RULES as STATISTICS
 from emberharmony.rules.tensor import RULES as TENSOR
 from emberharmony.rules.transforms import RULES as TRANSFORMS
@@ -48,7 +49,7 @@ RULES.update(
         op: rule
         for rules in (
             *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, INDEXING, MATH, PRODUCTS),
-            *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, STATISTICS, TENSOR, TRANSFORMS),
+            *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, STATISTICS, TENSOR, TRANSFORMS),
         )
         for op, rule in rules.items()
     }

@@ -146,6 +146,8 @@ _MATRICES = (case(_SQUARE), case(_SQUARE + 1j * _SQUARE.T**2), case(np.stack([_S
 _SIDES = (np.linspace(-7.3, 6.1, 12).reshape(3, 4), np.linspace(2.2, 3.1, 4))
 
 ROWS = {
+    **dict.fromkeys(("gammainc", "gammaincc", "polygamma", "zeta"), GradientRow(host=(0,))),
+    "betainc": GradientRow(host=(0, 1)),
     "bincount": GradientRow(cases=(case(np.array([0, 2, 2, 5]), np.array([0.5, -1.5, 2.0, 0.25]), 8),)),
     "adaptive_max_pool": GradientRow(skipped={3: _TIES}),
     "cdist": GradientRow(once=dict.fromkeys((2, 3), "two coordinates are equal, where the derivative jumps")),

@@ -59,6 +59,7 @@ NOT_SHIFTED = {
 """Ops that are not checked with large offsets, and why."""
 
 NOT_EXTREME = {
+    **dict.fromkeys(("beta", "betaln", "polygamma"), "SciPy overflows, or gives a double pole a sign"),
     "lcm": "a least common multiple that overflows is undefined",
     "polar": "the cosine and sine of huge angles are inexact",
     "squareplus": "the result for a negative number is a small difference, for which the row has its floor",

@@ -32,6 +32,7 @@ from emberharmony.backend.mlx.sequences_ops import MLXSequencesOps
 from emberharmony.backend.mlx.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
+from emberharmony.backend.mlx.special_ops import MLXSpecialOps
 from emberharmony.backend.mlx.statistics_ops import MLXStatisticsOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
@@ -43,6 +44,7 @@ class MLXBackend(
     MLXMathOps,
     MLXRoundingOps,
     MLXElementaryOps,
+    MLXSpecialOps,
     MLXComplexNumbersOps,
     MLXReductionOps,
     MLXStatisticsOps,

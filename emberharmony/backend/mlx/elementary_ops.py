@@ -36,13 +36,14 @@ def _or_in_double(native: Unary, double: Unary) -> Any:
     return fast(native, f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)")(floating)
 
 
-def _exp_double(x: mx.array) -> mx.array:
+def exp_of_double(x: mx.array) -> mx.array:
+    """Returns the exponential of a float64 tensor, without derivatives of its own."""
     below = x < 0
     size = mx.expm1(mx.where(below, -x, x)) + 1
     return mx.where(below, 1 / size, size)
 
 
-_exp64 = elementwise(_exp_double, lambda x, y: y)
+_exp64 = elementwise(exp_of_double, lambda x, y: y)
 
 
 def exp_double(x: mx.array) -> mx.array:
@@ -121,7 +122,7 @@ def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
     if x1.dtype != mx.float64:
         return mx.logaddexp(x1, x2)
     large = mx.maximum(x1, x2)
-    return mx.where(mx.isfinite(large), large + mx.log1p(_exp_double(-mx.abs(x1 - x2))), large)
+    return mx.where(mx.isfinite(large), large + mx.log1p(exp_of_double(-mx.abs(x1 - x2))), large)
 
 
 def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:

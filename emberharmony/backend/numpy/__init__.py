@@ -28,6 +28,7 @@ from emberharmony.backend.numpy.segments_ops import NumpySegmentsOps
 from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
+from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.statistics_ops import NumpyStatisticsOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
@@ -38,6 +39,7 @@ class NumpyBackend(
     NumpyMathOps,
     NumpyRoundingOps,
     NumpyElementaryOps,
+    NumpySpecialOps,
     NumpyComplexNumbersOps,
     NumpyReductionOps,
     NumpyStatisticsOps,

@@ -33,7 +33,7 @@ _Q = (
     *(2.56852019228982242e00, 1.87295284992346725e00, 5.27905102951428412e-1),
     *(6.05183413124413191e-2, 2.33520497626869185e-3),
 )
-_SMALL, _LARGE = 0.46875, 4.0
+SMALL, _LARGE = 0.46875, 4.0
 # The numerator and the denominator of `erf_single`, and the number from which it is 1 in float32.
 _SINGLE_TOP = (
     *(2.2905065861350646e-4, 3.4082910107109506e-3, 5.0955695062380861e-2),
@@ -46,7 +46,7 @@ _SINGLE_BELOW = (
 _SINGLE_END = 3.832506856900711
 
 # The Chebyshev coefficients of exp(-x) i0(x) up to 8, and of exp(-x) sqrt(x) i0(x) beyond.
-_I0_NEAR = (
+I0_NEAR = (
     *(-4.4153416464793395e-18, 3.3307945188222384e-17, -2.431279846547955e-16, 1.715391285555133e-15),
     *(-1.1685332877993451e-14, 7.676185498604936e-14, -4.856446783111929e-13, 2.95505266312964e-12),
     *(-1.726826291441556e-11, 9.675809035373237e-11, -5.189795601635263e-10, 2.6598237246823866e-09),
@@ -56,7 +56,7 @@ _I0_NEAR = (
     *(-0.02373741480589947, 0.04930528423967071, -0.09490109704804764, 0.17162090152220877),
     *(-0.3046826723431984, 0.6767952744094761),
 )
-_I0_FAR = (
+I0_FAR = (
     *(-7.233180487874754e-18, -4.830504485944182e-18, 4.46562142029676e-17, 3.461222867697461e-17),
     *(-2.8276239805165836e-16, -3.425485619677219e-16, 1.7725601330565263e-15, 3.8116806693526224e-15),
     *(-9.554846698828307e-15, -4.150569347287222e-14, 1.54008621752141e-14, 3.8527783827421426e-13),
@@ -72,7 +72,7 @@ def in_double(function: Callable[[Any, Any], Any], xp: Any, x: Any) -> Any:
     return function(xp, x.astype(xp.float64)).astype(x.dtype)
 
 
-def _ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
+def ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -> Any:
     """Returns a quotient of two polynomials by Horner's rule.
 
     Args:
@@ -87,34 +87,41 @@ def _ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) -
     return (above + upper[-1]) / (below + lower[-1])
 
 
-def _at_most(xp: Any, y: Any, bound: float) -> Any:
+def at_most(xp: Any, y: Any, bound: float) -> Any:
     """Returns `min(y, bound)`, whose derivative at the bound, where two pieces meet, is 1."""
     return xp.where(y <= bound, y, bound)
 
 
-def _at_least(xp: Any, y: Any, bound: float) -> Any:
+def at_least(xp: Any, y: Any, bound: float) -> Any:
+    """Returns `max(y, bound)`, whose derivative at the bound is 1."""
     return xp.where(y >= bound, y, bound)
 
 
-def _gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
+def gauss(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `exp(-y * y)` to full precision: the square of `head`, a multiple of 1/16, is exact."""
     head = xp.floor(y * 16.0) / 16.0
     return exp(-head * head) * exp(-(y - head) * (y + head))
 
 
-def _central(x: Any) -> Any:
-    return x * _ratio(x * x, _A_TOP, _A, _B)
+def central(x: Any) -> Any:
+    """Returns `erf(x)` for `x` from -0.46875 to 0.46875."""
+    return x * ratio(x * x, _A_TOP, _A, _B)
+
+
+def scaled_tail(xp: Any, y: Any) -> Any:
+    """Returns `exp(y * y) * erfc(y)` for y >= 0.46875."""
+    middle = ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
+    far = at_least(xp, y, _LARGE)
+    inverse = 1.0 / (far * far)
+    outer = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far
+    return xp.where(y <= _LARGE, middle, outer)
 
 
 def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
     # erfc(30) is 0 in float64 already, and infinity would give NaN below.
-    y = _at_most(xp, y, 30.0)
-    middle = _ratio(_at_most(xp, y, _LARGE), _C_TOP, _C, _D)
-    far = _at_least(xp, y, _LARGE)
-    inverse = 1.0 / (far * far)
-    outer = (1.0 / math.sqrt(math.pi) - inverse * _ratio(inverse, _P_TOP, _P, _Q)) / far
-    return xp.where(y <= _LARGE, middle, outer) * _gauss(xp, y, exp)
+    y = at_most(xp, y, 30.0)
+    return scaled_tail(xp, y) * gauss(xp, y, exp)
 
 
 def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
@@ -122,12 +129,13 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
     # the gradient.
     y = xp.abs(x)
-    outside = 1.0 - _tail(xp, _at_least(xp, y, _SMALL), exp or xp.exp)
-    inner = _central(xp.where(y <= _SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= _SMALL, inner, xp.where(x < 0, -outside, outside)))
+    outside = 1.0 - _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    inner = central(xp.where(y <= SMALL, x, 0.0))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, -outside, outside)))
 
 
-def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Returns a polynomial by Horner's rule; the highest degree is the first one."""
     result = coefficients[0] * x + coefficients[1]
     for coefficient in coefficients[2:]:
         result = result * x + coefficient
@@ -138,15 +146,15 @@ def erf_single(xp: Any, x: Any) -> Any:
     """Returns the error function of a float32 tensor; it is constant from where it rounds to 1 in float32."""
     x = xp.clip(x, -_SINGLE_END, _SINGLE_END)
     square = x * x
-    return x * (_polynomial(square, _SINGLE_TOP) / _polynomial(square, _SINGLE_BELOW))
+    return x * (polynomial(square, _SINGLE_TOP) / polynomial(square, _SINGLE_BELOW))
 
 
 def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the complementary error function of a float64 tensor."""
     y = xp.abs(x)
-    tail = _tail(xp, _at_least(xp, y, _SMALL), exp or xp.exp)
-    inner = 1.0 - _central(xp.where(y <= _SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= _SMALL, inner, xp.where(x < 0, 2.0 - tail, tail)))
+    tail = _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    inner = 1.0 - central(xp.where(y <= SMALL, x, 0.0))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, 2.0 - tail, tail)))
 
 
 def erfinv(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
@@ -166,7 +174,7 @@ def erfinv(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     return xp.where(x < 0, -y, xp.where(x == 0, x, y))
 
 
-def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
+def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
     """Returns a Chebyshev series by Clenshaw's rule, for `x` from -2 to 2; the highest degree is the first one."""
     last, before, current = 0.0, 0.0, coefficients[0] + 0.0 * x
     for coefficient in coefficients[1:]:
@@ -178,9 +186,9 @@ def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 def i0(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the modified Bessel function of the first kind of order 0 of a float64 tensor."""
     y = xp.abs(x)
-    near = _chebyshev(_at_most(xp, y, 8.0) / 2.0 - 2.0, _I0_NEAR)
-    far = _at_least(xp, y, 8.0)
-    outer = _chebyshev(32.0 / far - 2.0, _I0_FAR) / xp.sqrt(far)
+    near = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
+    far = at_least(xp, y, 8.0)
+    outer = chebyshev(32.0 / far - 2.0, I0_FAR) / xp.sqrt(far)
     return xp.where(y < math.inf, (exp or xp.exp)(y) * xp.where(y <= 8.0, near, outer), y)
 
 

@@ -32,6 +32,7 @@ from emberharmony.backend.torch.segments_ops import TorchSegmentsOps
 from emberharmony.backend.torch.shape_ops import TorchShapeOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
+from emberharmony.backend.torch.special_ops import TorchSpecialOps
 from emberharmony.backend.torch.statistics_ops import TorchStatisticsOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
@@ -51,6 +52,7 @@ class TorchBackend(
     TorchMathOps,
     TorchRoundingOps,
     TorchElementaryOps,
+    TorchSpecialOps,
     TorchComplexNumbersOps,
     TorchReductionOps,
     TorchStatisticsOps,

@@ -1,0 +1,94 @@
+"""The derivatives of the special functions, for all backends: PyTorch and MLX use them natively, NumPy on the tape.
+
+Each function takes a namespace `s`, the arguments and the result. The namespace has the special functions, and
+functions with NumPy's names, all of which can be differentiated; so the derivatives of higher order need no rules.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.core.errors import UnsupportedOpError
+
+_ROOT_2PI = math.sqrt(2.0 * math.pi)
+_FAR = 100.0
+
+
+def refused(name: str) -> UnsupportedOpError:
+    """Returns the error for an argument that has no gradient."""
+    return UnsupportedOpError(f"there is no gradient with respect to {name!r}: pass a number, or ops.stop_gradient(x)")
+
+
+def _gamma_density(s: Any, a: Any, x: Any) -> Any:
+    return s.exp(s.xlogy(a - 1.0, x) - x - s.gammaln(a))
+
+
+def _beta_density(s: Any, a: Any, b: Any, x: Any) -> Any:
+    return s.exp(s.xlogy(a - 1.0, x) + s.xlog1py(b - 1.0, -x) - s.betaln(a, b))
+
+
+def _logarithm(s: Any, log: Callable[[Any], Any], x: Any, y: Any, least: float) -> Any:
+    """Returns the derivative of `x * log(y)` by `x`, and 0 where `x` is 0 and the logarithm is not finite."""
+    known = (x != 0.0) | ((y > least) & (y < math.inf))
+    return s.where(known, log(s.where(known, y, 0.5)), 0.0)
+
+
+def _quotient(s: Any, x: Any, y: Any) -> Any:
+    return s.where((x == 0.0) & (y == 0.0), 0.0, x / s.where((x == 0.0) & (y == 0.0), 1.0, y))
+
+
+def _erfcx(s: Any, x: Any, y: Any) -> Any:
+    # Far out, the two terms would cancel, so use the asymptotic series.
+    far = x > _FAR
+    z = 1.0 / s.where(far, x, _FAR)
+    z = z * z
+    series = -z * (0.5 - z * (0.75 - z * (1.875 - z * 6.5625))) * (2.0 / math.sqrt(math.pi))
+    near = s.where(far, 0.0, x) * s.where(far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
+    return s.where(far, series, near)
+
+
+def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
+    below = x < 0.0
+    left = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(below, x, 0.0) * -math.sqrt(0.5))
+    high = s.where(below, 0.0, x)
+    return s.where(below, left, s.exp(high * high * -0.5 - s.where(below, 0.0, y)) / _ROOT_2PI)
+
+
+def _i1(s: Any, x: Any, y: Any) -> Any:
+    zero = x == 0.0
+    return s.where(zero, 0.5, s.i0(x) - y / s.where(zero, 1.0, x))
+
+
+def _i1e(s: Any, x: Any, y: Any) -> Any:
+    zero = x == 0.0
+    return s.where(zero, 0.5, s.i0e(x) - y * (s.sign(x) + 1.0 / s.where(zero, 1.0, x)))
+
+
+Derivative = Callable[..., Any]
+DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
+    "gammaln": (lambda s, x, y: s.digamma(x),),
+    "digamma": (lambda s, x, y: s.polygamma(s.full_like(x, 1.0), x),),
+    "polygamma": ("n", lambda s, n, x, y: s.polygamma(n + 1.0, x)),
+    "zeta": ("x", lambda s, x, q, y: -x * s.zeta(x + 1.0, q)),
+    "gammainc": ("a", lambda s, a, x, y: _gamma_density(s, a, x)),
+    "gammaincc": ("a", lambda s, a, x, y: -_gamma_density(s, a, x)),
+    "beta": (
+        lambda s, a, b, y: y * (s.digamma(a) - s.digamma(a + b)),
+        lambda s, a, b, y: y * (s.digamma(b) - s.digamma(a + b)),
+    ),
+    "betaln": (
+        lambda s, a, b, y: s.digamma(a) - s.digamma(a + b),
+        lambda s, a, b, y: s.digamma(b) - s.digamma(a + b),
+    ),
+    "betainc": ("a", "b", lambda s, a, b, x, y: _beta_density(s, a, b, x)),
+    "xlogy": (lambda s, x, y, z: _logarithm(s, s.log, x, y, 0.0), lambda s, x, y, z: _quotient(s, x, y)),
+    "xlog1py": (lambda s, x, y, z: _logarithm(s, s.log1p, x, y, -1.0), lambda s, x, y, z: _quotient(s, x, y + 1.0)),
+    "erfcx": (_erfcx,),
+    "ndtr": (lambda s, x, y: s.exp(x * x * -0.5) / _ROOT_2PI,),
+    "log_ndtr": (_log_ndtr,),
+    "ndtri": (lambda s, p, y: s.exp(y * y * 0.5) * _ROOT_2PI,),
+    "i0e": (lambda s, x, y: s.i1e(x) - s.sign(x) * y,),
+    "i1": (_i1,),
+    "i1e": (_i1e,),
+}
+"""The partial derivatives of each function; instead of one that has none here, the name of the argument."""

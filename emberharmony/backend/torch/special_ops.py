@@ -1,0 +1,146 @@
+"""Special functions, on PyTorch.
+
+PyTorch 2.13 has most of them, but only `lgamma`, `ndtri`, `i0e` and `i1e` are accurate. In float64 the errors of the
+others, in units in the last place, are 3e6 for `polygamma(1, x)`, 8e6 for `gammainc`, 2e7 for `logit`, 1000 for
+`log_ndtr`, 300 for `erfcx`, 25 for `digamma`; `ndtr` is 0 from -20 on, and `i1` overflows too early.
+"""
+
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared import special, special_integrals
+from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
+
+_XP = types.SimpleNamespace(
+    **{
+        name: getattr(torch, name)
+        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
+    },
+    column=lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
+    power=torch.pow,
+    entries=lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
+    picked=lambda mask, function, *arguments: function(*arguments),
+)
+
+
+def _shared(function: Callable[..., Any]) -> Callable[..., torch.Tensor]:
+    return lambda *tensors: function(_XP, *tensors)
+
+
+_FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "gammaln": torch.lgamma,
+    "digamma": _shared(special.digamma),
+    "polygamma": _shared(special.polygamma),
+    "zeta": _shared(special.zeta),
+    "gammainc": _shared(special_integrals.gammainc),
+    "gammaincc": _shared(special_integrals.gammaincc),
+    "beta": _shared(special.beta),
+    "betaln": _shared(special.betaln),
+    "betainc": _shared(special_integrals.betainc),
+    "xlogy": torch.special.xlogy,
+    "xlog1py": torch.special.xlog1py,
+    "erfcx": _shared(special.erfcx),
+    "ndtr": _shared(special.ndtr),
+    "log_ndtr": _shared(special.log_ndtr),
+    "ndtri": torch.special.ndtri,
+    "i0e": torch.special.i0e,
+    "i1": _shared(special.i1),
+    "i1e": torch.special.i1e,
+}
+"""Functions of float64 tensors of one shape."""
+
+
+class _Special(torch.autograd.Function):
+    """Computes a special function in float64, with the derivatives of `backend.shared.special_derivatives`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(name: str, *tensors: torch.Tensor) -> torch.Tensor:
+        """Returns the function, in the dtype of the tensors."""
+        # MPS has no float64.
+        wide = torch.float32 if tensors[-1].device.type == "mps" else torch.float64
+        return _FUNCTIONS[name](*torch.broadcast_tensors(*(x.to(wide) for x in tensors))).to(tensors[0].dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        """Saves the arguments and the result."""
+        ctx.name, *tensors = inputs
+        # Without this PyTorch passes zeros for missing tangents, also for those of arguments that have no gradient.
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, output)
+        ctx.save_for_forward(*tensors, output)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
+        """Returns the gradients."""
+        *tensors, y = ctx.saved_tensors
+        if cotangent is None:
+            return (None,) * (1 + len(tensors))
+        return None, *(
+            (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needed else None
+            for derivative, x, needed in zip(DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=True)
+        )
+
+
+class _SpecialInBothModes(_Special):
+    """Adds the forward mode, which torch.compile (PyTorch 2.13) cannot trace."""
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
+        """Returns the tangent."""
+        *tensors, y = ctx.saved_tensors
+        pairs = zip(DERIVATIVES[ctx.name], tangents, strict=True)
+        parts = [tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None]
+        return sum(parts, torch.zeros_like(y))
+
+
+def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
+    if isinstance(derivative, str):
+        raise refused(derivative)
+    return derivative(_DERIVED, *tensors, y)
+
+
+def _special(name: str, *arguments: Any) -> torch.Tensor:
+    """Returns a special function of tensors and numbers."""
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    chosen = _Special if torch.compiler.is_compiling() else _SpecialInBothModes
+    result: torch.Tensor = chosen.apply(name, *tensors)  # type: ignore[no-untyped-call]
+    return result
+
+
+class TorchSpecialOps:
+    """Holds the ops of `ops/special.py`."""
+
+    gammaln = staticmethod(partial(_special, "gammaln"))
+    digamma = staticmethod(partial(_special, "digamma"))
+    polygamma = staticmethod(partial(_special, "polygamma"))
+    zeta = staticmethod(partial(_special, "zeta"))
+    gammainc = staticmethod(partial(_special, "gammainc"))
+    gammaincc = staticmethod(partial(_special, "gammaincc"))
+    beta = staticmethod(partial(_special, "beta"))
+    betaln = staticmethod(partial(_special, "betaln"))
+    betainc = staticmethod(partial(_special, "betainc"))
+    xlogy = staticmethod(partial(_special, "xlogy"))
+    xlog1py = staticmethod(partial(_special, "xlog1py"))
+    erfcx = staticmethod(partial(_special, "erfcx"))
+    ndtr = staticmethod(partial(_special, "ndtr"))
+    log_ndtr = staticmethod(partial(_special, "log_ndtr"))
+    ndtri = staticmethod(partial(_special, "ndtri"))
+    i0e = staticmethod(partial(_special, "i0e"))
+    i1 = staticmethod(partial(_special, "i1"))
+    i1e = staticmethod(partial(_special, "i1e"))
+
+
+_DERIVED = types.SimpleNamespace(
+    **{name: getattr(TorchSpecialOps, name) for name in DERIVATIVES},
+    **{name: getattr(torch, name) for name in ("exp", "full_like", "log", "log1p", "sign", "where")},
+    i0=TorchElementaryOps.i0,
+)

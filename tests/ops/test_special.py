@@ -1,0 +1,280 @@
+"""Special functions: their precision by values of mpmath, their conventions, and the gradients that they refuse."""
+
+import gzip
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.core.errors import DTypeError, UnsupportedOpError
+from emberharmony.testing import gradcheck
+
+INF, NAN = math.inf, math.nan
+Array = np.ndarray[Any, Any]
+
+
+def recorded() -> dict[str, tuple[list[Array], Array]]:
+    """Returns, by op, the arguments and the values of `utils/record_special.py`."""
+    rows: dict[str, list[list[float]]] = {}
+    for line in gzip.decompress((Path(__file__).parent / "special_values.csv.gz").read_bytes()).decode().splitlines():
+        op, *numbers = line.split(",")
+        rows.setdefault(op, []).append([float.fromhex(number) for number in numbers])
+    return {op: (list(np.array(lines).T[:-1]), np.array(lines).T[-1]) for op, lines in rows.items()}
+
+
+VALUES = recorded()
+
+
+def _steady(arguments: list[Array], y: Array) -> Any:
+    return 16.0
+
+
+def _in_exponent(arguments: list[Array], y: Array) -> Any:
+    """Returns the bound of a function that is computed as the exponential of a possibly large number."""
+    return 16.0 + 4.0 * np.abs(np.log(np.abs(y)))
+
+
+def _near_roots(arguments: list[Array], y: Array) -> Any:
+    """Returns the bound of a function whose absolute error is small near its roots; elsewhere it is 16."""
+    return 16.0 * np.maximum(1.0, 1.0 / np.abs(y))
+
+
+def _gammaln(arguments: list[Array], y: Array) -> Any:
+    return np.where(arguments[0] > 0, 16.0, _near_roots(arguments, y))
+
+
+def _polygamma(arguments: list[Array], y: Array) -> Any:
+    n, x = arguments
+    bound = np.where(n > 170, 2 * n, 16.0)
+    # The largest terms of the sum for x < 0 are at least 1.
+    return np.where((x < 0) & (n % 2 == 0), bound * np.maximum(1.0, math.e * 50 / np.abs(y)), bound)
+
+
+def _zeta(arguments: list[Array], y: Array) -> Any:
+    return np.where((arguments[1] < 0) & (arguments[0] % 2 == 1), _near_roots(arguments, y), 16.0)
+
+
+def _betainc(arguments: list[Array], y: Array) -> Any:
+    b = arguments[1]
+    return _in_exponent(arguments, y) * np.where(b < 0.1, 1 / b, 1.0)
+
+
+BOUNDS: dict[str, Callable[[list[Array], Array], Any]] = dict.fromkeys(VALUES, _steady) | {
+    "gammaln": _gammaln,
+    "digamma": _gammaln,
+    "polygamma": _polygamma,
+    "zeta": _zeta,
+    "gammainc": _in_exponent,
+    "gammaincc": _in_exponent,
+    "beta": _in_exponent,
+    "betaln": _near_roots,
+    "betainc": _betainc,
+}
+"""The largest allowed error of each op in float64, in units in the last place."""
+
+
+@pytest.mark.parametrize("op", sorted(VALUES))
+def test_values_in_float64_are_as_precise_as_the_docstrings_say(op: str, backend: str) -> None:
+    arguments, wanted = VALUES[op]
+    assert len(wanted) == 265
+    got = ops.to_numpy(getattr(ops, op)(*arguments))
+    assert got.dtype == np.float64
+    assert not np.isnan(got).any()
+    infinite = np.isinf(wanted)
+    assert (got[infinite] == wanted[infinite]).all()
+    with np.errstate(all="ignore"):
+        error = np.abs(got - wanted) / np.spacing(np.abs(wanted))
+        # MLX replaces subnormal numbers by 0.
+        lost = (got == 0) & (np.abs(wanted) < 2.0**-1022)
+        ratio = np.where(infinite | lost | (got == wanted), 0.0, error / BOUNDS[op](arguments, wanted))
+    worst = int(np.argmax(ratio))
+    assert ratio[worst] <= 1, (error[worst], [x[worst] for x in arguments], got[worst], wanted[worst])
+
+
+# The arguments, then the value.
+POINTS: dict[str, list[tuple[float, ...]]] = {
+    "gammaln": [(0.0, INF), (-1.0, INF), (1.0, 0.0), (2.0, 0.0), (INF, INF), (-INF, INF), (NAN, NAN)],
+    "digamma": [(0.0, -INF), (-0.0, INF), (-1.0, NAN), (INF, INF), (-INF, NAN), (NAN, NAN)],
+    "polygamma": [
+        (1.0, 0.0, INF),
+        (2.0, 0.0, -INF),
+        (2.0, -0.0, INF),
+        (0.0, -1.0, NAN),
+        (1.0, -1.0, INF),
+        (1.5, 2.0, NAN),
+        (-1.0, 2.0, NAN),
+        (1.0, INF, 0.0),
+        (2.0, -0.5, -0.8287966442),
+    ],
+    "zeta": [
+        (1.0, 2.0, INF),
+        (0.5, 2.0, NAN),
+        (2.0, -1.0, INF),
+        (2.5, -0.5, NAN),
+        (3.0, -0.5, 0.41439832),
+        (INF, 2.0, 0.0),
+        (2.0, INF, 0.0),
+    ],
+    "gammainc": [
+        (0.0, 0.0, NAN),
+        (0.0, 1.0, 1.0),
+        (1.0, 0.0, 0.0),
+        (-1.0, 1.0, NAN),
+        (1.0, -1.0, NAN),
+        (1.0, INF, 1.0),
+        (INF, 1.0, 0.0),
+        (INF, INF, NAN),
+    ],
+    "gammaincc": [
+        (0.0, 0.0, NAN),
+        (0.0, 1.0, 0.0),
+        (1.0, 0.0, 1.0),
+        (-1.0, 1.0, NAN),
+        (1.0, INF, 0.0),
+        (INF, 1.0, 1.0),
+    ],
+    "beta": [
+        (0.0, 1.0, INF),
+        (-3.0, 2.0, 1 / 6),
+        (-1.0, 2.0, INF),
+        (-2.5, 1.2, -0.26077597),
+        (INF, 1.0, 0.0),
+        (NAN, 1.0, NAN),
+    ],
+    "betaln": [(0.0, 1.0, INF), (-3.0, 2.0, -math.log(6)), (INF, 1.0, -INF)],
+    "betainc": [
+        (1.0, 1.0, 0.0, 0.0),
+        (1.0, 1.0, 1.0, 1.0),
+        (0.0, 1.0, 0.5, 1.0),
+        (1.0, 0.0, 0.5, 0.0),
+        (0.0, 0.0, 0.5, NAN),
+        (-1.0, 1.0, 0.5, NAN),
+        (1.0, 1.0, 1.5, NAN),
+        (INF, 1.0, 0.5, 0.0),
+        (1.0, INF, 0.5, 1.0),
+        (1.0, 1.0, NAN, NAN),
+    ],
+    "xlogy": [(0.0, 0.0, 0.0), (0.0, INF, 0.0), (0.0, -1.0, 0.0), (0.0, NAN, NAN), (1.0, 0.0, -INF), (NAN, 1.0, NAN)],
+    "xlog1py": [(0.0, -1.0, 0.0), (0.0, INF, 0.0), (0.0, -2.0, 0.0), (0.0, NAN, NAN), (1.0, -1.0, -INF)],
+    "entr": [(0.0, 0.0), (-1.0, -INF), (INF, -INF), (1.0, 0.0), (NAN, NAN)],
+    "erfcx": [(-INF, INF), (INF, 0.0), (0.0, 1.0), (-30.0, INF), (NAN, NAN)],
+    "ndtr": [(-INF, 0.0), (INF, 1.0), (0.0, 0.5), (NAN, NAN)],
+    "log_ndtr": [(-INF, -INF), (INF, 0.0), (0.0, -math.log(2)), (NAN, NAN)],
+    "ndtri": [(0.0, -INF), (1.0, INF), (0.5, 0.0), (-0.5, NAN), (1.5, NAN), (NAN, NAN)],
+    "logit": [(0.0, -INF), (1.0, INF), (0.5, 0.0), (-0.5, NAN), (1.5, NAN), (NAN, NAN)],
+    "i0e": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+    "i1": [(0.0, 0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "i1e": [(0.0, 0.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN)],
+}
+
+
+@pytest.mark.parametrize("op", sorted(POINTS))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_at_special_points_are_those_of_scipy(op: str, dtype: str, backend: str) -> None:
+    *arguments, wanted = np.array(POINTS[op]).T
+    got = getattr(ops, op)(*(ops.cast(x, dtype) for x in arguments))
+    assert ops.dtype(got).name == dtype
+    np.testing.assert_allclose(ops.to_numpy(got), wanted, rtol=1e-5 if dtype == "float32" else 1e-7)
+
+
+@pytest.mark.parametrize("op", sorted(POINTS))
+def test_integers_become_the_default_float_and_complex_numbers_are_refused(op: str, backend: str) -> None:
+    count = len(POINTS[op][0]) - 1
+    assert ops.dtype(getattr(ops, op)(*[[1, 2]] * count)) == ops.default_float()
+    with pytest.raises(DTypeError):
+        getattr(ops, op)(*[[1j]] * count)
+
+
+def test_lgamma_is_another_name_of_gammaln() -> None:
+    assert ops.lgamma is ops.gammaln
+
+
+def test_python_numbers_take_the_dtype_of_the_tensor(backend: str) -> None:
+    x = np.array([0.5, 2.0])
+    for got in (ops.polygamma(1, x), ops.zeta(2, x), ops.gammainc(x, 0.1), ops.betainc(0.1, 2, x), ops.xlogy(0.1, x)):
+        assert ops.dtype(got).name == "float64"
+    assert ops.to_numpy(ops.xlogy(0.1, x))[1] == pytest.approx(0.1 * math.log(2), rel=1e-15)
+
+
+def test_large_parameters_keep_their_digits(backend: str) -> None:
+    special = pytest.importorskip("scipy.special")
+    a = np.repeat([1e5, 1e8, 1e12], 3)
+    x = a + np.tile([-3.0, 0.0, 2.0], 3) * np.sqrt(a)
+    for name in ("gammainc", "gammaincc"):
+        np.testing.assert_allclose(ops.to_numpy(getattr(ops, name)(a, x)), getattr(special, name)(a, x), rtol=1e-13)
+    b, p = 2 * a, 1 / 3 + np.tile([-3.0, 0.0, 2.0], 3) / np.sqrt(a) / 5
+    np.testing.assert_allclose(ops.to_numpy(ops.betainc(a, b, p)), special.betainc(a, b, p), rtol=1e-9)
+
+
+REFUSED = {"polygamma": ("n",), "zeta": ("x",), "gammainc": ("a",), "gammaincc": ("a",), "betainc": ("a", "b")}
+CASES = [(op, i, name) for op, names in REFUSED.items() for i, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(("op", "at", "name"), CASES)
+def test_an_argument_without_gradient_is_refused_by_name(op: str, at: int, name: str, backend: str) -> None:
+    arguments = [2.0, 3.0, 0.5] if op == "betainc" else [2.0, 3.0]
+    tensors = [ops.convert_to_tensor(x) for x in arguments]
+    with pytest.raises(UnsupportedOpError, match=f"no gradient with respect to '{name}'"):
+        ops.grad(lambda *xs: ops.sum(getattr(ops, op)(*xs)), argnums=at)(*tensors)
+    with pytest.raises(UnsupportedOpError, match=f"no gradient with respect to '{name}'"):
+        ops.jvp(lambda x: getattr(ops, op)(*tensors[:at], x, *tensors[at + 1 :]), (tensors[at],), (tensors[at],))
+    last = len(tensors) - 1
+    slope = ops.to_numpy(ops.grad(getattr(ops, op), argnums=last)(*tensors))
+    _, tangent = ops.jvp(lambda x: getattr(ops, op)(*tensors[:-1], x), (tensors[-1],), (ops.ones_like(tensors[-1]),))
+    np.testing.assert_allclose(ops.to_numpy(tangent), slope, rtol=1e-6)
+    assert np.isfinite(slope)
+
+
+DERIVATIVES: dict[str, tuple[float, ...]] = {
+    "gammaln": (0.3, 2.5, 40.0, -1.3),
+    "digamma": (0.3, 2.5, 40.0, -1.3),
+    "erfcx": (-2.0, 0.0, 0.3, 5.0),
+    "log_ndtr": (-6.0, -0.1, 0.2, 4.0),
+    "i1": (0.3, -2.0, 9.0),
+    "i1e": (0.3, -2.0, 9.0),
+    "entr": (0.3, 2.0),
+    "logit": (0.1, 0.45, 0.55, 0.9),
+}
+
+
+@pytest.mark.parametrize("op", sorted(DERIVATIVES))
+def test_derivatives_are_right_on_both_sides_of_each_piece(op: str, backend: str) -> None:
+    gradcheck(getattr(ops, op), (np.array(DERIVATIVES[op]),))
+
+
+def test_derivatives_at_zero_are_the_limits(backend: str) -> None:
+    zero = ops.convert_to_tensor(np.array(0.0))
+    assert ops.to_numpy(ops.grad(ops.i1)(zero)) == 0.5
+    assert ops.to_numpy(ops.grad(ops.i1e)(zero)) == 0.5
+    assert ops.to_numpy(ops.grad(ops.i0e)(zero)) == 0.0
+    one = ops.convert_to_tensor(np.array(3.0))
+    by_x, by_y = ops.grad(ops.xlogy, argnums=(0, 1))(zero, one)
+    assert ops.to_numpy(by_x) == pytest.approx(math.log(3))
+    assert ops.to_numpy(by_y) == 0.0
+    assert [float(ops.to_numpy(g)) for g in ops.grad(ops.xlogy, argnums=(0, 1))(zero, zero)] == [0.0, 0.0]
+
+
+def test_the_derivative_of_erfcx_keeps_its_digits_far_out(backend: str) -> None:
+    x = np.array([99.0, 101.0, 1e4, 1e8])
+    z = 1 / x**2
+    wanted = -2 / math.sqrt(math.pi) * z * (0.5 - z * (0.75 - z * 1.875))
+    got = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.erfcx(x)))(x))
+    np.testing.assert_allclose(got, wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("op", ["gammaln", "polygamma", "gammainc", "betainc"])
+def test_functions_and_their_gradients_work_under_vmap(op: str, backend: str) -> None:
+    given = {"gammaln": (), "polygamma": (1.0,), "gammainc": (2.0,), "betainc": (2.0, 3.0)}[op]
+    x = np.linspace(0.1, 0.9, 6).reshape(2, 3)
+
+    def function(x: Any) -> Any:
+        return getattr(ops, op)(*given, x)
+
+    wanted = ops.to_numpy(function(x))
+    np.testing.assert_allclose(ops.to_numpy(ops.vmap(function)(x)), wanted, rtol=1e-14)
+    slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(function(x)))(x))
+    np.testing.assert_allclose(ops.to_numpy(ops.vmap(ops.grad(lambda r: ops.sum(function(r))))(x)), slopes, rtol=1e-14)
