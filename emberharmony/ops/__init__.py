@@ -1013,6 +1013,50 @@ __all__ = [
 
 bool = bool_
 
+for _module in (
+    "activation",
+    "attention",
+    "bitwise",
+    "comparison",
+    "complex_numbers",
+    "control",
+    "convolution",
+    "creation",
+    "elementary",
+    "fft_ops",
+    "image_ops",
+    "indexing",
+    "linalg_ops",
+    "losses",
+    "math",
+    "normalization",
+    "norms",
+    "pooling",
+    "products",
+    "random_ops",
+    "rearranging",
+    "reduction",
+    "resampling",
+    "rounding",
+    "segments",
+    "sequences",
+    "solver",
+    "sorting",
+    "statistics",
+    "tensor",
+    "transforms",
+    "warping",
+):
+    globals().pop(_module, None)  # a reload does not bind it
+
+
+def __getattr__(name: str) -> object:
+    """Raises `AttributeError` for an unknown name, with a hint."""
+    # Imported here, because only unknown names need it.
+    from emberharmony.core.spellings import unknown_name
+
+    raise unknown_name(__name__, name)
+
 
 def __dir__() -> list[str]:
     """Returns the public names."""
