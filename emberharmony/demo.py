@@ -11,6 +11,7 @@ import numpy as np
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, BackendUnavailableError
+from emberharmony.core.types import BackendName
 from emberharmony.data import digits
 
 TOLERANCE = 1e-4
@@ -69,7 +70,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
     try:
         # Load all backends first, so that a wrong name fails before any training.
         for name in backends:
-            ops.set_backend(name)
+            ops.set_backend(BackendName(name))
         legs, state = _train(backends, seed, steps, advance)
         reference, wanted = _train(["numpy"], seed, steps * len(backends), advance)
     finally:
@@ -87,7 +88,7 @@ def _train(
     state: Sequence[np.ndarray[Any, Any]] | None = None
     legs = []
     for leg, name in enumerate(backends):
-        ops.set_backend(name)
+        ops.set_backend(BackendName(name))
         images, labels = ops.convert_to_tensor(data.train_images), ops.convert_to_tensor(data.train_labels)
         targets = ops.one_hot(labels, 10)
         here = (

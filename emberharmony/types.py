@@ -6,6 +6,8 @@
 
 from emberharmony.core.dtypes import DType as DType
 from emberharmony.core.types import Axis as Axis
+from emberharmony.core.types import BackendLike as BackendLike
+from emberharmony.core.types import BackendName as BackendName
 from emberharmony.core.types import CastTensorLike as CastTensorLike
 from emberharmony.core.types import DeviceLike as DeviceLike
 from emberharmony.core.types import DTypeLike as DTypeLike
@@ -20,6 +22,8 @@ from emberharmony.core.types import Varying as Varying
 
 __all__ = [
     "Axis",
+    "BackendLike",
+    "BackendName",
     "CastTensorLike",
     "DType",
     "DTypeLike",

@@ -80,6 +80,7 @@ def test_the_public_modules_export_every_error_and_every_type() -> None:
         "Annotated",
         "Any",
         "Literal",
+        "NewType",
         "Protocol",
         "Sequence",
         "TypeAlias",

@@ -3,11 +3,13 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from emberharmony import ops
+from emberharmony.backend.discovery import BUILTIN
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/guide.md")
@@ -43,3 +45,31 @@ def test_the_files_that_the_pages_name_exist() -> None:
 
 def test_the_committed_generated_files_are_current() -> None:
     subprocess.run([sys.executable, str(ROOT / "utils" / "generate.py"), "--check"], check=True)
+
+
+DEVELOPERS = {"test", "docs", "dev", "bench"}
+"""The extras that only work on the project itself needs."""
+
+
+def _extras() -> dict[str, list[str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return dict(project["optional-dependencies"])
+
+
+def test_the_readme_names_every_extra_and_all_has_every_extra() -> None:
+    extras = _extras()
+    users = extras.keys() - DEVELOPERS
+    listed = re.search(r"The extras are (.*?)\. Only", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert listed is not None
+    assert users <= set(re.findall(r"`([\w]+)`", listed[1]))
+    [everything] = extras["all"]
+    assert set(re.findall(r"\w+", everything)) == users - {"all"} | {"emberharmony"}
+
+
+def test_an_extra_that_a_message_or_page_names_exists() -> None:
+    named: set[str] = set(BUILTIN) - {"numpy"}  # `install_line` writes the name of a backend
+    for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "emberharmony").rglob("*.py")):
+        for extras in re.findall(r"emberharmony\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+            named.update(extras.split(","))
+    assert {"conformance", "plot", "bfloat16"} <= named
+    assert named <= _extras().keys()

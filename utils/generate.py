@@ -118,6 +118,15 @@ CHOICE = {
     "emberharmony.core.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
 }
 
+UNKNOWN = '''def __getattr__(name: str) -> object:
+    """Raises `AttributeError` for an unknown name, with a hint."""
+    # Imported here, because only unknown names need it.
+    from emberharmony.core.spellings import unknown_name
+
+    raise unknown_name(__name__, name)
+'''
+"""The function that Python calls for a name that a namespace lacks."""
+
 
 def load_declarations() -> None:
     """Imports every file of declarations in `ops/`."""
@@ -178,7 +187,13 @@ def ops_init() -> str:
         if module == "emberharmony.backend.choice":
             lines.append(f"from {module} import prepare as _prepare\n")
     lines.append(listed({name for names in imports.values() for name in names} | {"bool"}))
-    lines.append("\nbool = bool_\n\n\n")
+    lines.append("\nbool = bool_\n\n")
+    # Importing a module of the package binds its name here: `ops.tensor` would be a module, not an unknown name.
+    offered = {name for names in imports.values() for name in names}
+    modules = sorted({spec.declared.__module__.rpartition(".")[2] for spec in OPS.values()} - offered)
+    lines.append("for _module in (\n" + "".join(f'    "{name}",\n' for name in modules) + "):\n")
+    lines.append("    globals().pop(_module, None)  # a reload does not bind it\n")
+    lines.append(f"\n\n{UNKNOWN}\n\n")
     # Without `__dir__`, `dir(ops)` would also list the modules of the package.
     lines.append('def __dir__() -> list[str]:\n    """Returns the public names."""\n    return __all__\n\n\n')
     lines.append("_prepare()\n")
@@ -192,7 +207,7 @@ def namespace(name: str) -> str:
     imports += space.classes
     lines = [HEADER, f'"""{space.title}."""\n\n']
     lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
-    return "".join([*lines, listed({here for _, _, here in imports})])
+    return "".join([*lines, listed({here for _, _, here in imports}), f"\n\n{UNKNOWN}"])
 
 
 def ops_stub() -> str:

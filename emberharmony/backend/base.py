@@ -24,7 +24,6 @@ from emberharmony.core.errors import (
     TracedTensorError,
     UnsupportedOpError,
     brief,
-    suggest,
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
@@ -231,7 +230,11 @@ class Backend:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
         if spec is None or not spec.composite:
-            raise AttributeError(f"backend {self.name!r} has no op {name!r}{suggest(name, OPS)}")
+            # Imported here, because only unknown names need it.
+            from emberharmony.core.spellings import nearest
+
+            hint = "" if name.startswith("_") else nearest(name)
+            raise AttributeError(f"backend {self.name!r} has no op {name!r}{hint}", name=name)
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import (
@@ -30,6 +30,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.state import settings
 from emberharmony.core.tree import tree_leaves
+from emberharmony.core.types import BackendLike, BackendName
 
 if TYPE_CHECKING:
     from emberharmony.backend.protocol import TensorBackend
@@ -38,7 +39,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 ENVIRONMENT = "EMBERHARMONY_BACKEND"
 
 
-def set_backend(name: str, *, persist: bool = False) -> None:
+def set_backend(name: BackendLike, *, persist: bool = False) -> None:
     """Makes the named backend active for the whole process, in all threads; after an error the old one stays active.
 
     Args:
@@ -62,9 +63,9 @@ def set_backend(name: str, *, persist: bool = False) -> None:
         selection.switch(backend, "set_backend")
 
 
-def get_backend() -> str:
+def get_backend() -> BackendName:
     """Returns the name of the active backend."""
-    return str(selection.current().name)
+    return BackendName(selection.current().name)
 
 
 def current() -> "TensorBackend":
@@ -164,7 +165,7 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         'numpy'
     """
 
-    def __init__(self, name: str | Backend | None = None, *, like: Any = None) -> None:
+    def __init__(self, name: "BackendLike | Backend | TensorBackend | None" = None, *, like: Any = None) -> None:
         if (name is None) == (like is None):
             raise ArgumentError("use_backend takes either a backend's name or like=tensor")
         self._name, self._like = name, like
@@ -172,7 +173,9 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
     def _chosen(self) -> Backend:
         if isinstance(self._name, Backend):
             return self._name
-        return load(self._name) if self._name is not None else backend_of(self._like) or selection.current()
+        if self._name is None:
+            return backend_of(self._like) or selection.current()
+        return load(cast("BackendLike", self._name))
 
     def __call__(self, function: F) -> F:
         """Returns a function, or coroutine function, that runs `function` under this override at each call.
@@ -203,13 +206,13 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         return called  # type: ignore[return-value]
 
 
-def available_backends() -> dict[str, dict[str, Any]]:
+def available_backends() -> dict[BackendName, dict[str, Any]]:
     """Returns the installed backends by name, each with "version", "loaded" and "devices".
 
     The devices of a backend that is not loaded yet are None, because listing them would import its library.
     """
     live = {backend.name: backend for backend in loaded()}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[BackendName, dict[str, Any]] = {}
     for name in backend_names():
         if name in live:
             devices = list(live[name].get_available_devices())

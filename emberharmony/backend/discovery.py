@@ -19,6 +19,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.registry import complete
 from emberharmony.core.state.handlers import passing
+from emberharmony.core.types import BackendLike, BackendName
 
 if TYPE_CHECKING:
     from emberharmony.backend.protocol import TensorBackend
@@ -36,9 +37,9 @@ def _plugins() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def backend_names() -> list[str]:
+def backend_names() -> list[BackendName]:
     """Returns the names of all known backends: built-in ones first, then plugins."""
-    return [*BUILTIN, *sorted(set(_plugins()) - set(BUILTIN))]
+    return [BackendName(name) for name in (*BUILTIN, *sorted(set(_plugins()) - set(BUILTIN)))]
 
 
 def is_installed(name: str) -> bool:
@@ -142,7 +143,7 @@ def check(backend: Backend) -> None:
         )
 
 
-def create_backend(name: str, fallback: str | None = "numpy") -> "TensorBackend":
+def create_backend(name: BackendLike, fallback: BackendLike | None = "numpy") -> "TensorBackend":
     """Returns the checked backend of that name.
 
     Args:

@@ -34,11 +34,11 @@ class TensorBackend(Protocol):
         """Returns the absolute value; for complex numbers the modulus, in a real dtype."""
         ...
 
-    def adaptive_average_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+    def adaptive_average_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the means of `output_size` windows along each spatial axis; their width follows from the length."""
         ...
 
-    def adaptive_max_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+    def adaptive_max_pool(self, inputs: TensorLike, output_size: int | Sequence[int], data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the largest elements of the windows of `adaptive_average_pool`."""
         ...
 
@@ -46,7 +46,7 @@ class TensorBackend(Protocol):
         """Returns `x1 + x2`; for booleans this is `or`."""
         ...
 
-    def affine_transform(self, images: TensorLike, transform: TensorLike, interpolation: str = 'bilinear', fill_mode: str = 'constant', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
+    def affine_transform(self, images: TensorLike, transform: TensorLike, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`."""
         ...
 
@@ -158,7 +158,7 @@ class TensorBackend(Protocol):
         """Returns the weighted mean over axes; NaN or infinite where the weights sum to 0."""
         ...
 
-    def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+    def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the mean of each window; windows are adjacent unless `strides` is given."""
         ...
 
@@ -302,11 +302,11 @@ class TensorBackend(Protocol):
         """Returns the complex conjugate; real tensors are returned as they are."""
         ...
 
-    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the cross-correlation of tensors with a kernel over any number of spatial axes."""
         ...
 
-    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', output_padding: int | Sequence[int] | None = None, data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', output_padding: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
         ...
 
@@ -350,7 +350,7 @@ class TensorBackend(Protocol):
         """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False."""
         ...
 
-    def crop_images(self, images: TensorLike, top_cropping: int | None = None, left_cropping: int | None = None, bottom_cropping: int | None = None, right_cropping: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: str | None = None) -> Tensor:
+    def crop_images(self, images: TensorLike, top_cropping: int | None = None, left_cropping: int | None = None, bottom_cropping: int | None = None, right_cropping: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images without their margins."""
         ...
 
@@ -358,7 +358,7 @@ class TensorBackend(Protocol):
         """Returns the cross product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
-    def ctc_decode(self, inputs: TensorLike, sequence_lengths: TensorLike, strategy: str = 'greedy', beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True, mask_index: int | None = 0) -> tuple[Tensor, Tensor]:
+    def ctc_decode(self, inputs: TensorLike, sequence_lengths: TensorLike, strategy: Literal['greedy', 'beam_search'] = 'greedy', beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True, mask_index: int | None = 0) -> tuple[Tensor, Tensor]:
         """Returns the most likely labels for logits, with -1 after the last label, and the score of each sequence."""
         ...
 
@@ -406,7 +406,7 @@ class TensorBackend(Protocol):
         """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`."""
         ...
 
-    def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the convolution of each channel with its own kernels."""
         ...
 
@@ -494,7 +494,7 @@ class TensorBackend(Protocol):
         """Returns the sum of products that an index expression in Einstein notation describes."""
         ...
 
-    def elastic_transform(self, images: TensorLike, alpha: float = 20.0, sigma: float = 5.0, interpolation: str = 'bilinear', fill_mode: str = 'reflect', fill_value: float = 0.0, seed: Any = None, data_format: str | None = None, generator: Generator | None = None) -> Tensor:
+    def elastic_transform(self, images: TensorLike, alpha: float = 20.0, sigma: float = 5.0, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'reflect', fill_value: float = 0.0, seed: Any = None, data_format: Literal['channels_last', 'channels_first'] | None = None, generator: Generator | None = None) -> Tensor:
         """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image."""
         ...
 
@@ -562,11 +562,11 @@ class TensorBackend(Protocol):
         """Returns `exp(x) - 1`, accurate near zero."""
         ...
 
-    def extract_patches(self, images: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+    def extract_patches(self, images: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the patches of images as channels; for a `size` of three numbers, the patches of volumes."""
         ...
 
-    def extract_patches_3d(self, volumes: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+    def extract_patches_3d(self, volumes: TensorLike, size: int | Sequence[int], strides: int | Sequence[int] | None = None, dilation_rate: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the patches of volumes as channels."""
         ...
 
@@ -670,7 +670,7 @@ class TensorBackend(Protocol):
         """Returns the logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ... and at -inf."""
         ...
 
-    def gaussian_blur(self, images: TensorLike, kernel_size: int | Sequence[int] = (3, 3), sigma: Tensor | Sequence[float] | float = (1.0, 1.0), data_format: str | None = None) -> Tensor:
+    def gaussian_blur(self, images: TensorLike, kernel_size: int | Sequence[int] = (3, 3), sigma: Tensor | Sequence[float] | float = (1.0, 1.0), data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros."""
         ...
 
@@ -770,7 +770,7 @@ class TensorBackend(Protocol):
         """Returns tensors joined along the second axis; vectors are joined along the first."""
         ...
 
-    def hsv_to_rgb(self, images: TensorLike, data_format: str | None = None) -> Tensor:
+    def hsv_to_rgb(self, images: TensorLike, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1."""
         ...
 
@@ -1062,7 +1062,7 @@ class TensorBackend(Protocol):
         """Returns the stacked results of `f` for each slice of the tree `xs` along the first axis."""
         ...
 
-    def map_coordinates(self, inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: str = 'constant', fill_value: float = 0.0) -> Tensor:
+    def map_coordinates(self, inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: float = 0.0) -> Tensor:
         """Returns the values of a tensor at positions between its elements."""
         ...
 
@@ -1090,7 +1090,7 @@ class TensorBackend(Protocol):
         """Returns the largest element over axes."""
         ...
 
-    def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: str = 'valid', data_format: str | None = None) -> Tensor:
+    def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the largest element of each window; windows are adjacent unless `strides` is given."""
         ...
 
@@ -1266,7 +1266,7 @@ class TensorBackend(Protocol):
         """Returns `x` with elements added before and after each axis."""
         ...
 
-    def pad_images(self, images: TensorLike, top_padding: int | None = None, left_padding: int | None = None, bottom_padding: int | None = None, right_padding: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: str | None = None) -> Tensor:
+    def pad_images(self, images: TensorLike, top_padding: int | None = None, left_padding: int | None = None, bottom_padding: int | None = None, right_padding: int | None = None, target_height: int | None = None, target_width: int | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images with zeros added around them."""
         ...
 
@@ -1278,7 +1278,7 @@ class TensorBackend(Protocol):
         """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`."""
         ...
 
-    def perspective_transform(self, images: TensorLike, start_points: Tensor | Sequence[Any], end_points: Tensor | Sequence[Any], interpolation: str = 'bilinear', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
+    def perspective_transform(self, images: TensorLike, start_points: Tensor | Sequence[Any], end_points: Tensor | Sequence[Any], interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images warped so that four points of each image move to four other points."""
         ...
 
@@ -1438,7 +1438,7 @@ class TensorBackend(Protocol):
         """Returns the same elements in another shape; one length may be -1, which is inferred."""
         ...
 
-    def resize(self, images: TensorLike, size: Sequence[int], interpolation: str = 'bilinear', antialias: bool = False, crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: str = 'constant', fill_value: float = 0.0, data_format: str | None = None) -> Tensor:
+    def resize(self, images: TensorLike, size: Sequence[int], interpolation: Literal['nearest', 'bilinear', 'bicubic', 'lanczos3', 'lanczos5'] = 'bilinear', antialias: bool = False, crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: Literal['constant'] = 'constant', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images resized to a height and width."""
         ...
 
@@ -1462,11 +1462,11 @@ class TensorBackend(Protocol):
         """Returns the transform of a real tensor along several axes; the last of them keeps non-negative frequencies only."""
         ...
 
-    def rgb_to_grayscale(self, images: TensorLike, data_format: str | None = None) -> Tensor:
+    def rgb_to_grayscale(self, images: TensorLike, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the brightness of RGB images: 0.2989 red + 0.5870 green + 0.1140 blue."""
         ...
 
-    def rgb_to_hsv(self, images: TensorLike, data_format: str | None = None) -> Tensor:
+    def rgb_to_hsv(self, images: TensorLike, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1."""
         ...
 
@@ -1494,7 +1494,7 @@ class TensorBackend(Protocol):
         """Returns `x` in another dtype, clipped to the range of that dtype; NaN becomes 0 in an integer dtype."""
         ...
 
-    def scale_and_translate(self, images: TensorLike, output_shape: Sequence[int], scale: Tensor | Sequence[float] | float, translation: Tensor | Sequence[float] | float, spatial_dims: Sequence[int], method: str, antialias: bool = True) -> Tensor:
+    def scale_and_translate(self, images: TensorLike, output_shape: Sequence[int], scale: Tensor | Sequence[float] | float, translation: Tensor | Sequence[float] | float, spatial_dims: Sequence[int], method: Literal['linear', 'bilinear', 'trilinear', 'triangle', 'cubic', 'bicubic', 'tricubic', 'lanczos3', 'lanczos5'], antialias: bool = True) -> Tensor:
         """Returns images in which the content at position p moves to position `p * scale + translation` along some axes."""
         ...
 
@@ -1538,7 +1538,7 @@ class TensorBackend(Protocol):
         """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer."""
         ...
 
-    def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: str = 'valid', data_format: str | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution."""
         ...
 
@@ -1598,7 +1598,7 @@ class TensorBackend(Protocol):
         """Returns the sign of the determinant and the logarithm of its magnitude; 0 and -inf for a singular matrix."""
         ...
 
-    def sobel_edges(self, images: TensorLike, data_format: str | None = None) -> Tensor:
+    def sobel_edges(self, images: TensorLike, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images."""
         ...
 
@@ -1670,7 +1670,7 @@ class TensorBackend(Protocol):
         """Returns `x` without axes of length 1; by default all of them are removed."""
         ...
 
-    def ssim(self, image1: TensorLike, image2: TensorLike, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03, data_format: str | None = None) -> Tensor:
+    def ssim(self, image1: TensorLike, image2: TensorLike, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels."""
         ...
 

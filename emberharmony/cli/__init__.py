@@ -1,18 +1,13 @@
 """The `emberharmony` command."""
 
-import sys
 import warnings
+
+from emberharmony.cli.main import command
 
 
 def main() -> None:
-    """Runs the command, or says how to install click and rich if one of them is missing."""
+    """Runs the command."""
     warnings.formatwarning = _in_one_line
-    try:
-        from emberharmony.cli.main import command
-    except ImportError as error:
-        if error.name not in ("click", "rich"):
-            raise
-        sys.exit(f'The emberharmony command needs {error.name}: pip install "emberharmony[cli]"')
     command()
 
 

@@ -6,9 +6,9 @@ import os
 import sys
 
 import click
-from rich.console import Console
 
 from emberharmony.backend.discovery import backend_names, is_installed, load
+from emberharmony.cli.extras import need
 from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
@@ -26,23 +26,20 @@ def conformance(name: str, pattern: str, quick: bool, json_file: str | None, htm
     The exit status is 1 if anything fails, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C, in which
     case nothing is written.
     """
-    console = Console(soft_wrap=True)
     names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
     # The tensors are small, so several threads would spend most of the time on waiting for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for backend in names:
         load(backend)
-    try:
-        # Imported here, because the other commands do not need hypothesis and SciPy.
-        checking = importlib.import_module("emberharmony.cli.conformance_run")
-        rows = checking.matching(pattern)
-    except ImportError as error:
-        raise click.ClickException(f'{error}: pip install "emberharmony[conformance]"') from error
+    need("conformance", "conformance", "hypothesis", "scipy")
+    # Imported here, because the other commands do not need hypothesis and SciPy.
+    checking = importlib.import_module("emberharmony.cli.conformance_run")
+    rows = checking.matching(pattern)
     for file in filter(None, (json_file, html_file)):
         if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
             raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
     try:
-        outcomes = list(checking.outcomes_of(console, rows, names, quick))
+        outcomes = list(checking.outcomes_of(rows, names, quick))
     except KeyboardInterrupt:
         click.echo("Stopped; nothing was written.", err=True)
         sys.exit(130)
@@ -51,6 +48,6 @@ def conformance(name: str, pattern: str, quick: bool, json_file: str | None, htm
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:
         replace_text(html_file, checking.as_html(report))
-    checking.show(console, report)
+    checking.show(report)
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from emberharmony import ops
+from emberharmony.cli.drawing import progress
 from emberharmony.core.errors import suggest
 from emberharmony.testing.conformance import Outcome, run_sample
 from emberharmony.testing.report import KINDS, Report, totals
@@ -36,22 +35,20 @@ def matching(pattern: str) -> list[Sample]:
     return rows
 
 
-def outcomes_of(console: Console, rows: Sequence[Sample], names: Sequence[str], quick: bool) -> Iterator[Outcome]:
+def outcomes_of(rows: Sequence[Sample], names: Sequence[str], quick: bool) -> Iterator[Outcome]:
     """Yields all outcomes, and restores the active backend at the end.
 
-    If the console is a terminal, a progress bar is shown.
+    If the output is a terminal, a progress bar is shown.
     """
-    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with _former_backend(), warnings.catch_warnings():
         # NumPy warns about infinities and divisions by zero, which the inputs cause on purpose.
         warnings.simplefilter("ignore", RuntimeWarning)
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            bar = progress.add_task("", total=len(rows) * len(names))
+        with progress(len(rows) * len(names)) as advance:
             for name in names:
                 for row in rows:
-                    progress.update(bar, description=f"{name} {row.op}")
+                    advance(0, description=f"{name} {row.op}")
                     yield from run_sample(row, name, quick)
-                    progress.advance(bar)
+                    advance()
 
 
 @contextlib.contextmanager
@@ -63,20 +60,20 @@ def _former_backend() -> Iterator[None]:
         ops.set_backend(before)
 
 
-def show(console: Console, report: Report) -> None:
+def show(report: Report) -> None:
     """Prints the failures, a program that shows the first failure of each op, the unsupported ops, and the totals."""
     for entry in report["ops"]:
         for failure in entry["failures"]:
             place = f"{entry['backend']} {entry['op']}, {failure['check']}, {failure['dtype']}, {failure['label']}"
-            console.print(f"FAIL {place}: {failure['failure']}", markup=False, highlight=False)
+            click.echo(f"FAIL {place}: {failure['failure']}")
         if entry["failures"]:
-            console.print(f"\n{entry['failures'][0]['snippet']}", markup=False, highlight=False)
+            click.echo(f"\n{entry['failures'][0]['snippet']}")
     for entry in report["ops"]:
         if entry["status"] == "unsupported":
             line = f"unsupported {entry['backend']} {entry['op']}: {entry['reason']}"
-            console.print(line, markup=False, highlight=False)
+            click.echo(line)
     for name, version in report["backends"].items():
         count = totals(report, name)
         kinds = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
         line = f"{name} {version}: {count['ops']} ops ({kinds}), {count['calls']} calls, {count['failures']} failures"
-        console.print(line, highlight=False)
+        click.echo(line)

@@ -1,12 +1,10 @@
 """`emberharmony demo`: one training run that switches the backend on the way, and the same run on NumPy alone."""
 
 import click
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from emberharmony import demo as program
 from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
+from emberharmony.cli.drawing import progress, table
 
 
 @click.command()
@@ -22,31 +20,22 @@ from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
 )
 def demo(names: tuple[str, ...], seed: int, steps: int, plot: str | None) -> None:
     """Train on 1,797 handwritten digits, and switch the backend during the training."""
-    console = Console()
     chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
     if plot:
         program.check_picture(plot)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("training", total=2 * steps * len(chosen))
-        result = program.run(chosen, seed=seed, steps=steps, advance=lambda: progress.advance(bar))
-    console.print(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen)}")
-    table = Table("backend", "steps", "loss", "accuracy on held-out images", "seconds")
-    for leg in result.legs:
-        table.add_row(leg.backend, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}")
-    reference = result.reference
-    table.add_row(
-        "numpy alone", reference.steps, f"{reference.loss:.6f}", f"{reference.accuracy:.4f}", f"{reference.seconds:.3f}"
-    )
-    console.print(table)
+    with progress(2 * steps * len(chosen), "training") as advance:
+        result = program.run(chosen, seed=seed, steps=steps, advance=advance)
+    click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen)}")
+    legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
+    rows = [(name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs]
+    click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), rows))
     verdict = "AGREES" if result.agrees else "DIFFERS"
-    console.print(
-        f"{verdict}: the weights differ by at most {result.difference:.2e}, tolerance {program.TOLERANCE:.0e}"
-    )
+    click.echo(f"{verdict}: the weights differ by at most {result.difference:.2e}, tolerance {program.TOLERANCE:.0e}")
     for name in BUILTIN:
         if not is_installed(name):
-            console.print(f"{name} is not installed; to install it: {install_line(name)}", markup=False)
+            click.echo(f"{name} is not installed; to install it: {install_line(name)}")
     if plot:
         program.draw(result, plot)
-        console.print(f"loss curves: {plot}")
+        click.echo(f"loss curves: {plot}")
     if not result.agrees:
         raise SystemExit(1)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from emberharmony.backend.discovery import backend_names, is_installed, load
+from emberharmony.cli.drawing import progress
+from emberharmony.cli.extras import need
 from emberharmony.core.errors import suggest
 from emberharmony.core.state.files import replace_text
 
@@ -40,30 +40,25 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     or changes an argument. The arguments of a call depend only on the seed, the pattern and the number of the call. The
     exit status is 1 if anything is reported, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C.
     """
-    console = Console(soft_wrap=True)
     names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
     for backend in names:
         load(backend)
-    try:
-        runner = importlib.import_module("emberharmony.testing.fuzz.runner")
-    except ImportError as error:
-        raise click.ClickException(f'{error}: pip install "emberharmony[conformance]"') from error
+    need("fuzz", "conformance", "hypothesis", "scipy")
+    runner = importlib.import_module("emberharmony.testing.fuzz.runner")
     if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
         raise click.UsageError(f"cannot write {json_file}: its folder is missing or read-only")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     ops = _matching(pattern)
     tallies = [runner.Tally(backend) for backend in names]
-    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     stopped = False
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=calls * len(names))
+    with progress(calls * len(names)) as advance:
         try:
             for tally in tallies:
-                progress.update(bar, description=tally.backend)
-                runner.run(tally, calls, seed, ops, timeout, first, lambda done: progress.advance(bar, done))
+                advance(0, description=tally.backend)
+                runner.run(tally, calls, seed, ops, timeout, first, advance)
         except KeyboardInterrupt:
             stopped = True
-    _show(console, tallies)
+    _show(tallies)
     if json_file:
         report = {"seed": seed, "pattern": pattern, "first": first, "backends": [tally.as_json() for tally in tallies]}
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
@@ -87,7 +82,7 @@ def _matching(pattern: str) -> list[str]:
     return names
 
 
-def _show(console: Console, tallies: Sequence[Any]) -> None:
+def _show(tallies: Sequence[Any]) -> None:
     """Prints the findings, a program that shows the first finding of each kind for each op, and the totals."""
     for tally in tallies:
         shown: set[tuple[str, str]] = set()
@@ -95,15 +90,13 @@ def _show(console: Console, tallies: Sequence[Any]) -> None:
             once = "" if finding.alone in (True, None) else " (not when it is called alone)"
             place = f"{finding.backend} {finding.op}, call {finding.number}"
             said = finding.detail.partition("\n")[0]
-            console.print(f"FAIL {place}: {said}{once}", markup=False, highlight=False)
+            click.echo(f"FAIL {place}: {said}{once}")
             if (finding.op, finding.kind) not in shown:
                 shown.add((finding.op, finding.kind))
-                console.print(f"\n{finding.snippet}", markup=False, highlight=False)
+                click.echo(f"\n{finding.snippet}")
         for op in tally.skipped:
-            console.print(
-                f"{tally.backend} {op} was left out after several crashes or hangs", markup=False, highlight=False
-            )
+            click.echo(f"{tally.backend} {op} was left out after several crashes or hangs")
     for tally in tallies:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
         line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts})"
-        console.print(line, markup=False, highlight=False)
+        click.echo(line)

@@ -15,6 +15,7 @@ from emberharmony.core.dispatch import DISPATCH, REASON, SWAP
 from emberharmony.core.errors import ArgumentError, suggest
 from emberharmony.core.op_code.portable import source_of
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
+from emberharmony.core.types import BackendName
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -24,7 +25,7 @@ PACKAGE = Path(__file__).parents[1]
 @click.option("--backend", "backend_name", help="The backend whose code is shown; default: the active backend.")
 def op(name: str, backend_name: str | None) -> None:
     """Show an op: its declaration, the code that runs on a backend, its gradient rule, its sample row and tolerance."""
-    backend = current() if backend_name is None else create_backend(backend_name, fallback=None)
+    backend = current() if backend_name is None else create_backend(BackendName(backend_name), fallback=None)
     click.echo("\n\n".join(sections(find(name), backend)))
 
 

@@ -1,13 +1,14 @@
 """Dispatch: `@op` turns a declaration into a plain function that calls the active backend.
 
-At first an op is *looked up*: it asks which backend is active and calls the op compiled for it (`op_source` shows both
-sources). On the interpreters that `code_swap` names, its first call makes it *direct*: the op gets the code compiled
-for the backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an
-interruption leaves either all old codes or all new ones. The first `use_backend` makes all ops looked up for the rest
-of the process (`selection` decides). On other interpreters the ops are looked up always (`portable`).
+A *looked-up* op asks which backend is active and calls the op compiled for it (`op_source` shows the sources). On the
+interpreters that `code_swap` names, the first call of an op makes it *direct*: the op gets the code compiled for the
+backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an interruption
+leaves either all old codes or all new ones. The first `use_backend` makes all ops looked up for the rest of the process
+(`selection` decides). On other interpreters the ops are looked up always (`portable`).
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
@@ -18,7 +19,7 @@ from emberharmony.core.op_code.code_swap import choose_dispatch
 from emberharmony.core.op_code.op_source import GLOBALS as GLOBALS
 from emberharmony.core.op_code.op_source import Fast as Fast
 from emberharmony.core.op_code.op_source import fast as fast
-from emberharmony.core.op_code.op_source import fast_of
+from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, register_alias
 from emberharmony.core.state.blame import is_callers
 from emberharmony.core.state.commits import Step, assigned, commit, when
@@ -30,8 +31,11 @@ DISPATCH, REASON = choose_dispatch()
 
 if DISPATCH == SWAP:
     from emberharmony.core.op_code.code_swap import compiled, looked_up
+    from emberharmony.core.op_code.code_swap import uncalled as _declared
 else:
     from emberharmony.core.op_code.portable import compiled, looked_up
+
+    _declared = looked_up
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
@@ -47,13 +51,13 @@ def op(declared: F) -> F:
     """
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
-    function = looked_up(spec)
+    function = _declared(spec)
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
     function.__qualname__ = declared.__qualname__
     spec.function = function
     if DISPATCH == SWAP:
-        LOOKED_UP.append(assigned(function, "__code__", function.__code__))
+        UNCALLED.append(assigned(function, "__code__", function.__code__))
     return function  # type: ignore[return-value]
 
 
@@ -70,8 +74,41 @@ class _Direct:
 
 
 DIRECT = _Direct()
-LOOKED_UP: list[Step] = [assigned(DIRECT, "bound", None)]
-"""The steps that make every op of the process looked up again."""
+UNCALLED: list[Step] = [assigned(DIRECT, "bound", None)]
+"""The steps that give every op of the process the code that it had before its first call."""
+
+
+def looked_up_steps() -> list[Step]:
+    """Returns the steps that make every op of the process looked up."""
+    codes = [assigned(spec.function, "__code__", looked_up(spec).__code__) for spec in OPS.values()]
+    return [assigned(DIRECT, "bound", None), *(codes if DISPATCH == SWAP else ())]
+
+
+class _Uncalled:
+    """The ops as the ones that were not called yet call them: `uncalled.add(args, kwargs)`.
+
+    Python itself checks the keywords of a call of a function and gives no hint, and catching them in `**kwargs` would
+    cost each call 50 ns. So only the code that an op has before its first call catches them.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(_first_call, name)
+
+
+def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls an op, or raises the error for keywords that it does not have.
+
+    Raises:
+        ArgumentTypeError: if a keyword is unknown; the message names the parameter that it probably means.
+    """
+    if kwargs:
+        unknown = kwargs.keys() - parameter_names(OPS[name])
+        if unknown:
+            # Imported here, because only unknown names need it.
+            from emberharmony.core.spellings import unknown_keyword
+
+            raise unknown_keyword(name, next(keyword for keyword in kwargs if keyword in unknown))
+    return getattr(op_globals.active(), name)(*args, **kwargs)
 
 
 class Bound:
@@ -229,4 +266,4 @@ def _flag(parameter: OpParameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
-op_globals.publish(slow=slow, rescue=rescue, judge=judge)
+op_globals.publish(slow=slow, rescue=rescue, judge=judge, uncalled=_Uncalled())

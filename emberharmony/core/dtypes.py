@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import DTypeError, brief, suggest
 from emberharmony.core.state.commits import assigned, commit
+
+if TYPE_CHECKING:
+    from emberharmony.core.arguments import DTypeLike
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 
@@ -270,7 +273,7 @@ def default_complex() -> DType:
     return complex128 if DEFAULTS.float is float64 else complex64
 
 
-def set_default_float(dtype: object) -> None:
+def set_default_float(dtype: "DTypeLike") -> None:
     """Makes `dtype` the default float for the whole process.
 
     Raises:

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from emberharmony.core import op_globals
-from emberharmony.core.dispatch import LOOKED_UP, Bound
+from emberharmony.core.dispatch import UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.scopes import Entry, Scope
@@ -87,7 +87,7 @@ def switch(backend: Any, source: str) -> None:
 def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     state = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", backend.bound)]
-    return state if _PROCESS.overridden else chain(LOOKED_UP, state, _direct(backend))
+    return state if _PROCESS.overridden else chain(UNCALLED, state, _direct(backend))
 
 
 def _direct(backend: Any) -> Iterable[Step]:
@@ -112,7 +112,7 @@ class Override(Scope):
         backend = self._chosen()
         if not _PROCESS.overridden:
             # A copied context may outlive the block that made it, so the ops stay looked up for the whole process.
-            commit(LOOKED_UP, [assigned(_PROCESS, "overridden", True)])
+            commit(looked_up_steps(), [assigned(_PROCESS, "overridden", True)])
         _OVERRIDE.set((backend.bound, _OVERRIDE.get(), self))
         return backend
 

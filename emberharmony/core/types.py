@@ -1,7 +1,7 @@
 """The type names in the signatures of ops; dispatch converts each argument according to the name in its annotation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, Protocol, TypeAlias
 
 
 class Tensor(Protocol):
@@ -97,6 +97,12 @@ DeviceLike: TypeAlias = Any
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 """The direction of a Fourier transform that is divided by its length; "ortho" divides both by the square root of it."""
+
+BackendName = NewType("BackendName", str)
+"""The name of a known backend. For type checkers, `BackendName(text)` makes one of any text, as for a plugin's name."""
+
+BackendLike: TypeAlias = Literal["numpy", "torch", "mlx"] | BackendName
+"""The name of a built-in backend, or a `BackendName`."""
 
 if TYPE_CHECKING:
     import numpy as np  # only for type checkers: nothing below the backends may depend on an array library

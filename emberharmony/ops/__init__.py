@@ -1101,6 +1101,55 @@ __all__ = [
 
 bool = bool_
 
+for _module in (
+    "activation",
+    "attention",
+    "bitwise",
+    "comparison",
+    "complex_numbers",
+    "control",
+    "convolution",
+    "creation",
+    "elementary",
+    "fft_ops",
+    "image_ops",
+    "indexing",
+    "layers",
+    "linalg_ops",
+    "losses",
+    "math",
+    "matrix_functions",
+    "normalization",
+    "norms",
+    "pooling",
+    "products",
+    "random_ops",
+    "rearranging",
+    "reduction",
+    "resampling",
+    "rounding",
+    "segments",
+    "sequences",
+    "signals",
+    "solver",
+    "sorting",
+    "special",
+    "statistics",
+    "tensor",
+    "transforms",
+    "warping",
+    "writing",
+):
+    globals().pop(_module, None)  # a reload does not bind it
+
+
+def __getattr__(name: str) -> object:
+    """Raises `AttributeError` for an unknown name, with a hint."""
+    # Imported here, because only unknown names need it.
+    from emberharmony.core.spellings import unknown_name
+
+    raise unknown_name(__name__, name)
+
 
 def __dir__() -> list[str]:
     """Returns the public names."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from emberharmony.backend.shared.convolution import channels_last, check_channels, each, spatial, transposed, windows
 from emberharmony.core.dispatch import op
@@ -30,8 +31,8 @@ def conv(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns the cross-correlation of tensors with a kernel over any number of spatial axes.
@@ -65,8 +66,8 @@ def depthwise_conv(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns the convolution of each channel with its own kernels.
@@ -87,8 +88,8 @@ def separable_conv(
     depthwise_kernel: TensorLike,
     pointwise_kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution.
@@ -105,9 +106,9 @@ def conv_transpose(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: str = "valid",
+    padding: Literal["valid", "same"] = "valid",
     output_padding: int | Sequence[int] | None = None,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
     """Returns the transposed convolution: the gradient of `conv` with respect to its input.

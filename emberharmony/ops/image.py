@@ -36,3 +36,11 @@ __all__ = [
     "sobel_edges",
     "ssim",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Raises `AttributeError` for an unknown name, with a hint."""
+    # Imported here, because only unknown names need it.
+    from emberharmony.core.spellings import unknown_name
+
+    raise unknown_name(__name__, name)

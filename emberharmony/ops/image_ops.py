@@ -6,6 +6,7 @@ Images are (height, width, channels), or a batch of them; with `data_format="cha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from emberharmony.backend.shared.convolution import each, windows
 from emberharmony.backend.shared.image import colours, computed_in, margins, spatial_axes
@@ -25,7 +26,9 @@ _LUMA = (0.2989, 0.5870, 0.1140)
 
 
 @op
-def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
+def rgb_to_grayscale(
+    images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None
+) -> Tensor:
     """Returns the brightness of RGB images: 0.2989 red + 0.5870 green + 0.1140 blue.
 
     Shape: the axis of channels has length 1 in the result. Dtype: that of the images; integers are rounded.
@@ -44,7 +47,7 @@ def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tens
 
 
 @op
-def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
     """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1.
 
     Values whose magnitude is below the dtype's `eps` count as 0.
@@ -77,7 +80,7 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
 
 
 @op
-def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
     """Returns red, green and blue of images given by hue, saturation and value; the hue counts modulo 1.
 
     Raises:
@@ -112,7 +115,7 @@ def pad_images(
     right_padding: int | None = None,
     target_height: int | None = None,
     target_width: int | None = None,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images with zeros added around them.
 
@@ -143,7 +146,7 @@ def crop_images(
     right_cropping: int | None = None,
     target_height: int | None = None,
     target_width: int | None = None,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images without their margins.
 
@@ -175,8 +178,8 @@ def extract_patches(
     size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
     dilation_rate: int | Sequence[int] = 1,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the patches of images as channels; for a `size` of three numbers, the patches of volumes.
 
@@ -212,8 +215,8 @@ def extract_patches_3d(
     size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
     dilation_rate: int | Sequence[int] = 1,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the patches of volumes as channels.
 

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Literal
 
 from emberharmony.backend.shared.convolution import channels_last, each, first_windows, pool_windows, spatial
 from emberharmony.core.dispatch import op
@@ -29,8 +30,8 @@ def max_pool(
     inputs: TensorLike,
     pool_size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the largest element of each window; windows are adjacent unless `strides` is given.
 
@@ -48,8 +49,8 @@ def average_pool(
     inputs: TensorLike,
     pool_size: int | Sequence[int],
     strides: int | Sequence[int] | None = None,
-    padding: str = "valid",
-    data_format: str | None = None,
+    padding: Literal["valid", "same"] = "valid",
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the mean of each window; windows are adjacent unless `strides` is given.
 
@@ -73,7 +74,9 @@ def average_pool(
 
 @op
 def adaptive_average_pool(
-    inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None
+    inputs: TensorLike,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the means of `output_size` windows along each spatial axis; their width follows from the length.
 
@@ -87,7 +90,11 @@ def adaptive_average_pool(
 
 
 @op
-def adaptive_max_pool(inputs: TensorLike, output_size: int | Sequence[int], data_format: str | None = None) -> Tensor:
+def adaptive_max_pool(
+    inputs: TensorLike,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None = None,
+) -> Tensor:
     """Returns the largest elements of the windows of `adaptive_average_pool`.
 
     Example:
@@ -101,8 +108,8 @@ def _pooled(
     inputs: Tensor,
     pool_size: int | Sequence[int],
     strides: int | Sequence[int] | None,
-    padding: str,
-    data_format: str | None,
+    padding: Literal["valid", "same"],
+    data_format: Literal["channels_last", "channels_first"] | None,
     join: Callable[[Tensor, Tensor], Tensor],
     identity: float,
 ) -> Tensor:
@@ -119,7 +126,10 @@ def _pooled(
 
 
 def _adapted(
-    inputs: Tensor, output_size: int | Sequence[int], data_format: str | None, reduce: Callable[..., Tensor]
+    inputs: Tensor,
+    output_size: int | Sequence[int],
+    data_format: Literal["channels_last", "channels_first"] | None,
+    reduce: Callable[..., Tensor],
 ) -> Tensor:
     n, x = spatial(inputs.ndim), inputs
     first = 1 if channels_last(data_format) else 2

@@ -8,7 +8,7 @@ in float32; then the result is rounded to the dtype of the images. Complex image
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.convolution import each
@@ -44,13 +44,13 @@ _RESIZES = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
 def resize(
     images: TensorLike,
     size: Sequence[int],
-    interpolation: str = "bilinear",
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"] = "bilinear",
     antialias: bool = False,
     crop_to_aspect_ratio: bool = False,
     pad_to_aspect_ratio: bool = False,
-    fill_mode: str = "constant",
+    fill_mode: Literal["constant"] = "constant",
     fill_value: float = 0.0,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images resized to a height and width.
 
@@ -104,7 +104,9 @@ def scale_and_translate(
     scale: Tensor | Sequence[float] | float,
     translation: Tensor | Sequence[float] | float,
     spatial_dims: Sequence[int],
-    method: str,
+    method: Literal[
+        "linear", "bilinear", "trilinear", "triangle", "cubic", "bicubic", "tricubic", "lanczos3", "lanczos5"
+    ],
     antialias: bool = True,
 ) -> Tensor:
     """Returns images in which the content at position p moves to position `p * scale + translation` along some axes.
@@ -152,7 +154,7 @@ def gaussian_blur(
     images: TensorLike,
     kernel_size: int | Sequence[int] = (3, 3),
     sigma: Tensor | Sequence[float] | float = (1.0, 1.0),
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images smoothed by a Gaussian kernel; pixels outside the images count as zeros.
 
@@ -178,7 +180,7 @@ def gaussian_blur(
 
 
 @op
-def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
+def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "channels_first"] | None = None) -> Tensor:
     """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images.
 
     Shape: that of the images with a last axis of length 2 added. Dtype: integers become the default float.
@@ -208,7 +210,7 @@ def ssim(
     filter_sigma: float = 1.5,
     k1: float = 0.01,
     k2: float = 0.03,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels.
 

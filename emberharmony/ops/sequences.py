@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.host import host_indices
 from emberharmony.core.deferred import Deferred
@@ -113,7 +113,7 @@ def ctc_loss(
 def ctc_decode(
     inputs: TensorLike,
     sequence_lengths: TensorLike,
-    strategy: str = "greedy",
+    strategy: Literal["greedy", "beam_search"] = "greedy",
     beam_width: int = 100,
     top_paths: int = 1,
     merge_repeated: bool = True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from emberharmony.backend.shared.image import computed_in, held, homography, smoothing_size, spatial_axes
 from emberharmony.backend.shared.random import Generator
@@ -37,7 +37,11 @@ _ORDERS = {"nearest": 0, "bilinear": 1}
 
 @op
 def map_coordinates(
-    inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: str = "constant", fill_value: float = 0.0
+    inputs: TensorLike,
+    coordinates: TensorLike,
+    order: int,
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
+    fill_value: float = 0.0,
 ) -> Tensor:
     """Returns the values of a tensor at positions between its elements.
 
@@ -74,10 +78,10 @@ def map_coordinates(
 def affine_transform(
     images: TensorLike,
     transform: TensorLike,
-    interpolation: str = "bilinear",
-    fill_mode: str = "constant",
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
     fill_value: float = 0.0,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`.
 
@@ -120,9 +124,9 @@ def perspective_transform(
     images: TensorLike,
     start_points: Tensor | Sequence[Any],
     end_points: Tensor | Sequence[Any],
-    interpolation: str = "bilinear",
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
     fill_value: float = 0.0,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images warped so that four points of each image move to four other points.
 
@@ -157,11 +161,11 @@ def elastic_transform(
     images: TensorLike,
     alpha: float = 20.0,
     sigma: float = 5.0,
-    interpolation: str = "bilinear",
-    fill_mode: str = "reflect",
+    interpolation: Literal["bilinear", "nearest"] = "bilinear",
+    fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "reflect",
     fill_value: float = 0.0,
     seed: Any = None,
-    data_format: str | None = None,
+    data_format: Literal["channels_last", "channels_first"] | None = None,
     generator: Generator | None = None,
 ) -> Tensor:
     """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image.
@@ -187,14 +191,14 @@ def elastic_transform(
     return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
 
-def _batch(images: Tensor, data_format: str | None) -> Tensor:
+def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns images as a batch with the channels on the last axis."""
     last = spatial_axes(images.shape, data_format)[0] == -3
     x = images if last else moveaxis(images, -3, -1)
     return x if x.ndim == 4 else expand_dims(x, 0)
 
 
-def _as_given(batch: Tensor, images: Tensor, data_format: str | None) -> Tensor:
+def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns a batch with the channels on the last axis in the layout of the images."""
     x = batch if images.ndim == 4 else squeeze(batch, 0)
     return x if spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)

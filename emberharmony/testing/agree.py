@@ -10,6 +10,7 @@ from emberharmony import ops
 from emberharmony.backend.discovery import backend_names, is_installed
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_map
+from emberharmony.core.types import BackendLike
 
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2}
 """The default `rtol` and `atol` by the dtype of a result.
@@ -23,7 +24,7 @@ def assert_agree(
     *args: Any,
     rtol: float | None = None,
     atol: float | None = None,
-    backends: Sequence[str] | None = None,
+    backends: Sequence[BackendLike] | None = None,
 ) -> None:
     """Checks that a function returns the same on all installed backends as on NumPy in float64.
 
@@ -46,7 +47,8 @@ def assert_agree(
         >>> from emberharmony.testing.agree import assert_agree
         >>> assert_agree(lambda x: {"mean": ops.mean(x), "parts": [ops.exp(x)]}, np.ones(3, "float32"))
     """
-    names = [name for name in backend_names() if is_installed(name)] if backends is None else list(backends)
+    installed = [name for name in backend_names() if is_installed(name)]
+    names = installed if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
         wanted, structure = _run(fn, tree_map(_widened, args))
     paths = list(_paths(structure, ""))

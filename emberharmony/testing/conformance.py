@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from emberharmony import ops
 from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.core.types import BackendName
 from emberharmony.testing.call import Call
 from emberharmony.testing.checks import CHECKS
 from emberharmony.testing.hypothesis_inputs import generated
@@ -41,7 +42,7 @@ def run_sample(sample: Sample, backend: str, quick: bool = True) -> Iterator[Out
         quick: whether to leave out the calls with inputs that hypothesis generates.
     """
     if ops.get_backend() != backend:
-        ops.set_backend(backend)
+        ops.set_backend(BackendName(backend))
     for check in CHECKS if quick else [*CHECKS, generated]:
         for call in check(sample):
             yield outcome(sample, backend, call)

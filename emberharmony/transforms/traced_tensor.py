@@ -265,9 +265,11 @@ class TracedTensor(TensorProxy):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
             raise AttributeError(name)
-        hint = f"use ops.{name}(x, ...)" if name in OPS else "use the functions of ops"
+        # Imported here, because only unknown names need it.
+        from emberharmony.core.spellings import method_hint
+
         raise AttributeError(
-            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: {hint}, "
+            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: use {method_hint(name)}, "
             f"or ops.stop_gradient(x) for the plain tensor"
         )
 

@@ -199,6 +199,10 @@ def test_without_scipy_or_hypothesis_the_command_says_how_to_install_them(tmp_pa
     program = f"import sys; sys.modules['{module}'] = None\nfrom emberharmony.cli import main\nmain()"
     done = alone(sys.executable, "-c", program, "conformance", "--backend", "numpy", path=tmp_path)
     assert done.returncode == 1
-    assert 'pip install "emberharmony[conformance]"' in done.stderr
+    wanted = f'Error: emberharmony conformance needs {module}: pip install "emberharmony[conformance]"\n'
+    assert done.stderr == wanted
+    done = alone(sys.executable, "-c", program, "fuzz", "--backend", "numpy", path=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == wanted.replace(" conformance", " fuzz", 1)
     done = alone(sys.executable, "-c", program, "backend", "show", path=tmp_path)
     assert done.stdout.startswith("numpy")

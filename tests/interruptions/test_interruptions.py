@@ -25,7 +25,7 @@ from emberharmony.backend import create_backend, current
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import selection
 from emberharmony.core.checked_mode import checked, checking
-from emberharmony.core.dispatch import DISPATCH, LOOKED_UP, SWAP
+from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED
 from emberharmony.core.state import draws, settings
 from emberharmony.core.state.commits import commit
 from emberharmony.core.state.files import replace_text
@@ -157,7 +157,7 @@ def first_choice(path: Path, patch: pytest.MonkeyPatch) -> Case:
 
     def prepare() -> None:
         selection._PROCESS.overridden = False
-        commit(LOOKED_UP)
+        commit(UNCALLED)
         selection._PROCESS.bound = None
 
     def check() -> None:

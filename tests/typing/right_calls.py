@@ -8,6 +8,7 @@ import torch
 
 from emberharmony import Tensor, TensorLike, create_backend, ops
 from emberharmony.backend import TensorBackend
+from emberharmony.types import BackendName, HostArray
 
 
 def standardized(x: Tensor) -> Tensor:
@@ -55,3 +56,16 @@ with ops.use_backend("torch"), ops.device("cpu"):
     ops.stack([1.0, 2.0])
 backend: TensorBackend = create_backend("numpy")
 backend.add(np.ones(2), 1)
+for name in ops.available_backends():
+    ops.set_backend(name)
+ops.set_backend(ops.get_backend())
+ops.set_backend(BackendName("strict"))
+with ops.use_backend("mlx"), ops.use_backend(create_backend("torch", fallback=None)), ops.use_backend(like=u):
+    ops.set_default_float(torch.float64)
+host: HostArray = ops.to_numpy(u)
+host.sort()
+single = torch.ones(2) + 1
+standardized(single)
+ops.set_default_float("float64")
+ops.set_default_float(np.float32)
+ops.conv(ops.ones((1, 4, 4, 1)), ops.ones((2, 2, 1, 1)), padding="same", data_format=None)

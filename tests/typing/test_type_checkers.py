@@ -38,7 +38,8 @@ def test_wrong_calls_are_reported(checker: str) -> None:
     found = reported(checker, WRONG)
     assert set(found) <= planted, {lines[number - 1]: found[number] for number in set(found) - planted}
     missed = [lines[number - 1] for number in sorted(planted - set(found))]
-    assert len(planted) - len(missed) >= len(planted) * 0.9, missed
+    print(f"{checker}: {len(planted) - len(missed)} of {len(planted)} wrong calls are reported")  # noqa: T201  (shown by `pytest -s`)
+    assert missed == []
 
 
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])

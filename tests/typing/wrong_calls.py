@@ -1,6 +1,6 @@
 """Wrong calls, one per line: a type checker reports each line that ends in `# wrong`. The file is never run."""
 
-from emberharmony import ops
+from emberharmony import create_backend, ops
 from emberharmony.types import Tensor
 
 
@@ -44,3 +44,17 @@ f("a")  # wrong
 ops.split(a, "2")  # wrong
 a.shpe  # wrong
 ops.sin(a).unsqueeze(0)  # wrong
+ops.set_backend("tensorflow")  # wrong
+ops.use_backend("jax")  # wrong
+create_backend("tensroflow")  # wrong
+ops.tensor([1.0])  # wrong
+ops.choice([1, 2])  # wrong
+ops.randn(2)  # wrong
+ops.clip(a, max_value=1)  # wrong
+ops.set_default_float("flota32")  # wrong
+ops.image.resize(a, (2, 2), interpolation="bilnear")  # wrong
+ops.conv(a, b, padding="smae")  # wrong
+ops.max_pool(a, 2, data_format="channel_last")  # wrong
+ops.image.map_coordinates(a, b, 1, fill_mode="constnat")  # wrong
+ops.pad(a, 1, mode="reflct")  # wrong
+ops.get_backend().foo  # wrong

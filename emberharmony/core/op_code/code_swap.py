@@ -18,6 +18,7 @@ from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.op_code.op_source import (
     OP_NAME,
+    UNCALLED_SOURCE,
     compiled_source,
     looked_up_source,
     native_names,
@@ -60,6 +61,23 @@ def choose_dispatch() -> tuple[str, str]:
 
 def _dotted(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
+
+
+def uncalled(spec: OpSpec) -> FunctionType:
+    """Returns an op as it is before its first call: it reports unknown keywords; its code may be exchanged."""
+    if UNCALLED_SOURCE not in _TEMPLATES:
+        _TEMPLATES[UNCALLED_SOURCE] = _compile(UNCALLED_SOURCE)
+    declared = spec.declared.__code__
+    code = _TEMPLATES[UNCALLED_SOURCE].replace(
+        co_name=declared.co_name,
+        co_qualname=declared.co_qualname,
+        co_filename=declared.co_filename,
+        co_firstlineno=declared.co_firstlineno,
+        co_names=("uncalled", spec.name),
+    )
+    function = _function(code, spec)
+    function.__wrapped__ = spec.declared  # type: ignore[attr-defined]  # `inspect.signature` reads the signature there
+    return function
 
 
 def looked_up(spec: OpSpec) -> FunctionType:

@@ -5,6 +5,12 @@ An op has two sources. *Looked up*, it asks which backend is active and calls th
     def add(x1, x2):
         return active().add(x1, x2)
 
+Where codes are exchanged, an op has a third source until its first call. It accepts any arguments, so that `uncalled`
+can say which parameter an unknown keyword means:
+
+    def add(*args, **kwargs):
+        return uncalled.add(args, kwargs)
+
 *Compiled* for a backend, it calls the native function where the arguments allow it, and dispatch's `slow` elsewhere:
 
     def add(x1, x2):
@@ -121,6 +127,10 @@ def handed_on(shape: Shape) -> str:
 
 def _packed(shape: Shape) -> str:
     return "(" + "".join(f"{'*' if variadic else ''}p{i}, " for i, (_, _, _, variadic) in enumerate(shape)) + ")"
+
+
+UNCALLED_SOURCE = "def template(*args, **kwargs):\n return uncalled.native_op(args, kwargs)\n"
+"""The source of an op that was not called yet."""
 
 
 def looked_up_source(shape: Shape) -> str:

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from emberharmony import ops
 from emberharmony.core.errors import IndexOutOfBoundsError
 from emberharmony.core.registry import OPS
+from emberharmony.core.types import BackendName
 from emberharmony.testing.fuzz.cases import FuzzCase, case_of
 from emberharmony.testing.fuzz.judge import PROGRAM, digest, verdict
 from emberharmony.testing.fuzz.program import arguments, namespace
@@ -60,7 +61,7 @@ def work(task: Task, report: TextIO) -> None:
     for alarm in ALARMS:
         signal.signal(alarm, signal.SIG_DFL)
     warnings.simplefilter("ignore")
-    ops.set_backend(task.backend)
+    ops.set_backend(BackendName(task.backend))
     scope = namespace()
     case_of(task.seed, task.first, task.names)  # loads all sample rows now, because the limit might not allow it later
     _limit_memory(task.memory)

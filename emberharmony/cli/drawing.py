@@ -1,0 +1,60 @@
+"""Progress bars and tables: drawn by rich if it is installed (the extra `cli`), plain text otherwise."""
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+Advance = Callable[..., None]
+"""A function `advance(steps=1, description=None)`, which advances a progress bar."""
+
+
+@contextlib.contextmanager
+def progress(total: int, description: str = "") -> Iterator[Advance]:
+    """Shows a progress bar until the block ends, and gives the block the function that advances it.
+
+    Nothing is shown if the output is not a terminal, or if rich is not installed.
+    """
+    if not (sys.stdout.isatty() and _has_rich()):
+        yield _nothing
+        return
+    from rich import progress as bars  # imported here, because only terminals with rich need it
+
+    columns = (
+        bars.TextColumn("{task.description:32}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, transient=True) as shown:
+        task = shown.add_task(description, total=total)
+
+        def advance(steps: int = 1, description: str | None = None) -> None:
+            shown.update(task, advance=steps, description=description)
+
+        yield advance
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table as text: with lines if rich is installed, else in aligned columns."""
+    if not _has_rich():
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (header, *rows))
+        return "\n".join("  ".join(cells).rstrip() for cells in padded)
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn, console = Table(*header), Console()
+    for row in rows:
+        drawn.add_row(*row)
+    with console.capture() as captured:
+        console.print(drawn)
+    return captured.get().rstrip("\n")
+
+
+def _has_rich() -> bool:
+    return importlib.util.find_spec("rich") is not None
+
+
+def _nothing(steps: int = 1, description: str | None = None) -> None:
+    """Advances a bar that is not shown."""

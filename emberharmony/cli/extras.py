@@ -1,0 +1,18 @@
+"""The check for packages that some commands need and a plain installation does not have."""
+
+import importlib.util
+
+import click
+
+
+def need(command: str, extra: str, *packages: str) -> None:
+    """Checks that packages are installed, without importing them.
+
+    Raises:
+        click.ClickException: if one is missing; the message has the extra that installs it.
+    """
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise click.ClickException(
+            f'emberharmony {command} needs {" and ".join(missing)}: pip install "emberharmony[{extra}]"'
+        )

@@ -1,0 +1,231 @@
+"""What other libraries call the ops and their parameters, and the errors for unknown names, which suggest ours.
+
+Nothing imports this module until a name is unknown, so the tables cost no program anything.
+"""
+
+import sys
+
+from emberharmony.core.errors import ArgumentTypeError, suggest
+from emberharmony.core.registry import ALIASES, OPS
+
+NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random")
+
+NAMES: dict[str, str] = {
+    # creation and conversion
+    **dict.fromkeys(
+        ("tensor", "as_tensor", "from_numpy", "constant", "Variable", "FloatTensor"), "convert_to_tensor(x)"
+    ),
+    **dict.fromkeys(("ndarray", "Tensor"), "convert_to_tensor(x)"),
+    "clone": "copy(x)",
+    "fill": "full(shape, fill_value)",
+    "new_zeros": "zeros(shape)",
+    "new_ones": "ones(shape)",
+    "range": "arange(start, stop, step)",
+    "numpy": "to_numpy(x)",
+    "asnumpy": "to_numpy(x)",
+    "detach": "stop_gradient(x)",
+    "device_put": "to_device(x, device)",
+    **dict.fromkeys(("cpu", "cuda"), "to_device(x, device)"),
+    "to": "cast(x, dtype) or ops.to_device(x, device)",
+    **dict.fromkeys(("type", "type_as"), "cast(x, dtype)"),
+    **dict.fromkeys(("float", "half", "double", "int", "long"), "cast(x, dtype)"),
+    "promote_types": "result_type(x1, x2)",
+    # shapes
+    "view_as": "reshape(x, shape)",
+    "flatten": "ravel(x) or ops.reshape(x, shape)",
+    "permute": "permute_dims(x, axes)",
+    "unsqueeze": "expand_dims(x, axis)",
+    "expand": "broadcast_to(x, shape)",
+    "expand_as": "broadcast_to(x, shape)",
+    "broadcast_tensors": "broadcast_arrays(x1, x2)",
+    "movedim": "moveaxis(x, source, destination)",
+    "rollaxis": "moveaxis(x, source, destination)",
+    "swapdims": "swapaxes(x, axis1, axis2)",
+    "t": "matrix_transpose(x)",
+    "T": "matrix_transpose(x)",
+    "mT": "matrix_transpose(x)",
+    "cat": "concatenate(xs, axis)",
+    "column_stack": "stack(xs, axis=1)",
+    "row_stack": "vstack(xs)",
+    "unbind": "unstack(x, axis)",
+    "chunk": "array_split(x, n, axis)",
+    "tensor_split": "array_split(x, n, axis)",
+    "repeat_interleave": "repeat(x, repeats, axis)",
+    "numel": "size(x)",
+    "dim": "ndim(x)",
+    "rank": "ndim(x)",
+    # reading and writing elements
+    "index_select": "take(x, indices, axis)",
+    **dict.fromkeys(("gather", "take_along_dim"), "take_along_axis(x, indices, axis)"),
+    "gather_nd": "get_item(x, key)",
+    "at": "slice_update(x, start_indices, updates) or ops.scatter_update(x, indices, updates)",
+    "index_update": "scatter_update(x, indices, updates)",
+    "dynamic_slice": "slice(x, start_indices, shape)",
+    "dynamic_update_slice": "slice_update(x, start_indices, updates)",
+    **dict.fromkeys(("masked_fill", "masked_select", "boolean_mask"), "where(condition, x1, x2)"),
+    "topk": "top_k(x, k)",
+    # arithmetic
+    **dict.fromkeys(("clamp", "clip_by_value"), "clip(x, x_min, x_max)"),
+    "sub": "subtract(x1, x2)",
+    "mul": "multiply(x1, x2)",
+    "div": "divide(x1, x2)",
+    "truediv": "divide(x1, x2)",
+    "floordiv": "floor_divide(x1, x2)",
+    "neg": "negative(x)",
+    "invert": "bitwise_invert(x)",
+    "eq": "equal(x1, x2)",
+    "ne": "not_equal(x1, x2)",
+    "lt": "less(x1, x2)",
+    "le": "less_equal(x1, x2)",
+    "gt": "greater(x1, x2)",
+    "ge": "greater_equal(x1, x2)",
+    **dict.fromkeys(("mm", "bmm", "mv"), "matmul(x1, x2)"),
+    "expit": "sigmoid(x)",
+    "sgn": "sign(x)",
+    "degrees": "rad2deg(x)",
+    "radians": "deg2rad(x)",
+    **dict.fromkeys(("trapz", "trapezoidal"), "trapezoid(y, x)"),
+    "math": "sqrt, ops.exp and so on",
+    "linear": "add(ops.matmul(x, weights), bias)",
+    "embedding": "take(weights, indices, axis=0)",
+    # reductions
+    **{f"reduce_{name}": f"{name}(x, axis)" for name in ("sum", "mean", "max", "min", "prod", "all", "any", "std")},
+    "reduce_variance": "var(x, axis)",
+    "reduce_logsumexp": "logsumexp(x, axis)",
+    "product": "prod(x, axis)",
+    "alltrue": "all(x, axis)",
+    "sometrue": "any(x, axis)",
+    # random numbers
+    **dict.fromkeys(("randn", "random_standard_normal"), "random.normal(shape)"),
+    "rand": "random.uniform(shape)",
+    "randperm": "random.permutation(n)",
+    **dict.fromkeys(("manual_seed", "set_seed", "set_random_seed"), "random.seed(n)"),
+    **dict.fromkeys(("default_rng", "PRNGKey", "RandomState"), "random.Generator(seed)"),
+    "multinomial": "random.categorical(logits, num_samples)",
+    # linear algebra
+    "inverse": "inv(x)",
+    "pinverse": "pinv(x)",
+    "matrix_inverse": "inv(x)",
+    "cholesky_inv": "cholesky_inverse(x)",
+    "triangular_solve": "solve_triangular(a, b)",
+    "lu": "lu_factor(x)",
+    # neural networks
+    "layer_norm": "layer_normalization(x, gamma, beta)",
+    "batch_norm": "batch_normalization(x, mean, variance, axis)",
+    "rms_norm": "rms_normalization(x, scale)",
+    "scaled_dot_product_attention": "dot_product_attention(query, key, value)",
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "conv(inputs, kernel)"),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), "max_pool(inputs, pool_size)"),
+    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool"), "average_pool(inputs, pool_size)"),
+    "interpolate": "image.resize(images, size)",
+    "upsample": "image.resize(images, size)",
+    "cross_entropy": "sparse_categorical_crossentropy(target, output, from_logits=True)",
+    "binary_cross_entropy": "binary_crossentropy(target, output)",
+    "hardtanh": "hard_tanh(x)",
+    "hardsigmoid": "hard_sigmoid(x)",
+    "hardswish": "hard_silu(x)",
+    "hardshrink": "hard_shrink(x, threshold)",
+    "logsigmoid": "log_sigmoid(x)",
+    "softshrink": "soft_shrink(x, threshold)",
+    "tanhshrink": "tanh_shrink(x)",
+    # transforms and control flow
+    "no_grad": "stop_gradient(x)",
+    "gradient": "grad(fn)",
+    "jit": "compile(fn)",
+    "requires_grad": "grad(fn)",
+    "custom_jvp": "custom_gradient(fn)",
+    "tree_structure": "tree_flatten(tree)",
+    "remat": "checkpoint(fn)",
+}
+"""By the name in another library, the call that replaces it, without `ops.` in front."""
+
+KEYWORDS: dict[str, tuple[str, ...]] = {
+    "dim": ("axis", "axes"),
+    "dims": ("axes", "axis", "shape"),
+    "dimension": ("axis",),
+    "perm": ("axes",),
+    "axes": ("axis",),
+    "axis": ("axes",),
+    "reduction_indices": ("axis",),
+    "keepdim": ("keepdims",),
+    "keep_dims": ("keepdims",),
+    **dict.fromkeys(("input", "self", "a", "array", "arr", "tensor", "data", "X"), ("x", "x1", "inputs")),
+    **dict.fromkeys(("other", "y", "b"), ("x2",)),
+    **dict.fromkeys(("tensors", "arrays", "values"), ("xs",)),
+    **dict.fromkeys(("a_min", "min_value", "clip_value_min", "minimum", "lower"), ("x_min", "minval")),
+    **dict.fromkeys(("a_max", "max_value", "clip_value_max", "maximum", "upper"), ("x_max", "maxval")),
+    "low": ("minval",),
+    "high": ("maxval",),
+    **dict.fromkeys(("ddof", "unbiased"), ("correction",)),
+    **dict.fromkeys(("size", "newshape", "new_shape"), ("shape",)),
+    **dict.fromkeys(("value", "fill"), ("fill_value", "constant_values")),
+    "pad": ("pad_width",),
+    "paddings": ("pad_width",),
+    **dict.fromkeys(("reps", "multiples"), ("repeats",)),
+    "shifts": ("shift",),
+    **dict.fromkeys(("end", "limit"), ("stop",)),
+    "steps": ("num",),
+    "delta": ("step",),
+    "index": ("indices", "key"),
+    "src": ("updates",),
+    **dict.fromkeys(("split_size", "num_or_size_splits", "sections", "indices"), ("indices_or_sections",)),
+    **dict.fromkeys(("std", "scale", "sigma"), ("stddev",)),
+    "loc": ("mean",),
+    **dict.fromkeys(("rng", "key"), ("generator", "seed")),
+    "p": ("ord", "rate"),
+    "eps": ("epsilon",),
+    "weight": ("gamma", "kernel"),
+    "depth": ("num_classes",),
+    "largest": ("descending",),
+    "right": ("side",),
+    "some": ("full_matrices",),
+    "stride": ("strides",),
+    "dilation": ("dilation_rate",),
+    **dict.fromkeys(("labels", "y_true"), ("target",)),
+    **dict.fromkeys(("logits", "y_pred"), ("output",)),
+}
+"""By the keyword in another library, our parameters with its meaning; the first one that the op has is suggested."""
+
+
+def exported(space: str) -> list[str]:
+    """Returns the public names of `ops` or of a namespace such as "ops.linalg"; of one not imported yet, none."""
+    module = sys.modules.get(f"emberharmony.{space}")
+    return list(getattr(module, "__all__", ()))
+
+
+def nearest(name: str, space: str = "ops") -> str:
+    """Returns a hint such as `"; use ops.clip(x, x_min, x_max)"` or `"; did you mean 'clip'?"`, or an empty string.
+
+    Args:
+        name: the unknown name.
+        space: the namespace in which it was looked up.
+    """
+    found = [f"{other}.{name}" for other in NAMESPACES if other != space and name in exported(other)]
+    if found:
+        return f"; did you mean {' or '.join(found)}?"
+    if name in NAMES:
+        return f"; use ops.{NAMES[name]}"
+    return suggest(name, exported(space))
+
+
+def unknown_name(module: str, name: str) -> AttributeError:
+    """Returns the error for a name that `ops` or one of its namespaces does not have."""
+    hint = "" if name.startswith("_") else nearest(name, module.removeprefix("emberharmony."))
+    # With the object too, the interpreter would add a suggestion of its own to the message.
+    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+
+
+def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
+    """Returns the error for a keyword that an op does not have."""
+    names = [parameter.name for parameter in OPS[op].parameters]
+    ours = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
+    hint = f"; use {ours}=" if ours else suggest(keyword, names)
+    takes = ", ".join(names)
+    return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {takes})")
+
+
+def method_hint(name: str) -> str:
+    """Returns the op that replaces a method of a tensor: `ops.expand_dims(x, axis)`."""
+    if name in OPS or name in ALIASES:
+        return f"ops.{name}(x, ...)"
+    return f"ops.{NAMES[name]}" if name in NAMES else "the functions of ops"

@@ -1,0 +1,153 @@
+"""An unknown name or keyword is reported together with ours, also where another library has that name."""
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from emberharmony import create_backend, ops
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core.dispatch import DISPATCH, SWAP
+from emberharmony.core.registry import OPS
+from emberharmony.core.spellings import KEYWORDS, NAMES, method_hint
+
+NUMPY_AND_MLX = [name for name in BUILTIN if name != "torch" and is_installed(name)]
+
+
+def test_every_name_that_a_hint_gives_exists() -> None:
+    for call in NAMES.values():
+        for path in re.findall(r"(?:^|ops\.)([a-z_][\w.]*)", call):
+            space = ops
+            for part in path.split("."):
+                assert part in space.__all__, call
+                space = getattr(space, part)
+
+
+def test_every_parameter_that_a_hint_gives_exists() -> None:
+    parameters = {parameter.name for spec in OPS.values() for parameter in spec.parameters}
+    assert {name for names in KEYWORDS.values() for name in names} <= parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("summ", "; did you mean 'sum'?"),
+        ("randn", "; use ops.random.normal(shape)"),
+        ("randint", "; did you mean ops.random.randint?"),
+        ("unsqueeze", "; use ops.expand_dims(x, axis)"),
+        ("tensor", "; use ops.convert_to_tensor(x)"),
+        ("choice", "; did you mean ops.random.choice?"),
+        ("reduce_mean", "; use ops.mean(x, axis)"),
+        ("qqqqqqqq", ""),
+        ("_repr_html_", ""),
+    ],
+)
+def test_an_unknown_op_has_a_hint(name: str, hint: str) -> None:
+    assert not hasattr(ops, name)
+    with pytest.raises(AttributeError) as caught:
+        getattr(ops, name)
+    assert str(caught.value) == f"module 'emberharmony.ops' has no attribute {name!r}{hint}"
+    assert caught.value.name == name
+
+
+def test_an_unknown_name_of_a_namespace_has_a_hint() -> None:
+    with pytest.raises(
+        AttributeError, match=r"'emberharmony.ops.linalg' has no .* 'choleski'; did you mean 'cholesky'\?"
+    ):
+        _ = ops.linalg.choleski  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"'einsum'; did you mean ops\.einsum\?"):
+        _ = ops.linalg.einsum  # type: ignore[attr-defined]
+
+
+def test_the_modules_of_the_declarations_are_no_names_of_ops() -> None:
+    from emberharmony.ops import tensor  # as a module it can still be imported
+
+    assert inspect.ismodule(tensor)
+    assert not any(hasattr(ops, module) for module in ("tensor", "reduction", "random_ops", "math", "transforms"))
+    importlib.reload(ops)
+    assert ops.get_backend() == ops.get_backend()
+
+
+def test_an_unknown_op_of_a_backend_has_a_hint(backend: str) -> None:
+    found = create_backend(backend)
+    with pytest.raises(AttributeError, match=f"backend '{backend}' has no op 'randn'; use ops.random.normal"):
+        _ = found.randn  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"has no op 'summ'; did you mean 'sum'\?"):
+        _ = found.summ  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("method", "op"),
+    [
+        ("unsqueeze", "ops.expand_dims(x, axis)"),
+        ("clip", "ops.clip(x, ...)"),
+        ("expand", "ops.broadcast_to(x, shape)"),
+        ("qqqq", "the functions of ops"),
+    ],
+)
+def test_an_unknown_method_of_a_traced_tensor_names_the_op(method: str, op: str) -> None:
+    assert method_hint(method) == op
+    ops.set_backend("numpy")
+    with pytest.raises(AttributeError, match=re.escape(f"use {op}, or ops.stop_gradient(x)")):
+        ops.grad(lambda x: ops.sum(getattr(x, method)(0)))([1.0])
+
+
+WRONG = """
+from emberharmony import ops
+from emberharmony.errors import ArgumentTypeError
+
+def message(call):
+    try:
+        call()
+    except ArgumentTypeError as error:
+        return str(error)
+
+x = [1.0, 2.0]
+for attempt in range(2):
+    assert message(lambda: ops.sum(x, dim=0)) == (
+        "sum() got an unexpected keyword argument 'dim'; use axis= (it takes x, axis, keepdims, dtype)"
+    )
+assert "; use x_max= (" in message(lambda: ops.clip(x, max_value=1))
+assert "; use xs= (" in message(lambda: ops.concatenate(tensors=[x, x], dim=0))
+assert "; did you mean 'axis'? (" in message(lambda: ops.mean(x, axsi=0))
+assert " 'out' (it takes x)" in message(lambda: ops.sin(x, out=x))
+assert "; use shape= (" in message(lambda: ops.random.normal(size=3))
+try:
+    ops.matmul(x)
+except TypeError as error:
+    assert str(error) == "matmul() missing 1 required positional argument: 'x2'"
+assert float(ops.sum(x, axis=0)) == float(ops.sum(x, keepdims=False)) == 3
+assert "kwargs" not in ops.sum.__code__.co_varnames, "from its first call on, an op catches no keywords"
+"""
+
+
+@pytest.mark.fresh_process
+@pytest.mark.skipif(DISPATCH != SWAP, reason="the portable dispatch leaves the check of keywords to Python")
+@pytest.mark.parametrize("name", NUMPY_AND_MLX)
+def test_an_unknown_keyword_of_an_op_that_was_not_called_yet_has_a_hint(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG], env=os.environ | {"EMBERHARMONY_BACKEND": name}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_keyword_of_any_op_is_named(backend: str) -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"^softplus\(\) got an unexpected keyword argument 'beta'"):
+            ops.softplus([1.0], beta=2.0)  # type: ignore[call-arg]
+        ops.softplus([1.0])
+
+
+@pytest.mark.fresh_process
+def test_the_signature_of_an_op_is_the_declared_one_before_and_after_the_first_call() -> None:
+    program = (
+        "import inspect\nfrom emberharmony import ops\n"
+        "before = inspect.signature(ops.sum)\nops.sum([1.0])\n"
+        "assert list(before.parameters) == ['x', 'axis', 'keepdims', 'dtype']\n"
+        "assert inspect.signature(ops.sum) == before\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"EMBERHARMONY_BACKEND": "numpy"})
