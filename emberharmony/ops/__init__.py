@@ -463,6 +463,7 @@ from emberharmony.backend.choice import get_backend as get_backend
 from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.choice import prepare as _prepare
+from emberharmony.backend.namespace import array_namespace as array_namespace
 from emberharmony.backend.shared.device import device as device
 from emberharmony.core.checked_mode import checked as checked
 from emberharmony.core.dtypes import bfloat16 as bfloat16
@@ -540,6 +541,7 @@ __all__ = [
     "argsort",
     "array",
     "array_equal",
+    "array_namespace",
     "array_split",
     "asarray",
     "asin",
