@@ -27,7 +27,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ArrayNames
 
     Raises:
         ArgumentError: if the version is unknown.
-        ArgumentTypeError: if there is no tensor, or if an argument is not one.
+        ArgumentTypeError: if no argument is a tensor, or one is of another type.
         BackendMismatchError: if there are tensors of two backends.
 
     Example:
