@@ -13,7 +13,8 @@ from emberharmony.backend.diagnosis import explain
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
-from emberharmony.core.dispatch import DIRECT, Bound
+from emberharmony.core.array_namespace import ArrayNamespace
+from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype
 from emberharmony.core.errors import (
     ArgumentError,
@@ -81,6 +82,8 @@ class Backend:
     """Whether every tensor has `tensor_type` as its class; False if subclasses are tensors too (torch.nn.Parameter)."""
     wraps: ClassVar[bool] = False
     """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
+    boolean_keys: ClassVar[bool] = True
+    """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
@@ -104,6 +107,14 @@ class Backend:
         """Returns the sorted names of the primitives that the class neither defines nor declares unsupported."""
         complete()
         return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
+
+    @property
+    def namespace(self) -> ArrayNamespace:
+        """The ops of this backend as a namespace of the array API standard; there is one for each backend object."""
+        if "_namespace" not in self.__dict__:
+            self.__dict__.setdefault("_namespace", ArrayNamespace(self))
+        space: ArrayNamespace = self.__dict__["_namespace"]
+        return space
 
     @property
     def version(self) -> str:
@@ -170,7 +181,8 @@ class Backend:
             kind = type(value)
             raise BackendMismatchError(
                 f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; convert it with "
-                f"ops.convert_to_tensor(ops.to_numpy(x)), or run the call under `with ops.use_backend(like=x):`"
+                f"ops.convert_to_tensor(ops.to_numpy(x)), run the call under `with ops.use_backend(like=x):`, or take "
+                f"the function from ops.array_namespace(x)"
             )
         if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, TensorProxy)):
             return self.wrap(self.stack([self.convert(v) for v in value]))
@@ -211,14 +223,17 @@ class Backend:
         except KeyError as error:
             raise DTypeError(f"the backend has no dtype {array.dtype}; cast the array first") from error
 
+    def defines(self, spec: OpSpec) -> bool:
+        """Returns whether the backend has a definition of its own for an op; otherwise a composite's body runs."""
+        return getattr(type(self), spec.name, None) is not None
+
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the function that runs an op on this backend: its own definition, else the composite's body.
 
         Raises:
             BackendProtocolError: if the op is a primitive that the backend does not define.
         """
-        own = getattr(type(self), spec.name, None)
-        if own is not None:
+        if self.defines(spec):
             return getattr(self, spec.name)
         if spec.composite:
             return spec.body
@@ -244,7 +259,7 @@ class Backend:
         @functools.wraps(spec.declared)
         def composite(*args: Any, **kwargs: Any) -> Any:
             # The body calls other ops, which run on the active backend.
-            if DIRECT.bound is self.bound or selection.current() is self:
+            if selection.is_active(self.bound):
                 return spec.declared(*args, **kwargs)
             with selection.Override(self):
                 return spec.declared(*args, **kwargs)

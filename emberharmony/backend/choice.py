@@ -29,6 +29,7 @@ from emberharmony.core.errors import (
     EmberError,
 )
 from emberharmony.core.state import settings
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.tree import tree_leaves
 from emberharmony.core.types import BackendLike, BackendName
 
@@ -106,6 +107,10 @@ def prepare() -> None:
             selection.current()
 
 
+OWNERS: dict[type, Backend] = {}
+"""By tensor type, the backend whose tensors were seen; subclasses are left out, because a program may make many."""
+
+
 def backend_of(*trees: Any) -> Backend | None:
     """Returns the backend whose tensors the trees hold; None if they hold no tensor.
 
@@ -117,7 +122,7 @@ def backend_of(*trees: Any) -> Backend | None:
     """
     found: dict[str, Backend] = {}
     for leaf in tree_leaves(trees):
-        backend = _owner(leaf)
+        backend = owner(leaf)
         if backend is not None:
             found[backend.name] = backend
     if len(found) > 1:
@@ -127,9 +132,22 @@ def backend_of(*trees: Any) -> Backend | None:
     return next(iter(found.values()), None)
 
 
-def _owner(leaf: Any) -> Backend | None:
+def owner(leaf: Any) -> Backend | None:
+    """Returns the backend that a tensor belongs to; None if the object is not a tensor.
+
+    Raises:
+        ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
+    """
+    known = OWNERS.get(leaf.__class__)
+    if known is not None:
+        return known
+    if isinstance(leaf, TensorProxy):  # every backend takes it for a tensor of its own
+        traced: Backend = leaf.backend
+        return traced
     for backend in loaded():
         if backend.is_tensor(leaf):
+            if leaf.__class__ is backend.tensor_type:
+                OWNERS.setdefault(leaf.__class__, backend)
             return backend
     root = type(leaf).__module__.partition(".")[0]
     if root in BUILTIN and hasattr(leaf, "dtype"):

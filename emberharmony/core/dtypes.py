@@ -225,6 +225,15 @@ class NativeDTypes(dict[Any, Any]):
             self[dtype] = native
         return native
 
+    def native(self, neutral: DType) -> Any:
+        """Returns the native dtype of a neutral one; this does not count as a first use, as looking it up does.
+
+        Raises:
+            DTypeError: if the backend lacks it.
+        """
+        native = self.natives.get(neutral)
+        return self[neutral] if native is None else native
+
 
 class _Neutral(dict[Any, DType]):
     """A cache from the native dtypes of one backend to the neutral dtypes."""

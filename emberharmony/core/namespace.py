@@ -1,6 +1,5 @@
 """The inspection API of the array API standard: `ops.__array_namespace_info__()`."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from emberharmony.core import selection
@@ -29,31 +28,46 @@ def default_dtypes(*, device: Any = None) -> dict[str, DType]:
 
 
 class ArrayNamespaceInfo:
-    """The inspection namespace of the array API standard, for the active backend.
+    """The inspection namespace of the array API standard.
+
+    Args:
+        backend: whose dtypes and devices it reports, with native dtypes; None for the active one, with neutral dtypes.
 
     Example:
         >>> ops.__array_namespace_info__().capabilities()["data-dependent shapes"]
         True
     """
 
+    def __init__(self, backend: Any = None) -> None:
+        self._backend = backend
+
+    def _current(self) -> Any:
+        return selection.current() if self._backend is None else self._backend
+
+    def _spelled(self, dtypes: dict[str, DType]) -> dict[str, Any]:
+        if self._backend is None:
+            return dict(dtypes)
+        return {name: self._backend.dtypes.native(dtype) for name, dtype in dtypes.items()}
+
     def capabilities(self) -> dict[str, Any]:
-        """Returns the result of the function `capabilities`."""
-        return capabilities()
+        """Returns the result of the function `capabilities`; with a backend, for keys of its native tensors."""
+        found = capabilities()
+        return found if self._backend is None else found | {"boolean indexing": self._backend.boolean_keys}
 
     def default_device(self) -> str:
         """Returns the name of the device on which new tensors are created."""
-        return str(selection.current().get_default_device())
+        return str(self._current().get_default_device())
 
     def devices(self) -> tuple[str, ...]:
         """Returns the names of the available devices."""
-        return tuple(selection.current().get_available_devices())
+        return tuple(self._current().get_available_devices())
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the result of the function `default_dtypes`."""
-        return default_dtypes(device=device)
+        return self._spelled(default_dtypes(device=device))
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Returns the active backend's dtypes by name, without float16 and bfloat16, which the standard does not have.
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """Returns the backend's dtypes by name, without float16 and bfloat16, which the standard does not have.
 
         Args:
             kind: one of the kinds of `isdtype`, or a tuple of them; None for all dtypes.
@@ -65,11 +79,8 @@ class ArrayNamespaceInfo:
         if not all(isinstance(name, str) and name in KINDS for name in wanted):
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
         kinds = {own for name in wanted for own in KINDS[name]}
-        return {dtype.name: dtype for dtype in _available() if dtype.kind in kinds}
-
-
-def _available() -> Iterator[DType]:
-    return (dtype for dtype in selection.current().dtypes.available if dtype not in (float16, bfloat16))
+        available = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
+        return self._spelled({dtype.name: dtype for dtype in available if dtype.kind in kinds})
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807  (the standard's name)

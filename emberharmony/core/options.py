@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
+from emberharmony.core.tracing import is_traced
 
 T = TypeVar("T")
 
@@ -52,5 +53,7 @@ def _holds_traced(value: Any) -> bool:
         return any(_holds_traced(item) for item in value)
     if not hasattr(value, "dtype"):
         return False
+    if is_traced(value):  # by any backend: a namespace may run an op while another backend is active
+        return True
     backend = selection.current()
     return bool(backend.is_tensor(value) and backend.is_traced(value))

@@ -52,6 +52,15 @@ def current() -> Any:
     return active().backend
 
 
+def is_active(bound: Bound) -> bool:
+    """Returns whether these ops are those of the active backend; chooses none for a process that has none."""
+    if _PROCESS.overridden:
+        entry = _OVERRIDE.get()
+        if entry is not None:
+            return entry[0] is bound
+    return _PROCESS.bound is bound
+
+
 def source() -> str:
     """Returns what chose the active backend, such as "set_backend" or the path of the settings file."""
     if _OVERRIDE.get() is not None:

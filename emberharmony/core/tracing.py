@@ -38,6 +38,11 @@ class TensorProxy:
 
     __slots__ = ()
 
+    @property
+    def backend(self) -> Any:
+        """The backend of the native tensor."""
+        raise NotImplementedError
+
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op that has this object among its arguments, which dispatch packs in the declared order."""
         raise NotImplementedError
@@ -50,11 +55,16 @@ A backend whose library differentiates adds its type here, so that other backend
 """
 
 
+def is_traced(x: Any) -> bool:
+    """Returns whether a tensor, of any backend, is being differentiated."""
+    return isinstance(x, TensorProxy) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items())
+
+
 def require_untraced(x: Any) -> None:
     """Checks that a tensor, of any backend, is not being differentiated.
 
     Raises:
         TracedTensorError: if it is.
     """
-    if isinstance(x, TensorProxy) or any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items()):
+    if is_traced(x):
         raise TracedTensorError(LEAVES)

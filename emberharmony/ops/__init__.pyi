@@ -37,6 +37,7 @@ from emberharmony.backend.choice import backend_of as backend_of
 from emberharmony.backend.choice import get_backend as get_backend
 from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
+from emberharmony.backend.namespace import array_namespace as array_namespace
 from emberharmony.backend.shared.device import device as device
 from emberharmony.core.checked_mode import checked as checked
 from emberharmony.core.dtypes import DType as DType
@@ -115,6 +116,7 @@ __all__ = [
     "argwhere",
     "array",
     "array_equal",
+    "array_namespace",
     "array_split",
     "asarray",
     "asin",

@@ -22,7 +22,7 @@ from typing import Any
 
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
-from emberharmony.core.selection import active
+from emberharmony.core.selection import Override, active, is_active
 from emberharmony.core.tracing import LEAVES
 from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES
 from emberharmony.transforms.traced_tensor import TracedTensor
@@ -117,7 +117,8 @@ class Tape:
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        result = _call(spec.function, spec, values)
+        # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
+        result = _call(getattr(self.backend.bound, spec.name), spec, values)
         return result if rule is None else self.traced(_Node(rule, values, result, parents))
 
     def traced(self, node: _Node) -> Any:
@@ -183,7 +184,7 @@ def _tensor(backend: Any, value: Any) -> Any:
     if value.__class__ is TracedTensor:
         return value
     if isinstance(value, (list, tuple)) and _traced_in(value):
-        return active().stack([_tensor(backend, item) for item in value])
+        return backend.bound.stack([_tensor(backend, item) for item in value])
     return backend.convert(value)
 
 
@@ -204,7 +205,11 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
             f"{op}() on backend {backend.name!r} has no rule for its gradient: register one with "
             f"emberharmony.register_vjp({op!r}), or pass it ops.stop_gradient(x)"
         )
-    return _call(spec.declared, spec, _prepared(backend, spec, arguments))
+    given = _prepared(backend, spec, arguments)
+    if is_active(backend.bound):
+        return _call(spec.declared, spec, given)
+    with Override(backend):
+        return _call(spec.declared, spec, given)
 
 
 def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from emberharmony.core.array_namespace import ArrayNamespace, standard_namespace
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import TensorProxy, lost
@@ -54,6 +55,11 @@ class TracedTensor(TensorProxy):
         return self.tape.run(backend, op, arguments)
 
     @property
+    def backend(self) -> Any:
+        """The backend of the value."""
+        return self.tape.backend
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value."""
         return self.value.shape  # type: ignore[no-any-return]
@@ -91,62 +97,62 @@ class TracedTensor(TensorProxy):
     @property
     def T(self) -> Any:
         """The tensor with its axes reversed."""
-        return OPS["transpose"].function(self)
+        return self.tape.backend.bound.transpose(self)
 
     @property
     def mT(self) -> Any:
         """The tensor with its last two axes exchanged."""
-        return OPS["matrix_transpose"].function(self)
+        return self.tape.backend.bound.matrix_transpose(self)
 
     @property
     def real(self) -> Any:
         """The real part."""
-        return OPS["real"].function(self)
+        return self.tape.backend.bound.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return OPS["imag"].function(self)
+        return self.tape.backend.bound.imag(self)
 
     def reshape(self, *shape: Any) -> Any:
         """Returns the tensor in another shape, given as one sequence or as lengths."""
-        return OPS["reshape"].function(self, shape[0] if len(shape) == 1 else shape)
+        return self.tape.backend.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self) -> Any:
         """Returns the elements as a vector."""
-        return OPS["ravel"].function(self)
+        return self.tape.backend.bound.ravel(self)
 
     def squeeze(self, axis: int | None = None) -> Any:
         """Returns the tensor without an axis of length 1, or without all of them."""
-        return OPS["squeeze"].function(self, axis)
+        return self.tape.backend.bound.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int, /) -> Any:
         """Returns the tensor with two axes exchanged."""
-        return OPS["swapaxes"].function(self, axis1, axis2)
+        return self.tape.backend.bound.swapaxes(self, axis1, axis2)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, /) -> Any:
         """Returns the diagonals over two axes."""
-        return OPS["diagonal"].function(self, offset, axis1, axis2)
+        return self.tape.backend.bound.diagonal(self, offset, axis1, axis2)
 
     def conj(self) -> Any:
         """Returns the complex conjugate."""
-        return OPS["conj"].function(self)
+        return self.tape.backend.bound.conj(self)
 
     def round(self, *, decimals: int = 0) -> Any:
         """Returns the tensor rounded, halves to the even neighbour."""
-        return OPS["round"].function(self, decimals)
+        return self.tape.backend.bound.round(self, decimals)
 
     def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the sum over axes."""
-        return OPS["sum"].function(self, axis, keepdims)
+        return self.tape.backend.bound.sum(self, axis, keepdims)
 
     def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
         """Returns the mean over axes."""
-        return OPS["mean"].function(self, axis, keepdims)
+        return self.tape.backend.bound.mean(self, axis, keepdims)
 
     def prod(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the product over an axis, or of all elements."""
-        return OPS["prod"].function(self, axis, keepdims)
+        return self.tape.backend.bound.prod(self, axis, keepdims)
 
     def max(self, *axis: Any, **options: Any) -> Any:
         """Returns the largest element; an axis is refused, because PyTorch's tensors then return a pair."""
@@ -158,27 +164,27 @@ class TracedTensor(TensorProxy):
 
     def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether all elements over an axis are non-zero."""
-        return OPS["all"].function(self, axis, keepdims)
+        return self.tape.backend.bound.all(self, axis, keepdims)
 
     def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns whether any element over an axis is non-zero."""
-        return OPS["any"].function(self, axis, keepdims)
+        return self.tape.backend.bound.any(self, axis, keepdims)
 
     def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the largest element over an axis."""
-        return OPS["argmax"].function(self, axis, keepdims)
+        return self.tape.backend.bound.argmax(self, axis, keepdims)
 
     def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
         """Returns the index of the smallest element over an axis."""
-        return OPS["argmin"].function(self, axis, keepdims)
+        return self.tape.backend.bound.argmin(self, axis, keepdims)
 
     def cumsum(self, axis: int) -> Any:
         """Returns the cumulative sums along an axis."""
-        return OPS["cumsum"].function(self, axis)
+        return self.tape.backend.bound.cumsum(self, axis)
 
     def cumprod(self, axis: int) -> Any:
         """Returns the cumulative products along an axis."""
-        return OPS["cumprod"].function(self, axis)
+        return self.tape.backend.bound.cumprod(self, axis)
 
     def item(self) -> NoReturn:
         """Raises `TracedTensorError`, because a Python number has no gradient."""
@@ -188,11 +194,14 @@ class TracedTensor(TensorProxy):
         """Raises `TracedTensorError`, because Python numbers have no gradient."""
         self._refuse("tolist()")
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> ArrayNamespace:
+        return standard_namespace(self.backend, api_version)
+
     def __len__(self) -> int:
         return len(self.value)
 
     def __getitem__(self, key: Any) -> Any:
-        return OPS["get_item"].function(self, key)
+        return self.tape.backend.bound.get_item(self, key)
 
     def __iter__(self) -> Any:
         return iter([self[i] for i in range(len(self))])
@@ -279,7 +288,7 @@ class TracedTensor(TensorProxy):
                 f"{name}() of a traced tensor takes no axis, because native tensors then return different results: use "
                 f"ops.{name}(x, axis)"
             )
-        return OPS[name].function(self)
+        return getattr(self.tape.backend.bound, name)(self)
 
     def _refuse(self, what: str) -> NoReturn:
         name = what.rpartition(".")[2]

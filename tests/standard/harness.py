@@ -17,6 +17,7 @@ import array_api_strict as strict
 import numpy as np
 
 from emberharmony import ops
+from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import DTypeError
 from emberharmony.testing.sample import error_in_eps
 
@@ -81,8 +82,9 @@ def deviations() -> dict[tuple[str, str], dict[str, str]]:
     return found
 
 
-def resolve(name: str, namespace: Any = ops) -> Any:
-    """Returns the object that a name of `functions.csv` refers to."""
+def resolve(name: str) -> Any:
+    """Returns the object of `ops` that a name of `functions.csv` refers to."""
+    namespace: Any = ops
     for part in name.split("."):
         namespace = getattr(namespace, part.removesuffix("()"))
         if part.endswith("()"):
@@ -115,7 +117,7 @@ def dtype_name(result: Any) -> str:
     if isinstance(result, strict._array_object.Array):
         return str(np.asarray(result).dtype)
     assert ops.is_tensor(result), f"{type(result).__name__} is no array of the backend"
-    return ops.dtype(result).name
+    return as_dtype(ops.dtype(result)).name
 
 
 def expect(got: Any, shaped: Any, valued: Any, defaults: bool = False, values: bool = True) -> None:

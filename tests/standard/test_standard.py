@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.discovery import BUILTIN
-from tests.standard import array_object, calls, complex_special, elementwise, signatures, special
+from emberharmony.backend.discovery import BUILTIN, is_installed
+from tests.standard import array_object, calls, complex_special, elementwise, harness, signatures, special
 from tests.standard.harness import Check, deviations, functions
 
 CHECKS: dict[str, list[Check]] = defaultdict(list)
-for module in (signatures, elementwise, special, complex_special, calls, array_object):
+MODULES = (signatures, elementwise, special, complex_special, calls, array_object)
+for module in MODULES:
     for found in module.checks():
         CHECKS[found.function].append(found)
 NAMES = [function.name for function in functions()]
@@ -45,6 +46,26 @@ def test_a_function_follows_the_standard(name: str, backend: str) -> None:
     assert not unlisted, f"{len(unlisted)} of {len(CHECKS[name])} checks fail\n" + "\n".join(unlisted)
     passing = sorted(listed - set(failures))
     assert not passing, f"listed as a deviation, but passes or does not exist: {passing}"
+
+
+@pytest.mark.parametrize(
+    "share", [pytest.param(slice(0, 1), id="first"), pytest.param(slice(1, None), id="others", marks=pytest.mark.slow)]
+)
+def test_the_namespace_of_a_tensor_follows_the_standard(
+    share: slice, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xp = ops.array_namespace(ops.zeros(1))
+    inactive = next((name for name in BUILTIN if name != backend and is_installed(name)), backend)
+    for module in (harness, *MODULES):
+        monkeypatch.setattr(module, "ops", xp)
+    unlisted = []
+    with ops.use_backend(inactive):
+        for name in NAMES:
+            listed = _labels(name, DEVIATIONS.get((backend, name), {}))
+            for check in CHECKS[name][share]:
+                failure = "" if check.label in listed else _failure(check)
+                unlisted += [f"{name}, {check.label}: {failure}"] if failure else []
+    assert not unlisted, "\n".join(unlisted)
 
 
 def test_default_dtypes_follow_set_default_float(backend: str) -> None:

@@ -77,6 +77,7 @@ class MLXBackend(
     name = "mlx"
     tensor_type = mx.array
     dtypes = DTYPES
+    boolean_keys = False
     # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
     # specific patterns come before general ones.
     errors = (

@@ -169,6 +169,14 @@ class device:  # noqa: N801  (a context manager that reads as a function)
         'cpu'
     """
 
+    _backend: Any = None
+    """The backend whose device it sets; None for the active one."""
+
+    @classmethod
+    def bound_to(cls, backend: Any) -> type["device"]:
+        """Returns the class of the blocks that set the device of this backend, whichever backend is active."""
+        return type("device", (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__, "_backend": backend})
+
     def __init__(self, name: Any) -> None:
         self._name = name
         self._scopes: list[Any] = []  # a stack, because one object may be entered several times
@@ -176,7 +184,7 @@ class device:  # noqa: N801  (a context manager that reads as a function)
     def __enter__(self) -> None:
         BLOCK_ENTERED.set(True)
         try:
-            backend = selection.current()
+            backend = self._backend or selection.current()
         finally:
             BLOCK_ENTERED.set(False)
         scope = backend.device_scope(self._name)

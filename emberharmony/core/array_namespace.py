@@ -1,0 +1,190 @@
+"""The namespace of one backend: the names of `ops`, bound to that backend whichever backend is active.
+
+It is filled on first use of each name. A primitive, or a composite that the backend overrides, is the function compiled
+for the backend, which looks nothing up. The body of any other composite calls ops, which run on the active backend, so
+the namespace makes its own backend active during the call, unless it is active already.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.dtypes import DType, default_complex, default_float
+from emberharmony.core.errors import ArgumentError, brief, suggest
+from emberharmony.core.namespace import ArrayNamespaceInfo
+from emberharmony.core.numeric.constants import __array_api_version__
+from emberharmony.core.parameter import Parameter
+from emberharmony.core.registry import OPS, OpSpec, complete
+
+Function = Callable[..., Any]
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
+"""The versions of the array API standard whose names a namespace has."""
+
+_CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
+"""Names of `ops` that find or choose a backend; a namespace has its backend, so it lacks them."""
+
+_PULLED_BACK = "vjp"
+"""The op that returns a tuple whose item 1 is a function."""
+
+
+class ArrayNamespace(ModuleType):
+    """The functions, constants and dtypes of `ops`, or of a namespace in it such as `ops.linalg`, for one backend.
+
+    It is a module, because the namespaces of the array API standard are modules, and some libraries test for that.
+    Python also looks up the attributes of a module faster than those of another class that defines `__getattr__`.
+    """
+
+    def __init__(self, backend: Any, part: str = "") -> None:
+        complete()
+        path = f"emberharmony.ops.{part}" if part else "emberharmony.ops"
+        self._source = importlib.import_module(path)
+        super().__init__(f"{path}[{backend.name}]", self._source.__doc__)
+        self._backend, self._part = backend, part
+        # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
+        self.__dict__["__getattr__"] = self._first_use
+        if backend.eager:  # its compiler cannot trace the first use
+            for name in self._names():
+                getattr(self, name)
+
+    def _names(self) -> Iterator[str]:
+        dtypes = self._backend.dtypes.natives
+        for name in self._source.__all__:
+            value = getattr(self._source, name)
+            if name not in _CHOOSERS and (not isinstance(value, DType) or value in dtypes):
+                yield name
+
+    def _first_use(self, name: str) -> Any:
+        """Makes and keeps the attribute of this name.
+
+        Raises:
+            AttributeError: if there is none; the message has the nearest name.
+        """
+        if name not in self._source.__all__:
+            nearest = "" if name.startswith("__") else suggest(name, self._names())
+            raise AttributeError(f"{self!r} has no attribute {name!r}{nearest}", name=name, obj=self)
+        value = getattr(self._source, name)
+        if name in _CHOOSERS:
+            raise AttributeError(
+                f"{self!r} has no attribute {name!r}, because it is bound to a backend: use emberharmony.ops.{name}",
+                name=name,
+                obj=self,
+            )
+        if isinstance(value, DType) and value not in self._backend.dtypes.natives:
+            raise AttributeError(
+                f"{self!r} has no attribute {name!r}, because the backend lacks this dtype; it has "
+                f"{', '.join(self._backend.dtypes.available)}",
+                name=name,
+                obj=self,
+            )
+        # Another thread may have made it in the meantime: keep the first.
+        return self.__dict__.setdefault(name, _bound(self._backend, name, value))
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names())
+
+    def __repr__(self) -> str:
+        return f"<array namespace {self._source.__name__!r} on backend {self._backend.name!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArrayNamespace):
+            return NotImplemented
+        return (self._backend.name, self._part) == (other._backend.name, other._part)
+
+    def __hash__(self) -> int:
+        return hash((self._backend.name, self._part))
+
+    def __reduce__(self) -> tuple[Function, tuple[str, str]]:
+        return _named, (self._backend.name, self._part)
+
+
+def _named(backend: str, part: str) -> Any:
+    """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
+    # Imported by name, because core imports no backend; a process that reads a pickle may not have loaded it yet.
+    space = importlib.import_module("emberharmony.backend.discovery").load(backend).namespace
+    return getattr(space, part) if part else space
+
+
+def standard_namespace(backend: Any, api_version: str | None) -> ArrayNamespace:
+    """Returns the namespace of a backend, as the standard's method `__array_namespace__` does.
+
+    Raises:
+        ArgumentError: if the version of the standard is unknown.
+    """
+    if api_version is not None and api_version not in VERSIONS:
+        raise ArgumentError(f"expected api_version to be one of {', '.join(VERSIONS)}, got {brief(api_version)}")
+    space: ArrayNamespace = backend.namespace
+    return space
+
+
+def _bound(backend: Any, name: str, value: Any) -> Any:
+    """Returns a public object of `ops` for one backend."""
+    if isinstance(value, DType):
+        return backend.dtypes.native(value)
+    if isinstance(value, ModuleType):
+        return ArrayNamespace(backend, name)
+    if name in _INSPECTION:
+        return _INSPECTION[name](backend)
+    if hasattr(value, "bound_to"):
+        return value.bound_to(backend)
+    if value is Parameter:
+        return _under(backend, Parameter, Parameter)
+    spec = OPS.get(getattr(value, "__name__", ""))
+    return _op(backend, spec) if spec is not None and spec.function is value else value
+
+
+_INSPECTION: dict[str, Callable[[Any], Function]] = {
+    "__array_namespace_info__": lambda backend: lambda: ArrayNamespaceInfo(backend),
+    "capabilities": lambda backend: ArrayNamespaceInfo(backend).capabilities,
+    "default_dtypes": lambda backend: ArrayNamespaceInfo(backend).default_dtypes,
+    "default_float": lambda backend: lambda: backend.dtypes.native(default_float()),
+    "default_complex": lambda backend: lambda: backend.dtypes.native(default_complex()),
+}
+"""By name, the makers of the functions for inspection."""
+
+
+def _op(backend: Any, spec: OpSpec) -> Function:
+    function: FunctionType = getattr(backend.bound, spec.name)
+    if backend.defines(spec) and not spec.takes_callable and spec.returns != "DType":
+        function.__doc__, function.__module__ = spec.declared.__doc__, spec.declared.__module__
+        function.__annotations__ = spec.declared.__annotations__
+        return function
+    finish = _finish(backend, spec)
+    return _under(backend, function, spec.function, finish)
+
+
+def _under(backend: Any, function: Function, named: Function, finish: Function | None = None) -> Function:
+    """Returns a function that runs with a backend active.
+
+    Args:
+        named: the function whose name, documentation and signature it has.
+        finish: takes the result and returns the final one.
+    """
+    bound = backend.bound
+
+    @functools.wraps(named, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if selection.is_active(bound):
+            result = function(*args, **kwargs)
+        else:
+            with selection.Override(backend):
+                result = function(*args, **kwargs)
+        return result if finish is None else finish(result)
+
+    return run
+
+
+def _finish(backend: Any, spec: OpSpec) -> Function | None:
+    """Returns what remains to be done to an op's result: dtypes become native, functions get bound to the backend."""
+    native = backend.dtypes.native
+    if spec.returns == "DType":
+        return native  # type: ignore[no-any-return]
+    if spec.returns in ("FloatInfo", "IntegerInfo"):
+        return lambda limits: limits._replace(dtype=native(limits.dtype))
+    if spec.returns.startswith("Callable"):
+        return lambda made: _under(backend, made, made)
+    if spec.name == _PULLED_BACK:
+        return lambda made: (made[0], _under(backend, made[1], made[1]), *made[2:])
+    return None
