@@ -16,7 +16,7 @@ needed.
 from __future__ import annotations
 
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.errors import AxisError
+from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import not_equal
 from emberharmony.ops.math import subtract
@@ -298,13 +298,21 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @op
-def moments(x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the mean and the variance over axes.
+
+    Args:
+        synchronized: an option of Keras; only False is accepted, because no other process takes part.
+
+    Raises:
+        ArgumentError: if `synchronized` is True.
 
     Example:
         >>> [part.tolist() for part in ops.moments([[1.0, 3.0]], 1)]
         [[2.0], [1.0]]
     """
+    if synchronized:
+        raise ArgumentError("synchronized=True is not available, because no other process takes part; leave it out")
     return mean(x, axes, keepdims), var(x, axes, keepdims)
 
 
