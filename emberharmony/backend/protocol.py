@@ -314,7 +314,7 @@ class TensorBackend(Protocol):
         """Returns images without their margins."""
         ...
 
-    def cross(self, x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
+    def cross(self, x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = -1) -> Tensor:
         """Returns the cross product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
@@ -410,7 +410,7 @@ class TensorBackend(Protocol):
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
-    def dropout(self, inputs: TensorLike, rate: Varying, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+    def dropout(self, inputs: TensorLike, rate: Varying, noise_shape: Shape | Sequence[int | None] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns `inputs` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`."""
         ...
 

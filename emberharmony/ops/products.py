@@ -248,7 +248,7 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
 
 @op
 def cross(
-    x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = -1
 ) -> Tensor:
     """Returns the cross product of vectors of three components along an axis; the other axes broadcast.
 
@@ -256,7 +256,7 @@ def cross(
         axisa: the axis of the vectors in `x1`.
         axisb: the axis of the vectors in `x2`.
         axisc: the axis of the vectors in the result.
-        axis: one axis that takes the place of all three.
+        axis: one axis that takes the place of all three, unless it is -1 or None.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -266,7 +266,7 @@ def cross(
         >>> ops.cross([1, 0, 0], [0, 1, 0]).tolist()
         [0, 0, 1]
     """
-    if axis is not None:
+    if axis not in (-1, None):
         axisa = axisb = axisc = axis
     given = (x1, axisa), (x2, axisb)
     lengths = [x.shape[normalized(place, len(x.shape))[0]] for x, place in given]
