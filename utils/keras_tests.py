@@ -19,7 +19,7 @@ import types
 import unittest
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,7 +99,7 @@ class Unshared(BaseException):
 class Absent(types.ModuleType):
     """The stand-in for a module or function that has no counterpart: its parts are absent too, and calls raise."""
 
-    __path__: Sequence[str] = ()
+    __path__: MutableSequence[str] = []  # noqa: RUF012
     present: ClassVar[dict[str, types.ModuleType]] = {}
     """The stand-ins that do have contents, by name."""
 
@@ -260,7 +260,7 @@ class TestCase(unittest.TestCase):
         """Checks that two tensors differ."""
         assert not np.allclose(host(x1), host(x2), rtol, atol)
 
-    def assertAlmostEqual(self, actual: Any, desired: Any, decimal: int = 3, **_: Any) -> None:
+    def assertAlmostEqual(self, actual: Any, desired: Any, decimal: int = 3, **_: Any) -> None:  # type: ignore[override]
         """Checks that two tensors agree in a number of decimals."""
         np.testing.assert_almost_equal(host(actual), host(desired), decimal)
 
@@ -276,7 +276,7 @@ class TestCase(unittest.TestCase):
         """Checks a dtype."""
         assert standardize_dtype(getattr(x, "dtype", type(x))) == standardize_dtype(dtype)
 
-    def assertRaisesRegex(self, error: Any, _: Any, *args: Any, **options: Any) -> Any:
+    def assertRaisesRegex(self, error: Any, _: Any, *args: Any, **options: Any) -> Any:  # type: ignore[override]
         """Checks the class of an error; the wording is that of each project."""
         return self.assertRaises(error, *args, **options)  # noqa: PT027
 
@@ -439,9 +439,9 @@ def outcome(name: str, case: TestCase, function: Any) -> tuple[str, str]:
     for pattern, reason in EXCLUDED:
         if fnmatch.fnmatchcase(name, pattern):
             return "excluded", reason
-    reason = skipped(type(case), function)
-    if reason is not None:
-        return "excluded", reason
+    why = skipped(type(case), function)
+    if why is not None:
+        return "excluded", why
     result = Result()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -515,7 +515,7 @@ def dropout(
     if dropped is not None and not 0.0 <= dropped <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
     kept = subtract(1.0, _parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
-    shape = inputs.shape if noise_shape is None else noise_shape
+    shape: Any = inputs.shape if noise_shape is None else noise_shape
     if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
         shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
     noise = random_uniform(shape, seed=seed, generator=generator)
