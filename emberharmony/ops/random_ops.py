@@ -522,7 +522,7 @@ def dropout(
     if noise_shape is not None:
         check_fits_shape("noise_shape", noise.shape, inputs.shape)
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
-    divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else kept or 1.0
+    divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else kept
     return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
 
 
