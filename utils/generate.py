@@ -357,6 +357,7 @@ def lint_table() -> str:
 
 def kind_of(returns: str) -> str:
     """Returns the name, in emberlint's inference, of the kind of result that an annotation declares."""
+    returns = returns.removesuffix(" | Any")  # what an option returns
     if returns.startswith("Tensor"):
         return "tensor"
     if returns.endswith("Result") or "[Tensor" in returns:

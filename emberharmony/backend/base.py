@@ -348,9 +348,9 @@ class Backend:
         """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler."""
         return fn
 
-    def stop_gradient(self, x: Any) -> Any:
-        """Returns `x` as a constant, which transforms do not differentiate."""
-        return x
+    def stop_gradient(self, variable: Any) -> Any:
+        """Returns `variable` as a constant, which transforms do not differentiate."""
+        return variable
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
         """Returns the list of tensors `forward(*primals)`, with `backward` as its derivative.

@@ -70,7 +70,7 @@ class TensorBackend(Protocol):
         """Returns two tensors joined along an axis; by default both are flattened first."""
         ...
 
-    def arange(self, start: float, stop: float | None = None, step: float = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def arange(self, start: float, stop: float | None = None, step: float | None = 1, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns `start, start + step, …` up to but excluding `stop`; with one argument, from 0 up to it."""
         ...
 
@@ -166,8 +166,8 @@ class TensorBackend(Protocol):
         """Returns the scalar `loss_fn()`, and adds its gradients to the `grad` of each trainable `Parameter` in `params`."""
         ...
 
-    def bartlett(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the symmetric triangular window of `M` points, which is zero at both ends."""
+    def bartlett(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the symmetric triangular window of `x` points, which is zero at both ends."""
         ...
 
     def batch_normalization(self, x: TensorLike, mean: TensorLike, variance: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: float = 0.001) -> Tensor:
@@ -190,36 +190,36 @@ class TensorBackend(Protocol):
         """Returns `-(t log p + (1 - t) log(1 - p))`, element by element."""
         ...
 
-    def bincount(self, x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
+    def bincount(self, x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
         """Returns how often each integer from 0 occurs in a vector, or the sum of its weights."""
         ...
 
-    def bitwise_and(self, x1: Operand, x2: Operand) -> Tensor:
+    def bitwise_and(self, x: Operand, y: Operand) -> Tensor:
         """Returns the bits that are set in both operands."""
         ...
 
-    def bitwise_left_shift(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1` shifted left by `x2` bits."""
+    def bitwise_left_shift(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x` shifted left by `y` bits."""
         ...
 
     def bitwise_not(self, x: TensorLike) -> Tensor:
         """Returns each element with all bits inverted."""
         ...
 
-    def bitwise_or(self, x1: Operand, x2: Operand) -> Tensor:
+    def bitwise_or(self, x: Operand, y: Operand) -> Tensor:
         """Returns the bits that are set in at least one operand."""
         ...
 
-    def bitwise_right_shift(self, x1: Operand, x2: Operand) -> Tensor:
-        """Returns `x1` shifted right by `x2` bits; the sign is kept."""
+    def bitwise_right_shift(self, x: Operand, y: Operand) -> Tensor:
+        """Returns `x` shifted right by `y` bits; the sign is kept."""
         ...
 
-    def bitwise_xor(self, x1: Operand, x2: Operand) -> Tensor:
+    def bitwise_xor(self, x: Operand, y: Operand) -> Tensor:
         """Returns the bits that are set in exactly one operand."""
         ...
 
-    def blackman(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
+    def blackman(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms."""
         ...
 
     def block_diag(self, *arrays: TensorLike) -> Tensor:
@@ -254,8 +254,8 @@ class TensorBackend(Protocol):
         """Returns the real cube root, also for negative numbers."""
         ...
 
-    def cdist(self, x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-        """Returns the distance, by the p-norm, between each row of `x1` and each row of `x2`."""
+    def cdist(self, x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
+        """Returns the distance, by the p-norm, between each row of `x` and each row of `y`."""
         ...
 
     def ceil(self, x: TensorLike) -> Tensor:
@@ -310,7 +310,7 @@ class TensorBackend(Protocol):
         """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
         ...
 
-    def convert_to_tensor(self, x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    def convert_to_tensor(self, x: CastTensorLike, dtype: DTypeLike | None = None, sparse: bool | None = None, ragged: bool | None = None, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
         """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself."""
         ...
 
@@ -354,7 +354,7 @@ class TensorBackend(Protocol):
         """Returns images without their margins."""
         ...
 
-    def cross(self, x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+    def cross(self, x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = -1) -> Tensor:
         """Returns the cross product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
@@ -390,8 +390,8 @@ class TensorBackend(Protocol):
         """Returns the cumulative sum along an axis, with the signature of the array API standard; see `cumsum`."""
         ...
 
-    def custom_gradient(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the function whose gradient the user defines: `fn` returns (result, gradient function)."""
+    def custom_gradient(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function whose gradient the user defines: `f` returns (result, gradient function)."""
         ...
 
     def custom_vjp(self, forward: Callable[..., Sequence[Tensor]], backward: Callable[..., Sequence[Tensor]], primals: Sequence[Any]) -> list[Tensor]:
@@ -426,7 +426,7 @@ class TensorBackend(Protocol):
         """Returns a diagonal of two axes, as the last axis of the result."""
         ...
 
-    def diff(self, x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None) -> Tensor:
+    def diff(self, a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None) -> Tensor:
         """Returns the n-th differences between neighbouring elements along an axis."""
         ...
 
@@ -454,12 +454,12 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`."""
         ...
 
-    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: float | None = None, is_causal: bool = False) -> Tensor:
+    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: float | None = None, is_causal: bool = False, flash_attention: bool | None = None, attn_logits_soft_cap: float | None = None) -> Tensor:
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
-    def dropout(self, x: TensorLike, rate: Varying, noise_shape: Shape | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
-        """Returns `x` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`."""
+    def dropout(self, inputs: TensorLike, rate: Varying, noise_shape: Shape | Sequence[int | None] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
+        """Returns `inputs` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`."""
         ...
 
     def dsplit(self, x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
@@ -682,7 +682,7 @@ class TensorBackend(Protocol):
         """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`."""
         ...
 
-    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
         """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours."""
         ...
 
@@ -718,12 +718,12 @@ class TensorBackend(Protocol):
         """Returns `x1 >= x2`."""
         ...
 
-    def hamming(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the symmetric Hamming window of `M` points, a raised cosine that is 0.08 at both ends."""
+    def hamming(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
         ...
 
-    def hanning(self, M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the symmetric Hann window of `M` points, a raised cosine that is 0 at both ends."""
+    def hanning(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
         ...
 
     def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
@@ -878,7 +878,7 @@ class TensorBackend(Protocol):
         """Returns whether each element is neither NaN nor infinite."""
         ...
 
-    def isin(self, x1: TensorLike, x2: TensorLike, invert: bool = False) -> Tensor:
+    def isin(self, x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert: bool = False) -> Tensor:
         """Returns whether each element of `x1` occurs in `x2`."""
         ...
 
@@ -914,19 +914,19 @@ class TensorBackend(Protocol):
         """Returns the function that computes all first derivatives of `fn` in reverse mode (`jacrev`)."""
         ...
 
-    def jvp(self, fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
-        """Returns `fn(*primals)` and its directional derivative along `tangents`, which are like `primals`."""
+    def jvp(self, fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+        """Returns `fun(*primals)` and its directional derivative along `tangents`, which are like `primals`."""
         ...
 
-    def kaiser(self, M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-        """Returns the symmetric Kaiser window of `M` points."""
+    def kaiser(self, x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+        """Returns the symmetric Kaiser window of `x` points."""
         ...
 
     def kron(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1."""
         ...
 
-    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float = 0.001) -> Tensor:
+    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None, *, rms_scaling: bool = False) -> Tensor:
         """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
         ...
 
@@ -1078,8 +1078,8 @@ class TensorBackend(Protocol):
         """Returns the n-th power of square matrices; a negative n gives powers of the inverse."""
         ...
 
-    def matrix_rank(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
-        """Returns the rank of matrices: the number of singular values above `rtol` times the largest one (int64)."""
+    def matrix_rank(self, x: TensorLike, tol: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
+        """Returns the rank of matrices: the number of singular values above a bound (int64)."""
         ...
 
     def matrix_transpose(self, x: TensorLike) -> Tensor:
@@ -1126,7 +1126,7 @@ class TensorBackend(Protocol):
         """Returns the remainder of `floor_divide`, with the sign of the divisor."""
         ...
 
-    def moments(self, x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    def moments(self, x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
         """Returns the mean and the variance over axes."""
         ...
 
@@ -1138,7 +1138,7 @@ class TensorBackend(Protocol):
         """Returns the product of several matrices, multiplied in the cheapest order."""
         ...
 
-    def multi_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def multi_hot(self, inputs: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False) -> Tensor:
         """Returns 1 at the index of each class of a sample and 0 elsewhere; classes out of range are ignored."""
         ...
 
@@ -1238,7 +1238,7 @@ class TensorBackend(Protocol):
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements."""
         ...
 
-    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-07) -> Tensor:
+    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float | None = None) -> Tensor:
         """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`."""
         ...
 
@@ -1246,7 +1246,7 @@ class TensorBackend(Protocol):
         """Returns `x1 != x2`; NaN is unequal to everything."""
         ...
 
-    def one_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def one_hot(self, x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False) -> Tensor:
         """Returns 1 at the index of each class and 0 elsewhere, along a new axis; a class out of range gives zeros."""
         ...
 
@@ -1282,7 +1282,7 @@ class TensorBackend(Protocol):
         """Returns images warped so that four points of each image move to four other points."""
         ...
 
-    def pinv(self, x: TensorLike, rtol: Operand | None = None) -> Tensor:
+    def pinv(self, x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
         """Returns the Moore-Penrose pseudo-inverse."""
         ...
 
@@ -1414,8 +1414,8 @@ class TensorBackend(Protocol):
         """Returns the real part; real tensors are returned as they are."""
         ...
 
-    def rearrange(self, x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
-        """Returns `x` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w"."""
+    def rearrange(self, tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
+        """Returns `tensor` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w"."""
         ...
 
     def reciprocal(self, x: TensorLike) -> Tensor:
@@ -1470,7 +1470,7 @@ class TensorBackend(Protocol):
         """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1."""
         ...
 
-    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-06) -> Tensor:
+    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None) -> Tensor:
         """Returns `x` divided by its root mean square over axes, times `scale`."""
         ...
 
@@ -1478,8 +1478,8 @@ class TensorBackend(Protocol):
         """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted."""
         ...
 
-    def rot90(self, x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-        """Returns `x` rotated k times by 90 degrees, from the first axis towards the second."""
+    def rot90(self, array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+        """Returns `array` rotated k times by 90 degrees, from the first axis towards the second."""
         ...
 
     def round(self, x: TensorLike, decimals: int = 0) -> Tensor:
@@ -1506,8 +1506,8 @@ class TensorBackend(Protocol):
         """Returns a tensor of zeros with values added at indices; values at equal indices are summed."""
         ...
 
-    def scatter_update(self, x: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
-        """Returns `x` with values written at indices, or combined by a reduction with the elements there."""
+    def scatter_update(self, inputs: TensorLike, indices: Tensor | Sequence[Any], updates: TensorLike, reduction: Literal['add', 'max', 'min', 'mul'] | None = None) -> Tensor:
+        """Returns `inputs` with values written at indices, or combined by a reduction with the elements there."""
         ...
 
     def searchsorted(self, sorted_sequence: TensorLike, values: TensorLike, side: Literal['left', 'right'] = 'left', sorter: TensorLike | None = None) -> Tensor:
@@ -1586,12 +1586,12 @@ class TensorBackend(Protocol):
         """Returns the number of elements."""
         ...
 
-    def slice(self, x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
+    def slice(self, inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
         """Returns the block of a shape that begins at the given indices."""
         ...
 
-    def slice_update(self, x: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
-        """Returns `x` with the block that begins at the given indices replaced."""
+    def slice_update(self, inputs: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
+        """Returns `inputs` with the block that begins at the given indices replaced."""
         ...
 
     def slogdet(self, x: TensorLike) -> SlogdetResult:
@@ -1674,7 +1674,7 @@ class TensorBackend(Protocol):
         """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels."""
         ...
 
-    def stack(self, xs: Tensors, axis: int = 0) -> Tensor:
+    def stack(self, x: Tensors, axis: int = 0) -> Tensor:
         """Returns tensors of the same shape joined along a new axis."""
         ...
 
@@ -1698,8 +1698,8 @@ class TensorBackend(Protocol):
         """Returns the short-time Fourier transform of a real signal: transforms of overlapping frames of its last axis."""
         ...
 
-    def stop_gradient(self, x: TensorLike) -> Tensor:
-        """Returns `x` as a constant: derivatives do not flow through it."""
+    def stop_gradient(self, variable: TensorLike) -> Tensor:
+        """Returns `variable` as a constant: derivatives do not flow through it."""
         ...
 
     def subtract(self, x1: Operand, x2: Operand) -> Tensor:
@@ -1710,7 +1710,7 @@ class TensorBackend(Protocol):
         """Returns the sum over axes; 0 if there are no elements."""
         ...
 
-    def svd(self, x: TensorLike, full_matrices: bool = True) -> SVDResult:
+    def svd(self, x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Any:
         """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`."""
         ...
 
@@ -1814,7 +1814,7 @@ class TensorBackend(Protocol):
         """Returns the windows of a tensor as columns."""
         ...
 
-    def unique(self, x: TensorLike) -> Tensor:
+    def unique(self, x: TensorLike, sorted: bool = True, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, size: int | None = None, fill_value: float | None = None) -> Tensor | Any:
         """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX."""
         ...
 

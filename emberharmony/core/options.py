@@ -48,6 +48,16 @@ def integer(name: str, value: Any, least: int) -> int:
     return found
 
 
+def dense(name: str, value: object) -> None:
+    """Checks an option of Keras that asks for a tensor that is not dense.
+
+    Raises:
+        ArgumentError: if the option is set.
+    """
+    if value:
+        raise ArgumentError(f"{name}={value!r} is not available, because all tensors are dense; leave {name} out")
+
+
 def _holds_traced(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_holds_traced(item) for item in value)

@@ -12,8 +12,9 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
 from emberharmony.ops.dtype import dtype, finfo
+from emberharmony.ops.elementary import tanh
 from emberharmony.ops.indexing import where
-from emberharmony.ops.math import add, multiply
+from emberharmony.ops.math import add, divide, multiply
 from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.shape import repeat, swapaxes, transpose
@@ -29,6 +30,8 @@ def dot_product_attention(
     mask: TensorLike | None = None,
     scale: float | None = None,
     is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: float | None = None,
 ) -> Tensor:
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
@@ -37,6 +40,8 @@ def dot_product_attention(
         mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values.
         scale: the factor of the products; None is `1 / sqrt(width)`.
         is_causal: whether query i is limited to the keys up to i.
+        flash_attention: an option of Keras without effect: the backend chooses its kernel.
+        attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
 
     Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
     The width of the values may be another.
@@ -58,6 +63,9 @@ def dot_product_attention(
     factor = (query.shape[-1] or 1) ** -0.5 if scale is None else number("scale", scale)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = widened(logits)
+    if attn_logits_soft_cap is not None:
+        cap = number("attn_logits_soft_cap", attn_logits_soft_cap)
+        logits = multiply(tanh(divide(logits, cap)), cap)
     logits = logits if bias is None else add(logits, bias)
     lowest = finfo(dtype(logits)).min * 0.5
     if mask is not None:

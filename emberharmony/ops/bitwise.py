@@ -10,7 +10,7 @@ from emberharmony.core.types import Operand, Tensor, TensorLike
 
 
 @op
-def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
+def bitwise_and(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in both operands.
 
     Example:
@@ -21,7 +21,7 @@ def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
 
 
 @op
-def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
+def bitwise_or(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in at least one operand.
 
     Example:
@@ -32,7 +32,7 @@ def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
 
 
 @op
-def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
+def bitwise_xor(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in exactly one operand.
 
     Example:
@@ -57,8 +57,8 @@ bitwise_invert = alias("bitwise_invert", bitwise_not)
 
 
 @op
-def bitwise_left_shift(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1` shifted left by `x2` bits.
+def bitwise_left_shift(x: Operand, y: Operand) -> Tensor:
+    """Returns `x` shifted left by `y` bits.
 
     A count that is negative, or at least the width of the dtype, gives 0.
 
@@ -73,8 +73,8 @@ left_shift = alias("left_shift", bitwise_left_shift)
 
 
 @op
-def bitwise_right_shift(x1: Operand, x2: Operand) -> Tensor:
-    """Returns `x1` shifted right by `x2` bits; the sign is kept.
+def bitwise_right_shift(x: Operand, y: Operand) -> Tensor:
+    """Returns `x` shifted right by `y` bits; the sign is kept.
 
     A count that is negative, or at least the width of the dtype, gives 0, or -1 for negative numbers.
 

@@ -16,6 +16,7 @@ from emberharmony.core import selection
 from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.tree import TreeDef, tree_unflatten
 from emberharmony.ops.comparison import greater_equal
 from emberharmony.ops.indexing import get_item, where
@@ -95,6 +96,7 @@ def while_loop(
     require_callable("while_loop", cond)
     require_callable("while_loop", body)
     several = isinstance(loop_vars, (tuple, list))
+    loop_vars = _with_tensors(loop_vars)
     variables = tuple(loop_vars) if several else (loop_vars,)
     count = 0
     while (maximum_iterations is None or count < maximum_iterations) and _holds(cond(*variables)):
@@ -116,7 +118,7 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         24
     """
     require_callable("fori_loop", body_fun)
-    value = init_val
+    value = _with_tensors(init_val)
     for i in range(operator.index(lower), operator.index(upper)):
         value = body_fun(i, value)
     return value
@@ -150,7 +152,7 @@ def scan(
     """
     require_callable("scan", f)
     tensors, structure, count = _rows("scan", xs, length)
-    carry, carried = init, flatten(init)[1]
+    carry, carried = _with_tensors(init), flatten(init)[1]
     results = []
     for i in reversed(range(count)) if reverse else range(count):
         returned = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
@@ -218,6 +220,17 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         tensors = [flip(x, axis) for x in tensors]
     scanned = _prefixes(combine, tensors, axis)
     return tree_unflatten(structure, [flip(x, axis) for x in scanned] if reverse else scanned)
+
+
+def _with_tensors(tree: Any) -> Any:
+    """Returns a tree whose NumPy arrays are tensors, because not every native operator accepts arrays."""
+    leaves, structure = flatten(tree)
+    backend = selection.current()
+    foreign = [hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x) for x in leaves]
+    if not any(foreign):
+        return tree
+    made = [convert_to_tensor(x) if is_array else x for x, is_array in zip(leaves, foreign, strict=True)]
+    return tree_unflatten(structure, made)
 
 
 def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:

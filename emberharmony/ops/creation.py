@@ -111,7 +111,7 @@ def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 def arange(
     start: float,
     stop: float | None = None,
-    step: float = 1,
+    step: float | None = 1,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
@@ -184,11 +184,16 @@ def geomspace(
     num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
+    axis: int = 0,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours.
 
+    Args:
+        axis: the axis of the numbers in the result: 0 or -1, because the result is a vector.
+
     Raises:
+        AxisError: if `axis` is out of range.
         ArgumentError: if one end is 0.
         ArgumentTypeError: if an end is a tensor.
 
@@ -342,8 +347,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 
 
 @op
-def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric triangular window of `M` points, which is zero at both ends.
+def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric triangular window of `x` points, which is zero at both ends.
 
     Example:
         >>> ops.bartlett(5).tolist()
@@ -353,26 +358,26 @@ def bartlett(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
 
 @op
-def blackman(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Blackman window of `M` points, a sum of three cosine terms."""
+def blackman(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms."""
     ...
 
 
 @op
-def hamming(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Hamming window of `M` points, a raised cosine that is 0.08 at both ends."""
+def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
     ...
 
 
 @op
-def hanning(M: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Hann window of `M` points, a raised cosine that is 0 at both ends."""
+def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
     ...
 
 
 @op
-def kaiser(M: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Kaiser window of `M` points.
+def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Returns the symmetric Kaiser window of `x` points.
 
     A larger `beta` lowers the side lobes but widens the main lobe.
     """

@@ -115,11 +115,11 @@ def argwhere(x: TensorLike) -> Tensor:
 
 
 @op
-def slice(x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
+def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> Tensor:
     """Returns the block of a shape that begins at the given indices.
 
     Raises:
-        IndexOutOfBoundsError: if the block extends beyond `x`.
+        IndexOutOfBoundsError: if the block extends beyond `inputs`.
 
     Example:
         >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
@@ -129,13 +129,13 @@ def slice(x: TensorLike, start_indices: Sequence[int], shape: Sequence[int]) -> 
 
 
 @op
-def slice_update(x: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
-    """Returns `x` with the block that begins at the given indices replaced.
+def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: TensorLike) -> Tensor:
+    """Returns `inputs` with the block that begins at the given indices replaced.
 
-    Dtype: that of `x`.
+    Dtype: that of `inputs`.
 
     Raises:
-        IndexOutOfBoundsError: if the block extends beyond `x`.
+        IndexOutOfBoundsError: if the block extends beyond `inputs`.
 
     Example:
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
@@ -163,16 +163,17 @@ def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence
 
 @op
 def scatter_update(
-    x: TensorLike,
+    inputs: TensorLike,
     indices: Tensor | Sequence[Any],
     updates: TensorLike,
     reduction: Literal["add", "max", "min", "mul"] | None = None,
 ) -> Tensor:
-    """Returns `x` with values written at indices, or combined by a reduction with the elements there.
+    """Returns `inputs` with values written at indices, or combined by a reduction with the elements there.
 
     Without a reduction, if indices are equal, the last value is kept on NumPy and MLX, and any of them on PyTorch.
 
-    Shape: indices (..., k) are positions in the first k axes; updates (...) + x.shape[k:]. Dtype: that of `x`.
+    Shape: indices (..., k) are positions in the first k axes; updates (...) + inputs.shape[k:]. Dtype: that of
+    `inputs`.
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
@@ -252,13 +253,18 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
 
 
 @op
-def one_hot(x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+def one_hot(
+    x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Tensor:
     """Returns 1 at the index of each class and 0 elsewhere, along a new axis; a class out of range gives zeros.
 
     Dtype: the default float unless `dtype` is given.
 
+    Args:
+        sparse: an option of Keras; only False is accepted.
+
     Raises:
-        ArgumentError: if `num_classes` is negative.
+        ArgumentError: if `num_classes` is negative, or `sparse` is True.
 
     Example:
         >>> ops.one_hot([0, 2], 3).tolist()

@@ -5,6 +5,8 @@ Dtype: integers become the default float.
 
 from __future__ import annotations
 
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike
@@ -21,27 +23,43 @@ def layer_normalization(
     gamma: TensorLike | None = None,
     beta: TensorLike | None = None,
     axis: Axis = -1,
-    epsilon: float = 1e-3,
+    epsilon: float | None = None,
+    *,
+    rms_scaling: bool = False,
 ) -> Tensor:
     """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`.
+
+    Args:
+        gamma: broadcast to `x`; a tensor that has the lengths of the axes `axis` alone belongs to these axes.
+        beta: like `gamma`.
+        epsilon: added to the variance; None is 1e-7.
+        rms_scaling: whether to divide `x` by its standard deviation without subtracting the mean, and to ignore `beta`.
+            Keras has this option but advises against it; `rms_normalization` divides by the root mean square.
 
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
     wide = widened(x)
     centred = subtract(wide, mean(wide, axis, True))
-    result = _like(multiply(centred, rsqrt(add(mean(square(centred), axis, True), epsilon))), x)
-    result = result if gamma is None else multiply(result, gamma)
-    return result if beta is None else add(result, beta)
+    factor = rsqrt(add(mean(square(centred), axis, True), EPSILON if epsilon is None else epsilon))
+    result = _like(multiply(wide if rms_scaling else centred, factor), x)
+    result = result if gamma is None else multiply(result, _along(gamma, axis, x))
+    return result if beta is None or rms_scaling else add(result, _along(beta, axis, x))
 
 
 @op
-def rms_normalization(x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float = 1e-6) -> Tensor:
+def rms_normalization(
+    x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None
+) -> Tensor:
     """Returns `x` divided by its root mean square over axes, times `scale`.
+
+    Args:
+        epsilon: added to the mean square; None is 1e-7.
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     wide = widened(x)
-    result = _like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), epsilon))), x)
+    limit = EPSILON if epsilon is None else epsilon
+    result = _like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -83,6 +101,15 @@ def widened(x: Tensor) -> Tensor:
     if kind.is_floating:
         return cast(x, "float32") if kind.bits == 16 else x
     return x if kind.is_complex else cast(x, as_inexact(kind))
+
+
+def _along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
+    """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
+    rank = len(x.shape)
+    places = sorted(normalized(axis, rank))
+    if len(weight.shape) == rank or tuple(weight.shape) != tuple(x.shape[place] for place in places):
+        return weight
+    return reshape(weight, [x.shape[place] if place in places else 1 for place in range(rank)])
 
 
 def _like(result: Tensor, x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.backend.shared.norms import order_of
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
@@ -107,11 +108,12 @@ def norm(
 
 
 @op
-def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float = 1e-7) -> Tensor:
+def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float | None = None) -> Tensor:
     """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
 
     Args:
         order: the `ord` of `vector_norm`.
+        epsilon: None is 1e-7.
 
     Raises:
         AxisError: if an axis is out of range.
@@ -121,12 +123,13 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float =
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
-    return divide(x, maximum(vector_norm(x, axis, True, order_of(order, "order")), epsilon))
+    least = EPSILON if epsilon is None else epsilon
+    return divide(x, maximum(vector_norm(x, axis, True, order_of(order, "order")), least))
 
 
 @op
-def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """Returns the distance, by the p-norm, between each row of `x1` and each row of `x2`.
+def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
+    """Returns the distance, by the p-norm, between each row of `x` and each row of `y`.
 
     Shape: (..., m, d), (..., n, d) to (..., m, n).
 
@@ -140,7 +143,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """
     # Convert to float, because the differences of unsigned integers would wrap.
     return vector_norm(
-        subtract(expand_dims(add(x1, 0.0), -2), expand_dims(add(x2, 0.0), -3)),
+        subtract(expand_dims(add(x, 0.0), -2), expand_dims(add(y, 0.0), -3)),
         -1,
         False,
         order_of(constant("p", p), "p"),

@@ -247,8 +247,16 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
 
 
 @op
-def cross(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
+def cross(
+    x1: TensorLike, x2: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = -1
+) -> Tensor:
     """Returns the cross product of vectors of three components along an axis; the other axes broadcast.
+
+    Args:
+        axisa: the axis of the vectors in `x1`.
+        axisb: the axis of the vectors in `x2`.
+        axisc: the axis of the vectors in the result.
+        axis: one axis that takes the place of all three, unless it is -1 or None.
 
     Raises:
         AxisError: if `axis` is out of range.
@@ -258,14 +266,17 @@ def cross(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         >>> ops.cross([1, 0, 0], [0, 1, 0]).tolist()
         [0, 0, 1]
     """
-    lengths = [x.shape[normalized(axis, len(x.shape))[0]] for x in (x1, x2)]
+    if axis not in (-1, None):
+        axisa = axisb = axisc = axis
+    given = (x1, axisa), (x2, axisb)
+    lengths = [x.shape[normalized(place, len(x.shape))[0]] for x, place in given]
     if lengths != [3, 3]:
-        raise ShapeError(f"expected length 3 along axis {axis}, got {lengths[0]} and {lengths[1]}")
-    a0, a1, a2 = unstack(x1, axis=axis)
-    b0, b1, b2 = unstack(x2, axis=axis)
+        raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
+    a0, a1, a2 = unstack(x1, axis=axisa)
+    b0, b1, b2 = unstack(x2, axis=axisb)
     parts = [
         subtract(multiply(a1, b2), multiply(a2, b1)),
         subtract(multiply(a2, b0), multiply(a0, b2)),
         subtract(multiply(a0, b1), multiply(a1, b0)),
     ]
-    return stack(parts, axis)
+    return stack(parts, axisc)

@@ -539,32 +539,36 @@ def random_choice(
 
 @op
 def dropout(
-    x: TensorLike,
+    inputs: TensorLike,
     rate: Varying,
-    noise_shape: Shape | None = None,
+    noise_shape: Shape | Sequence[int | None] | None = None,
     seed: Any = None,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Returns `x` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`.
+    """Returns `inputs` with each element set to 0 with probability `rate`, and the others divided by `1 - rate`.
 
     Args:
-        rate: a number from 0 to less than 1, or a tensor of these that broadcasts to the shape of `x`.
-        noise_shape: the shape of the random mask, which is broadcast to the shape of `x`. Along an axis of length 1,
-            all elements are dropped or kept together.
+        rate: a number from 0 to 1, or a tensor of these that broadcasts to the shape of `inputs`.
+        noise_shape: the shape of the random mask, which is broadcast to the shape of `inputs`. Along an axis of length
+            1, all elements are dropped or kept together; None stands for the length of `inputs`.
 
     Raises:
         ArgumentError: if `rate` is a number outside its range.
-        ShapeError: if `rate` or `noise_shape` does not broadcast to the shape of `x`.
+        ShapeError: if `rate` or `noise_shape` does not broadcast to the shape of `inputs`.
     """
     dropped = number("rate", rate)
-    if dropped is not None and not 0.0 <= dropped < 1.0:
-        raise ArgumentError(f"expected rate from 0 to less than 1, got {rate}")
-    kept = subtract(1.0, _parameter("rate", rate, x.shape)) if dropped is None else 1.0 - dropped
-    noise = random_uniform(x.shape if noise_shape is None else noise_shape, seed=seed, generator=generator)
+    if dropped is not None and not 0.0 <= dropped <= 1.0:
+        raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
+    kept = subtract(1.0, _parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
+    shape: Any = inputs.shape if noise_shape is None else noise_shape
+    if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
+        shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
+    noise = random_uniform(shape, seed=seed, generator=generator)
     if noise_shape is not None:
-        check_fits_shape("noise_shape", noise.shape, x.shape)
-    divisor = cast(kept, as_inexact(dtype_of(x))) if dropped is None else kept
-    return where(less(to_device(noise, get_device(x)), kept), divide(x, divisor), 0.0)
+        check_fits_shape("noise_shape", noise.shape, inputs.shape)
+    # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
+    divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else kept
+    return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
 
 
 def _source(seed: Any, generator: Generator | None) -> Generator:

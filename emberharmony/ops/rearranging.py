@@ -26,8 +26,8 @@ def flipud(x: TensorLike) -> Tensor:
 
 
 @op
-def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-    """Returns `x` rotated k times by 90 degrees, from the first axis towards the second.
+def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
+    """Returns `array` rotated k times by 90 degrees, from the first axis towards the second.
 
     Raises:
         AxisError: if `axes` does not name two different axes.
@@ -36,18 +36,18 @@ def rot90(x: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
         >>> ops.rot90([[1, 2], [3, 4]]).tolist()
         [[2, 4], [1, 3]]
     """
-    axes = plane(axes, len(x.shape))
+    axes = plane(axes, len(array.shape))
     k %= 4
     if k == 0:
-        return x
+        return array
     if k == 2:
-        return flip(x, axes)
-    return flip(swapaxes(x, *axes), axes[0]) if k == 1 else swapaxes(flip(x, axes[0]), *axes)
+        return flip(array, axes)
+    return flip(swapaxes(array, *axes), axes[0]) if k == 1 else swapaxes(flip(array, axes[0]), *axes)
 
 
 @op
-def rearrange(x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
-    """Returns `x` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w".
+def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | None = None) -> Tensor:
+    """Returns `tensor` with its axes split, permuted and joined by a pattern, for example "b (h w) c -> b c h w".
 
     Names in parentheses share one axis, and the first of them varies slowest. "..." stands for the axes that are not
     named; 1 and () stand for an axis of length 1.
@@ -68,8 +68,8 @@ def rearrange(x: TensorLike, pattern: str, axes_lengths: Mapping[str, int] | Non
 
     Source: einops (Rogozhnikov 2022), https://einops.rocks.
     """
-    apart, order, joined = rearrangement(pattern, x.shape, axes_lengths or {})
-    return reshape(transpose(reshape(x, apart), order), joined)
+    apart, order, joined = rearrangement(pattern, tensor.shape, axes_lengths or {})
+    return reshape(transpose(reshape(tensor, apart), order), joined)
 
 
 @op

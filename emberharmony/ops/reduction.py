@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from emberharmony.backend.promote import single
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.errors import AxisError
+from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
 from emberharmony.ops.comparison import not_equal
@@ -325,13 +325,21 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
 
 
 @op
-def moments(x: TensorLike, axes: Axis, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the mean and the variance over axes.
+
+    Args:
+        synchronized: an option of Keras; only False is accepted, because no other process takes part.
+
+    Raises:
+        ArgumentError: if `synchronized` is True.
 
     Example:
         >>> [part.tolist() for part in ops.moments([[1.0, 3.0]], 1)]
         [[2.0], [1.0]]
     """
+    if synchronized:
+        raise ArgumentError("synchronized=True is not available, because no other process takes part; leave it out")
     return mean(x, axes, keepdims), var(x, axes, keepdims)
 
 

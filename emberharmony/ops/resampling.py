@@ -274,7 +274,7 @@ def _tapped(x: Tensor, taps: Taps, axis: int) -> Tensor:
     device = get_device(x)
     total: Any = None
     places = convert_to_tensor(taps.places, device=device)
-    shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device)
+    shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device=device)
     for tap in range(len(taps.places)):
         part = multiply(take(x, get_item(places, tap), axis), get_item(shares, tap))
         total = part if total is None else add(total, part)

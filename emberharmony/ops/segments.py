@@ -72,15 +72,23 @@ def segment_min(
 
 
 @op
-def multi_hot(x: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+def multi_hot(
+    inputs: TensorLike, num_classes: int, axis: int = -1, dtype: DTypeLike | None = None, sparse: bool = False
+) -> Tensor:
     """Returns 1 at the index of each class of a sample and 0 elsewhere; classes out of range are ignored.
 
     Shape: (n,) to (num_classes,). From (batch, n, …) the second axis is removed, and an axis of length `num_classes` is
     inserted. Dtype: the default float unless `dtype` is given.
 
+    Args:
+        sparse: an option of Keras; only False is accepted.
+
+    Raises:
+        ArgumentError: if `num_classes` is negative, or `sparse` is True.
+
     Example:
         >>> ops.multi_hot([[0, 2], [1, 1]], 3).tolist()
         [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    hits = any(one_hot(x, num_classes, axis, "bool"), 1 if ndim(x) > 1 else 0)
+    hits = any(one_hot(inputs, num_classes, axis, "bool", sparse), 1 if ndim(inputs) > 1 else 0)
     return cast(hits, default_float() if dtype is None else dtype)

@@ -159,7 +159,7 @@ def ctc_decode(
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
         host = to_numpy(logits).astype("float64")
         paths, best = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
-        return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device)
+        return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device=device)
     if strategy != "greedy":
         raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")
     over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))

@@ -204,7 +204,7 @@ def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
 
 
 @op
-def stack(xs: Tensors, axis: int = 0) -> Tensor:
+def stack(x: Tensors, axis: int = 0) -> Tensor:
     """Returns tensors of the same shape joined along a new axis.
 
     Raises:

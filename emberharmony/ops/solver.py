@@ -19,7 +19,7 @@ from operator import index
 from typing import Any, Literal
 
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 from emberharmony.core.types import Operand, Tensor, TensorLike
@@ -188,11 +188,14 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
 
 
 @op
-def svd(x: TensorLike, full_matrices: bool = True) -> SVDResult:
+def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | Any:
     """Returns the singular value decomposition `x = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
     Shape: (..., m, n) to (..., m, m), (..., k) and (..., n, n), where k is the smaller of m and n. If `full_matrices`
     is False, then U is (..., m, k) and Vh is (..., k, n).
+
+    Args:
+        compute_uv: whether to compute U and Vh; if not, the result is the tensor S alone, that of `svdvals`.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
@@ -265,32 +268,36 @@ def eigvals(x: TensorLike) -> Tensor:
 
 
 @op
-def pinv(x: TensorLike, rtol: Operand | None = None) -> Tensor:
+def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
     """Returns the Moore-Penrose pseudo-inverse.
 
     Args:
-        rtol: singular values up to `rtol` times the largest one count as zero; one number, or one for each matrix. The
-            default is eps times the larger of the number of rows and columns.
+        rcond: singular values up to `rcond` times the largest one count as zero; one number, or one for each matrix.
+            The default is eps times the larger of the number of rows and columns.
+        rtol: another name of `rcond`.
 
     Raises:
+        ArgumentError: if both `rcond` and `rtol` are given.
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
     """
     u, s, vh = svd(computed(x), False)
-    kept = greater(s, _limit(s, x, rtol))
+    kept = greater(s, _limit(s, x, _either("rcond", rcond, rtol)))
     inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
     result = matmul(multiply(conj(matrix_transpose(vh)), expand_dims(inverse, -2)), conj(matrix_transpose(u)))
     return cast(result, as_inexact(dtype(x)))
 
 
 @op
-def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
-    """Returns the rank of matrices: the number of singular values above `rtol` times the largest one (int64).
+def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | None = None) -> Tensor:
+    """Returns the rank of matrices: the number of singular values above a bound (int64).
 
     Args:
-        rtol: see `pinv`.
+        tol: the bound; one number, or one for each matrix.
+        rtol: the bound divided by the largest singular value, by default that of `pinv`.
 
     Raises:
+        ArgumentError: if both `tol` and `rtol` are given.
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
 
@@ -299,7 +306,8 @@ def matrix_rank(x: TensorLike, rtol: Operand | None = None) -> Tensor:
         1
     """
     s = svdvals(computed(x))
-    return count_nonzero(greater(s, _limit(s, x, rtol)), -1)
+    _either("tol", tol, rtol)
+    return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _bound(s, 1.0, tol)), -1)
 
 
 @op
@@ -357,10 +365,25 @@ def computed(x: Tensor) -> Tensor:
     return cast(x, "float32" if kind.bits == 16 else kind)
 
 
+def _either(name: str, value: object, rtol: object) -> Any:
+    """Returns the one of two options that is given, or None.
+
+    Raises:
+        ArgumentError: if both are given.
+    """
+    if value is not None and rtol is not None:
+        raise ArgumentError(f"expected {name} or rtol, got both; leave one of them out")
+    return rtol if value is None else value
+
+
 def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:
     """Returns the bound up to which the singular values `s` of `x` count as rounding errors."""
     largest = max(s, -1, initial=0.0)
-    share = finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol
+    return _bound(s, largest, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)
+
+
+def _bound(s: Tensor, unit: Any, share: Any) -> Tensor:
+    """Returns `share` times `unit` on the device of `s`, with an axis to compare it with the singular values `s`."""
     if hasattr(share, "shape"):
         share = to_device(share, get_device(s))
-    return expand_dims(multiply(largest, share), -1)
+    return expand_dims(multiply(unit, share), -1)

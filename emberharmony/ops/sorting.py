@@ -8,10 +8,12 @@ imaginary part.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
+from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.core.options import integer
 from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 from emberharmony.core.types import Tensor, TensorLike, Tensors
 from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
@@ -22,7 +24,7 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import nonzero, take, take_along_axis, where
 from emberharmony.ops.math import subtract
 from emberharmony.ops.reduction import any, cumsum, sum
-from emberharmony.ops.shape import concatenate, expand_dims, ravel, reshape, squeeze
+from emberharmony.ops.shape import concatenate, expand_dims, moveaxis, pad, ravel, reshape, squeeze, unstack
 
 
 @op
@@ -170,14 +172,65 @@ def searchsorted(
 
 
 @op
-def unique(x: TensorLike) -> Tensor:
+def unique(
+    x: TensorLike,
+    sorted: bool = True,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    size: int | None = None,
+    fill_value: float | None = None,
+) -> Tensor | Any:
     """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX.
+
+    The results that the options ask for follow in a tuple: indices, inverse indices, counts (int64).
+
+    Args:
+        sorted: an option of Keras without effect: the elements are always sorted.
+        return_index: whether to return the index of the first occurrence of each element.
+        return_inverse: whether to return the indices that rebuild `x` from the unique elements.
+        return_counts: whether to return how often each element occurs.
+        axis: the axis whose slices are compared, in the order of their first elements, then of their second ones; None
+            compares the elements.
+        size: the number of elements of the result. Elements beyond it are cut off; missing ones are `fill_value`, with
+            the count 0 and the index 0. The inverse indices do not change.
+        fill_value: the value of missing elements; None is 0.
+
+    Raises:
+        AxisError: if `axis` is out of range.
+        ArgumentError: if `size` is negative.
 
     Example:
         >>> ops.unique([3, 1, 3]).tolist()
         [1, 3]
+        >>> [part.tolist() for part in ops.unique([[2, 0], [1, 5], [2, 0]], return_counts=True, axis=0)]
+        [[[1, 5], [2, 0]], [1, 2]]
     """
-    ...
+    place = 0 if axis is None else normalized(axis, len(x.shape))[0]
+    rows = ravel(x) if axis is None else moveaxis(x, place, 0)
+    length = rows.shape[0]
+    table = reshape(rows, (length, math.prod(rows.shape[1:])))
+    order = _order(table)
+    ordered = take(table, order, 0)
+    before, after = ordered[:-1], ordered[1:]
+    new = not_equal(after, before)
+    if not dtype_of(table).is_integer:
+        new = logical_and(new, logical_not(logical_and(isnan(after), isnan(before))))
+    starts, inverse, counts = _groups(order, any(new, 1))
+    index = take(order, starts)
+    values = take(rows, index, 0)
+    if size is not None:
+        missing = integer("size", size, 0) - index.shape[0]
+        values, index, counts = values[:size], index[:size], counts[:size]
+        if missing > 0:
+            values = pad(values, [(0, missing), *[(0, 0)] * (len(values.shape) - 1)], "constant", fill_value or 0)
+            index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
+    values = moveaxis(values, 0, place)
+    inverse = reshape(inverse, x.shape) if axis is None else inverse
+    asked = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
+    others = [part for wanted, part in asked if wanted]
+    return (values, *others) if others else values
 
 
 @op
@@ -192,17 +245,35 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     flat = ravel(x)
-    length = flat.shape[0]
-    order = lexsort([imag(flat), real(flat)]) if dtype_of(flat).is_complex else argsort(flat)
+    order = _order(expand_dims(flat, 1))
     ordered = take(flat, order)
-    new = not_equal(ordered[1:], ordered[:-1])
-    ends, device = (min(length, 1),), get_device(flat)
+    starts, inverse, counts = _groups(order, not_equal(ordered[1:], ordered[:-1]))
+    return UniqueAllResult(take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts)
+
+
+def _order(table: Tensor) -> Tensor:
+    """Returns the indices that sort the rows of a table by their first elements, then by their second ones, and on."""
+    length, width = table.shape
+    columns = list(unstack(table, axis=1))[::-1] if width else []
+    if dtype_of(table).is_complex:
+        columns = [part for column in columns for part in (imag(column), real(column))]
+    return lexsort(columns) if width else arange(length, device=get_device(table))
+
+
+def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the starts of the groups of equal neighbours, the group of each element before sorting, and the counts.
+
+    Args:
+        order: the indices that sort the elements.
+        new: whether each sorted element but the first differs from the one before it.
+    """
+    length, device = order.shape[0], get_device(order)
+    ends = (min(length, 1),)
     first = concatenate([full(ends, True, device=device), new])
     (starts,) = nonzero(first)
     which = subtract(cumsum(first), 1)
-    inverse = reshape(take(which, argsort(order)), x.shape)
     counts = subtract(concatenate([starts[1:], full(ends, length, device=device)]), starts)
-    return UniqueAllResult(take(ordered, starts), take(order, starts), inverse, counts)
+    return starts, take(which, argsort(order)), counts
 
 
 @op
@@ -243,10 +314,11 @@ def unique_values(x: TensorLike) -> Tensor:
 
 
 @op
-def isin(x1: TensorLike, x2: TensorLike, invert: bool = False) -> Tensor:
+def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert: bool = False) -> Tensor:
     """Returns whether each element of `x1` occurs in `x2`.
 
     Args:
+        assume_unique: promises that neither tensor repeats an element; the result is the same.
         invert: whether to negate the result.
 
     Example:

@@ -167,7 +167,7 @@ def _quantile(x: Tensor, q: Any, axis: Axis, method: Method, keepdims: bool, ski
     low, high, weight = places(q.reshape(-1), counts, method)
     pick = take_along_axis if skip else take
     below, above = pick(ordered, low, -1), pick(ordered, high, -1)
-    share = convert_to_tensor(weight, dtype_of(ordered), get_device(x))
+    share = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
     between = add(below, multiply(subtract(above, below), share))
     # Two equal infinities would give NaN, because inf - inf is NaN.
     found = where(equal(below, above), below, between)
@@ -404,18 +404,18 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 
 @op
 def diff(
-    x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+    a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
 ) -> Tensor:
     """Returns the n-th differences between neighbouring elements along an axis.
 
     Args:
-        prepend: a tensor to put before `x` along the axis before taking differences.
-        append: a tensor to put after `x` along the axis.
+        prepend: a tensor to put before `a` along the axis before taking differences.
+        append: a tensor to put after `a` along the axis.
 
     Raises:
         ArgumentError: if `n` is negative.
         AxisError: if `axis` is out of range.
-        DTypeError: if `x` is boolean.
+        DTypeError: if `a` is boolean.
 
     Example:
         >>> ops.diff([1, 4, 9]).tolist()
@@ -423,14 +423,14 @@ def diff(
     """
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
-    parts = [part for part in (prepend, x, append) if part is not None]
-    x = concatenate(parts, axis) if len(parts) > 1 else x
-    (place,) = normalized(axis, len(x.shape))
-    for _ in range(n)[: x.shape[place] or 1]:  # then the axis is empty, and stays so
-        ends = split(x, [1], axis)[1]
-        starts = split(x, [x.shape[axis] - 1], axis)[0] if x.shape[axis] else x
-        x = subtract(ends, starts)
-    return x
+    parts = [part for part in (prepend, a, append) if part is not None]
+    a = concatenate(parts, axis) if len(parts) > 1 else a
+    (place,) = normalized(axis, len(a.shape))
+    for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
+        ends = split(a, [1], axis)[1]
+        starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
+        a = subtract(ends, starts)
+    return a
 
 
 @op
@@ -545,13 +545,16 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
 
 
 @op
-def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
+def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
     """Returns how often each integer from 0 occurs in a vector, or the sum of its weights.
 
     Shape: (max(x) + 1,), but at least (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
 
+    Args:
+        sparse: an option of Keras; only False is accepted.
+
     Raises:
-        ArgumentError: if an integer is negative.
+        ArgumentError: if an integer is negative, or `sparse` is True.
         DTypeError: if `x` does not hold integers.
         ShapeError: if `x` is not a vector.
 

@@ -10,7 +10,12 @@ from emberharmony.core.types import CastTensorLike, DeviceLike, DTypeLike, HostA
 
 @op
 def convert_to_tensor(
-    x: CastTensorLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
+    x: CastTensorLike,
+    dtype: DTypeLike | None = None,
+    sparse: bool | None = None,
+    ragged: bool | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
 ) -> Tensor:
     """Returns `x` as a tensor of the active backend; a tensor that needs no change is returned itself.
 
@@ -18,6 +23,8 @@ def convert_to_tensor(
     kind. No value is narrowed silently.
 
     Args:
+        sparse: an option of Keras; only None and False are accepted.
+        ragged: like `sparse`.
         device: the device of the result; by default tensors stay on their device.
         copy: True always copies; None copies where it is necessary; False never copies, so it does not accept lists and
             numbers, nor NumPy arrays on MLX.
@@ -26,7 +33,7 @@ def convert_to_tensor(
         DTypeError: if the backend does not have the dtype.
         BackendMismatchError: if `x` is a tensor of another backend.
         RangeError: if a Python integer is outside the range of the dtype.
-        ArgumentError: (a ValueError) if `copy` is False and a copy is necessary.
+        ArgumentError: (a ValueError) if `copy` is False and a copy is necessary, or if `sparse` or `ragged` is True.
         ArgumentTypeError: if `x` is a masked array.
 
     Example:
@@ -79,7 +86,7 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
         >>> ops.astype([1.5, 0.0], "bool").tolist()
         [True, False]
     """
-    return convert_to_tensor(x, dtype, device, True if copy else None)
+    return convert_to_tensor(x, dtype, device=device, copy=True if copy else None)
 
 
 @op

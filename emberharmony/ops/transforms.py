@@ -87,12 +87,12 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
 
 @op
 def jvp(
-    fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """Returns `fn(*primals)` and its directional derivative along `tangents`, which are like `primals`.
+    """Returns `fun(*primals)` and its directional derivative along `tangents`, which are like `primals`.
 
     Args:
-        has_aux: whether `fn` returns (result, aux); aux is then the third value returned.
+        has_aux: whether `fun` returns (result, aux); aux is then the third value returned.
 
     Raises:
         DTypeError: if a primal is an integer, or if the dtypes of the tangents differ from those of the primals.
@@ -104,7 +104,7 @@ def jvp(
         >>> y.tolist(), slope.tolist()
         (9.0, 6.0)
     """
-    result: tuple[Any, ...] = derivatives.pushed_forward("jvp", fn, primals, tangents, has_aux)
+    result: tuple[Any, ...] = derivatives.pushed_forward("jvp", fun, primals, tangents, has_aux)
     return result
 
 
@@ -237,18 +237,18 @@ def custom_vjp(
 
 
 @op
-def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function whose gradient the user defines: `fn` returns (result, gradient function).
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function whose gradient the user defines: `f` returns (result, gradient function).
 
     The gradient function is called as `gradient(*args, upstream=cotangent)`, where the cotangent is a tree like the
     result. It returns a tuple with one gradient for each argument; None stands for zeros, and for a single argument the
-    tuple may be left out. It is differentiated for derivatives of higher order, and then `fn` runs again. Arguments are
-    trees. Keyword arguments, and tensors that `fn` closes over, are constants.
+    tuple may be left out. It is differentiated for derivatives of higher order, and then `f` runs again. Arguments are
+    trees. Keyword arguments, and tensors that `f` closes over, are constants.
 
     Raises:
         ArgumentError: from the returned function, if the gradients have another tree structure than the arguments.
         ShapeError: from the returned function, if the gradients have other shapes than the arguments.
-        TracedTensorError: from the returned function, if `fn` closes over a tensor that is being differentiated.
+        TracedTensorError: from the returned function, if `f` closes over a tensor that is being differentiated.
 
     Example:
         >>> @ops.custom_gradient
@@ -259,7 +259,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     Source: the calling convention of Keras and TensorFlow.
     """
-    return derivatives.customized("custom_gradient", fn)
+    return derivatives.customized("custom_gradient", f)
 
 
 @op
@@ -368,8 +368,8 @@ def zero_grad(params: Any) -> None:
 
 
 @op
-def stop_gradient(x: TensorLike) -> Tensor:
-    """Returns `x` as a constant: derivatives do not flow through it.
+def stop_gradient(variable: TensorLike) -> Tensor:
+    """Returns `variable` as a constant: derivatives do not flow through it.
 
     Example:
         >>> ops.grad(lambda x: ops.multiply(x, ops.stop_gradient(x)))(3.0).tolist()

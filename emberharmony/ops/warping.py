@@ -152,7 +152,7 @@ def perspective_transform(
         for given in (start_points, end_points)
     ]
     transform = homography(*points)
-    numbers = convert_to_tensor(transform, computed_in(dtype(images)), get_device(images))
+    numbers = convert_to_tensor(transform, computed_in(dtype(images)), device=get_device(images))
     return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
 
 

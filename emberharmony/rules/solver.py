@@ -155,11 +155,14 @@ def _eig(g: list[T], y: T, x: T) -> T:
     return whole if dtype_of(x).is_complex else real(whole)
 
 
-def _svd(g: list[T], y: T, x: T, full_matrices: bool = True) -> T:
+def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) -> T:
     """Returns the gradient of svd, computed from the reduced form.
 
     The vectors that complete U and Vh to square matrices are not unique, so their cotangents are ignored.
     """
+    if not compute_uv:
+        u, _, vh = svd(x, False)
+        return matmul(multiply(u, expand_dims(g, -2)), vh)
     k = y[1].shape[-1]
     columns, rows = (..., slice(None), slice(k)), (..., slice(k), slice(None))
     u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], rows)

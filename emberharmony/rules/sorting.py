@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from emberharmony.ops.indexing import get_item, take_along_axis
+from emberharmony.ops.indexing import take_along_axis
 from emberharmony.ops.shape import reshape
-from emberharmony.ops.sorting import argsort, unique_all
-from emberharmony.rules.scatter_back import added_at, unpicked
+from emberharmony.ops.sorting import argsort
+from emberharmony.rules.scatter_back import unpicked
 
 T = Any
 
@@ -23,12 +23,4 @@ def _top_k(g: T, y: T, x: T, k: int, sorted: bool = True) -> T:
     return unpicked(g[0], x, lambda places: take_along_axis(places, y[1], -1))
 
 
-def _unique(g: T, y: T, x: T) -> T:
-    """Returns the gradient of unique: each cotangent goes to the first of the equal elements.
-
-    `unique_all` may list more values than `y` has, because it keeps every NaN; those beyond `y` are cut off.
-    """
-    return added_at(g, get_item(unique_all(x).indices, slice(y.shape[0])), x.shape)
-
-
-RULES: dict[str, Any] = {"sort": (_sort,), "top_k": (_top_k,), "unique": (_unique,)}
+RULES: dict[str, Any] = {"sort": (_sort,), "top_k": (_top_k,)}

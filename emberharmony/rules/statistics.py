@@ -28,6 +28,6 @@ def _histogram(g: list[T], y: list[T], x: T, bins: int = 10, range: tuple[float,
 
 
 RULES: dict[str, Any] = {
-    "bincount": (None, lambda g, y, x, weights=None, minlength=0: take(g, x)),
+    "bincount": (None, lambda g, y, x, weights=None, minlength=0, sparse=False: take(g, x)),
     "histogram": (_histogram,),
 }

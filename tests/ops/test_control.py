@@ -211,3 +211,15 @@ def test_an_exception_of_the_callers_function_reaches_the_caller_unchanged(
     with pytest.raises((ChosenError, ValueError, KeyError)) as caught:
         call()
     assert not isinstance(caught.value, errors.EmberError)
+
+
+def test_loops_hand_arrays_on_as_tensors(backend: str) -> None:
+    one, zero = np.array([1.0], np.float32), np.array([0.0], np.float32)
+    count, total = ops.while_loop(lambda i, _: i < 3, lambda i, total: (i + 1, total + ops.multiply(one, i)), (0, zero))
+    assert count == 3
+    assert total.tolist() == [3.0]
+    assert ops.fori_loop(0, 3, lambda i, value: value + ops.multiply(one, i), zero).tolist() == [3.0]
+    carry, sums = ops.scan(lambda carry, x: ({"a": carry["a"] + x}, carry["a"]), {"a": zero}, np.stack([one, one]))
+    assert carry["a"].tolist() == [2.0]
+    assert sums.tolist() == [[0.0], [1.0]]
+    assert all(ops.is_tensor(x) for x in (total, carry["a"], sums))

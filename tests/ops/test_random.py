@@ -363,6 +363,17 @@ def test_draws_have_the_documented_dtypes_and_shapes(backend: str) -> None:
     assert sorted(ops.to_numpy(ops.random.shuffle([3, 1, 2])).tolist()) == [1, 2, 3]
 
 
+def test_dropout_reads_none_in_a_noise_shape_as_the_length_of_the_axis(backend: str) -> None:
+    values = ops.to_numpy(ops.dropout(ops.ones((50, 4)), 0.5, [None, 1], seed=0))
+    assert set(values.sum(1)) == {0.0, 8.0}
+
+
+def test_dropout_at_rate_one_gives_zeros_with_a_zero_gradient(backend: str) -> None:
+    x = ops.convert_to_tensor([1.0, 2.0])
+    assert ops.dropout(x, 1.0).tolist() == [0.0, 0.0]
+    assert ops.grad(lambda x: ops.sum(ops.dropout(x, 1.0)))(x).tolist() == [0.0, 0.0]
+
+
 def test_dropout_keeps_the_mean(backend: str) -> None:
     x = ops.dropout(ops.ones((4000,)), 0.25, seed=0)
     values = ops.to_numpy(x)
@@ -401,7 +412,7 @@ BAD: dict[str, Callable[[], Any]] = {
     "a number of elements is at least 0, not -1": lambda: ops.random.permutation(-1),
     "a number of elements is at least 0, not -2": lambda: ops.random.choice(-2),
     "a number of elements is at least 0, not -3": lambda: ops.random.Generator(0).split(-3),
-    "expected rate from 0 to less than 1, got 1.0": lambda: ops.dropout([1.0], 1.0),
+    "expected rate from 0 to 1, got 1.5": lambda: ops.dropout([1.0], 1.5),
     "rate is a finite number, not nan": lambda: ops.dropout([1.0], float("nan")),
 }
 

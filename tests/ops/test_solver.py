@@ -332,3 +332,25 @@ def test_the_second_derivative_in_forward_mode_equals_that_in_reverse_mode(backe
     for function in (ops.cholesky, lambda x: ops.eigh(x).eigenvectors):
         forward, reverse = ops.jacfwd(ops.jacfwd(function))(x), ops.jacrev(ops.jacrev(function))(x)
         np.testing.assert_allclose(host(forward), host(reverse), atol=1e-12)
+
+
+def test_svd_without_vectors_is_the_singular_values(backend: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 4, 3))
+    values = ops.svd(x, compute_uv=False)
+    assert np.allclose(ops.to_numpy(values), np.linalg.svd(x, compute_uv=False), rtol=1e-6)
+    weights = np.arange(1.0, 4.0)
+    u, _, vh = np.linalg.svd(x, full_matrices=False)
+    gradient = ops.grad(lambda x: ops.sum(ops.multiply(ops.svd(x, True, False), weights)))(x)
+    assert np.allclose(ops.to_numpy(gradient), (u * weights) @ vh, atol=1e-6)
+
+
+def test_the_rank_counts_by_an_absolute_or_a_relative_bound(backend: str) -> None:
+    x = np.diag([100.0, 0.5]).astype(np.float32)
+    assert int(ops.matrix_rank(x, 1.0)) == 1
+    assert int(ops.matrix_rank(x, tol=0.1)) == 2
+    assert int(ops.matrix_rank(x, rtol=0.1)) == 1
+    assert ops.to_numpy(ops.matrix_rank(np.stack([x, x]), tol=[0.1, 1.0])).tolist() == [2, 1]
+    assert np.allclose(ops.to_numpy(ops.pinv(x, rcond=0.1)), np.diag([0.01, 0.0]))
+    for call in (lambda: ops.matrix_rank(x, 1.0, rtol=0.1), lambda: ops.pinv(x, 0.1, rtol=0.1)):
+        with pytest.raises(errors.ArgumentError, match="leave one of them out"):
+            call()

@@ -159,3 +159,75 @@ def test_unique_sorts_complex_numbers_and_keeps_one_nan(backend: str) -> None:
     found = ops.to_numpy(ops.unique(x))
     assert found[:3].tolist() == [1j, 2 - 1j, 2 + 1j]
     assert np.isnan(found[3:]).tolist() == [True]
+
+
+NAN = float("nan")
+TABLES = [
+    np.array([3, 1, 3, -2, 1]),
+    np.array([[2, 0, 1], [1, 5, 0], [2, 0, 1], [2, 0, 0]], np.int32),
+    np.array([[2.5, NAN, 1.0], [NAN, 2.5, NAN]], np.float32),
+    np.array([[[1, 2], [3, 4]], [[1, 2], [3, 4]], [[1, 2], [0, 4]]], np.uint8),
+    np.array([[True, False], [False, False]]),
+    np.array([2 + 1j, 2 - 1j, 1j, 2 - 1j], np.complex64),
+    np.ones((0,), np.float32),
+    np.ones((3, 0), np.float32),
+    np.array(7),
+]
+
+
+@pytest.mark.parametrize("x", TABLES, ids=lambda x: f"{x.dtype}{x.shape}")
+def test_unique_returns_what_its_options_ask_for(x: np.ndarray[Any, Any], backend: str) -> None:
+    wanted = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    found = ops.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for part, expected in zip(found, wanted, strict=True):
+        assert part.shape == expected.shape
+        assert np.array_equal(ops.to_numpy(part), expected, equal_nan=True)
+    assert [ops.dtype(part).name for part in found] == [x.dtype.name, "int64", "int64", "int64"]
+    assert np.array_equal(ops.to_numpy(ops.unique(x, return_counts=True)[1]), wanted[3])
+
+
+@pytest.mark.parametrize("x", [x for x in TABLES if x.ndim], ids=lambda x: f"{x.dtype}{x.shape}")
+@pytest.mark.parametrize("axis", [0, -1, 1])
+def test_unique_compares_the_slices_along_an_axis(x: np.ndarray[Any, Any], axis: int, backend: str) -> None:
+    if axis == 1 and x.ndim == 1:
+        with pytest.raises(errors.AxisError):
+            ops.unique(x, axis=axis)
+        return
+    # Of rows with NaN, NumPy finds none equal.
+    x = np.nan_to_num(x, nan=9.0)
+    wanted = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    found = ops.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    for part, expected in zip(found, wanted, strict=True):
+        assert np.array_equal(ops.to_numpy(part), expected)
+    assert np.array_equal(ops.to_numpy(ops.take(found[0], found[2], axis)), x)
+
+
+def test_unique_counts_rows_of_nan_as_equal(backend: str) -> None:
+    values, counts = ops.unique([[NAN, 1.0], [0.0, NAN], [NAN, 1.0]], return_counts=True, axis=0)
+    assert np.array_equal(ops.to_numpy(values), [[0.0, NAN], [NAN, 1.0]], equal_nan=True)
+    assert host(counts) == [1, 2]
+
+
+def test_unique_cuts_or_fills_the_result_to_a_size(backend: str) -> None:
+    x, options = [5, 3, 3, 4], {"return_index": True, "return_inverse": True, "return_counts": True}
+    assert [host(part) for part in ops.unique(x, **options, size=2)] == [[3, 4], [1, 3], [2, 0, 0, 1], [2, 1]]
+    filled = ops.unique(x, **options, size=5, fill_value=-1)
+    assert [host(part) for part in filled] == [[3, 4, 5, -1, -1], [1, 3, 0, 0, 0], [2, 0, 0, 1], [2, 1, 1, 0, 0]]
+    assert host(ops.unique(x, size=4)) == [3, 4, 5, 0]
+    assert host(ops.unique([[1, 2, 1], [3, 4, 3]], axis=1, size=3)) == [[1, 2, 0], [3, 4, 0]]
+    assert [host(part) for part in ops.unique(np.ones(0), return_index=True, size=2)] == [[0.0, 0.0], [0, 0]]
+    with pytest.raises(errors.ArgumentError, match="size"):
+        ops.unique(x, size=-1)
+
+
+def test_unique_with_options_has_a_gradient(backend: str) -> None:
+    def loss(x: Any) -> Any:
+        values, counts = ops.unique(x, return_counts=True)
+        return ops.sum(ops.multiply(ops.square(values), counts))
+
+    assert host(ops.grad(loss)(ops.convert_to_tensor([3.0, 1.0, 3.0, 2.0]))) == [12.0, 2.0, 0.0, 4.0]
+
+
+def test_isin_promised_unique_elements_gives_the_same(backend: str) -> None:
+    assert host(ops.isin([1, 2, 3], [4, 2], True)) == [False, True, False]
+    assert host(ops.isin([1, 2, 3], [4, 2], assume_unique=True, invert=True)) == [True, False, True]

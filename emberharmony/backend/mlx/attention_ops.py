@@ -48,14 +48,16 @@ class MLXAttentionOps:
         mask: mx.array | None = None,
         scale: float | None = None,
         is_causal: bool = False,
+        flash_attention: bool | None = None,
+        attn_logits_soft_cap: float | None = None,
     ) -> mx.array:
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
-        if not (query.size and key.size and all(t.dtype == mx.float32 for t in tensors)) or (
-            on_cpu() and key.shape[1] > SHORT
-        ):
-            return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
+        plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
+        if not plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
+            composed = self.composed("dot_product_attention")
+            return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
         masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
         if mask is not None and masked is not None:

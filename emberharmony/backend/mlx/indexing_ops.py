@@ -30,6 +30,7 @@ from emberharmony.core.checked_mode import checking
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import dense
 
 
 def _seen_part(part: Any) -> Any:
@@ -105,34 +106,34 @@ class MLXIndexingOps:
         return tuple(of_host(part) for part in np.nonzero(np.asarray(x != 0)))
 
     @staticmethod
-    def slice(x: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
-        return x[block(x.shape, start_indices, shape)]
+    def slice(inputs: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
+        return inputs[block(inputs.shape, start_indices, shape)]
 
     @staticmethod
-    def slice_update(x: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
-        result, place = mx.array(x), block(x.shape, start_indices, updates.shape)
+    def slice_update(inputs: mx.array, start_indices: Sequence[int], updates: mx.array) -> mx.array:
+        result, place = mx.array(inputs), block(inputs.shape, start_indices, updates.shape)
         # Make the updates depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the updates are
         # not.
-        result[place] = mx.where(mx.array(True), cast(updates, x.dtype), x[place])
+        result[place] = mx.where(mx.array(True), cast(updates, inputs.dtype), inputs[place])
         return result
 
     @staticmethod
-    def scatter_update(x: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
+    def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
         indices = seen(indices)
         unread = isinstance(indices, mx.array)
         # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
         if unread:
-            vectors(indices.shape, x.shape)
-            lengths = x.shape[: indices.shape[-1]]
+            vectors(indices.shape, inputs.shape)
+            lengths = inputs.shape[: indices.shape[-1]]
             at = linear(indices, lengths)
         else:
-            known = columns(indices, x.shape)
-            lengths = x.shape[: len(known)]
+            known = columns(indices, inputs.shape)
+            lengths = inputs.shape[: len(known)]
             at = of_host(np.asarray(np.ravel_multi_index(known, lengths)) if known[0].size else known[0])
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
-            promotion.refuse(x, ("complex",))
-        rows = x.reshape(math.prod(lengths), *x.shape[len(lengths) :])
-        return written(rows, at, cast(updates, x.dtype), reduction, unread).reshape(x.shape)
+            promotion.refuse(inputs, ("complex",))
+        rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
+        return written(rows, at, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
@@ -164,7 +165,8 @@ class MLXIndexingOps:
         return tuple(reversed(found))
 
     @staticmethod
-    def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None) -> mx.array:
+    def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:
+        dense("sparse", sparse)
         kind = DTYPES[default_float()] if dtype is None else dtype
         if x.size * class_count(num_classes) * kind.size > SURE:
             check_memory((*x.shape, num_classes), kind.size)

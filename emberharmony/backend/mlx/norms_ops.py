@@ -12,7 +12,7 @@ class MLXNormsOps:
 
     composed: Callable[[str], Callable[..., mx.array]]
 
-    def cdist(self, x1: mx.array, x2: mx.array, p: float = 2.0) -> mx.array:
+    def cdist(self, x: mx.array, y: mx.array, p: float = 2.0) -> mx.array:
         # The composite holds the differences between all pairs of rows at once.
-        check_memory((x1.size, x2.shape[-2] if x2.ndim > 1 else 1), max(x1.itemsize, x2.itemsize))
-        return self.composed("cdist")(x1, x2, p)
+        check_memory((x.size, y.shape[-2] if y.ndim > 1 else 1), max(x.itemsize, y.itemsize))
+        return self.composed("cdist")(x, y, p)

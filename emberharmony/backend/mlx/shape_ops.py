@@ -108,8 +108,8 @@ class MLXShapeOps:
         return fitting(mx.concatenate(tensors, axis))
 
     @staticmethod
-    def stack(xs: list[mx.array], axis: int = 0) -> mx.array:
-        return fitting(mx.stack(joinable(xs, promotion), axis))
+    def stack(x: list[mx.array], axis: int = 0) -> mx.array:
+        return fitting(mx.stack(joinable(x, promotion), axis))
 
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:

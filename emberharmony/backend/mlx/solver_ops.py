@@ -102,8 +102,8 @@ class MLXSolverOps:
 
     @staticmethod
     @inexact(promotion)
-    def svd(x: mx.array, full_matrices: bool = True) -> SVDResult:
-        return SVDResult(*linear.svd(x, full_matrices))
+    def svd(x: mx.array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | mx.array:
+        return SVDResult(*linear.svd(x, full_matrices)) if compute_uv else linear.svdvals(x)
 
     @staticmethod
     @inexact(promotion)

@@ -1,5 +1,8 @@
 """Sorting, searching and set ops, on MLX."""
 
+from collections.abc import Callable
+from typing import Any
+
 import mlx.core as mx
 import numpy as np
 
@@ -53,6 +56,8 @@ def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
 class MLXSortingOps:
     """Holds the ops of `ops/sorting.py`."""
 
+    composed: Callable[[str], Callable[..., Any]]
+
     @staticmethod
     def argsort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
         promotion.refuse(x, _COMPLEX)
@@ -83,8 +88,20 @@ class MLXSortingOps:
             a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
         return _search(a, b, side_of(side))
 
-    @staticmethod
-    def unique(x: mx.array) -> mx.array:
+    def unique(
+        self,
+        x: mx.array,
+        sorted: bool = True,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+        size: int | None = None,
+        fill_value: float | None = None,
+    ) -> Any:
+        if return_index or return_inverse or return_counts or axis is not None or size is not None:
+            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
+            return self.composed("unique")(x, *options)
         # The shape of the result depends on the values, so find the unique ones on the host.
         values = _sort(x, None)
         host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
@@ -93,7 +110,7 @@ class MLXSortingOps:
         return mx.take(values, of_host(np.nonzero(new)[0]))
 
     @staticmethod
-    def isin(x1: mx.array, x2: mx.array, invert: bool = False) -> mx.array:
+    def isin(x1: mx.array, x2: mx.array, assume_unique: bool = False, *, invert: bool = False) -> mx.array:
         a, b = promotion.common(x1, x2)
         if not a.size or not b.size:
             return mx.full(a.shape, invert)

@@ -9,13 +9,15 @@ from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.statistics import countable, edges
 from emberharmony.core import op_globals
+from emberharmony.core.options import dense
 
 
 class MLXStatisticsOps:
     """Holds the ops of `ops/statistics.py`."""
 
     @staticmethod
-    def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
+    def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
+        dense("sparse", sparse)
         host = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
         if weights is None:
             return of_host(np.bincount(host, None, minlength))

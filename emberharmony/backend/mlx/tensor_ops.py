@@ -11,6 +11,7 @@ from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.backend.mlx.tracing import is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
+from emberharmony.core.options import dense
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import LEAVES, TensorProxy
@@ -32,7 +33,16 @@ class MLXTensorOps:
         return x if x.dtype == dtype else cast(x, dtype)
 
     @staticmethod
-    def convert_to_tensor(x: mx.array, dtype: Any = None, device: Any = None, copy: bool | None = None) -> mx.array:
+    def convert_to_tensor(
+        x: mx.array,
+        dtype: Any = None,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        device: Any = None,
+        copy: bool | None = None,
+    ) -> mx.array:
+        if sparse or ragged:
+            dense("sparse" if sparse else "ragged", True)
         if device is not None:
             place(device)  # raises for an unknown device; the memory is shared
         result = x if dtype is None else MLXTensorOps.cast(x, dtype)
@@ -49,7 +59,7 @@ class MLXTensorOps:
 
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> mx.array:
         if isinstance(x, mx.array):
-            return self.convert_to_tensor(x, None, device, copy)
+            return self.convert_to_tensor(x, device=device, copy=copy)
         place(device)
         x = exporter(x, copy)
         refuse_copy(copy)

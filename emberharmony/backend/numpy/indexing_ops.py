@@ -13,6 +13,7 @@ from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import dense
 
 UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -86,19 +87,21 @@ class NumpyIndexingOps:
         return x.nonzero()
 
     @staticmethod
-    def slice(x: np.ndarray, start_indices: Sequence[int], shape: Sequence[int]) -> np.ndarray:
-        return x[block(x.shape, start_indices, shape)]
+    def slice(inputs: np.ndarray, start_indices: Sequence[int], shape: Sequence[int]) -> np.ndarray:
+        return inputs[block(inputs.shape, start_indices, shape)]
 
     @staticmethod
-    def slice_update(x: np.ndarray, start_indices: Sequence[int], updates: np.ndarray) -> np.ndarray:
-        result = x.copy()
-        result[block(x.shape, start_indices, updates.shape)] = cast(updates, x.dtype)
+    def slice_update(inputs: np.ndarray, start_indices: Sequence[int], updates: np.ndarray) -> np.ndarray:
+        result = inputs.copy()
+        result[block(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
-    def scatter_update(x: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None) -> np.ndarray:
-        result, at, values = x.copy(), host_indices(indices), cast(updates, x.dtype)
-        vectors(at.shape, x.shape)
+    def scatter_update(
+        inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
+    ) -> np.ndarray:
+        result, at, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        vectors(at.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
         columns = tuple([at[..., axis] for axis in range(at.shape[-1])])
         how = reduction_of(reduction, UFUNCS)
@@ -106,7 +109,7 @@ class NumpyIndexingOps:
             result[columns] = values
             return result
         if how in ("max", "min"):
-            promotion.refuse(x, ("complex",))
+            promotion.refuse(inputs, ("complex",))
         # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
         UFUNCS[how].at(result, columns, values)
         return result
@@ -130,7 +133,8 @@ class NumpyIndexingOps:
         return unraveled(host_indices(indices), shape)
 
     @staticmethod
-    def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None) -> np.ndarray:
+    def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
+        dense("sparse", sparse)
         hits = x[..., None] == np.arange(class_count(num_classes))
         hits = hits if axis == -1 else np.moveaxis(hits, -1, axis)
         return hits.astype(DTYPES[default_float()] if dtype is None else dtype)

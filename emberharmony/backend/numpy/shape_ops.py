@@ -88,8 +88,8 @@ class NumpyShapeOps:
         return np.concatenate(joinable(xs, promotion), axis)
 
     @staticmethod
-    def stack(xs: list[np.ndarray], axis: int = 0) -> np.ndarray:
-        return np.stack(joinable(xs, promotion), axis)
+    def stack(x: list[np.ndarray], axis: int = 0) -> np.ndarray:
+        return np.stack(joinable(x, promotion), axis)
 
     @staticmethod
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:

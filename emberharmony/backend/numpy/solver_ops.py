@@ -15,7 +15,7 @@ class NumpySolverOps:
     solve_triangular = staticmethod(inexact(promotion, 2)(lapack.solve_triangular))
     cholesky = staticmethod(inexact(promotion)(lapack.cholesky))
     qr = staticmethod(inexact(promotion)(lapack.qr))
-    svd = staticmethod(inexact(promotion)(lapack.svd))
+    svd = staticmethod(inexact(promotion)(lapack.svd_or_values))
     svdvals = staticmethod(inexact(promotion)(lapack.svdvals))
     eigh = staticmethod(inexact(promotion)(lapack.eigh))
     eigvalsh = staticmethod(inexact(promotion)(lapack.eigvalsh))

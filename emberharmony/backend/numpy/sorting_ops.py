@@ -1,6 +1,7 @@
 """Sorting, searching and sets, on NumPy."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,6 +47,8 @@ def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, sta
 class NumpySortingOps:
     """Holds the ops of `ops/sorting.py`."""
 
+    composed: Callable[[str], Callable[..., Any]]
+
     argsort = staticmethod(_argsort)
 
     @staticmethod
@@ -77,11 +80,23 @@ class NumpySortingOps:
         places = None if sorter is None else sorter_of(sorter, a.size)
         return np.searchsorted(a, b, side_of(side), places)  # type: ignore[call-overload]
 
-    @staticmethod
-    def unique(x: np.ndarray) -> np.ndarray:
+    def unique(
+        self,
+        x: np.ndarray,
+        sorted: bool = True,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+        size: int | None = None,
+        fill_value: float | None = None,
+    ) -> Any:
+        if return_index or return_inverse or return_counts or axis is not None or size is not None:
+            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
+            return self.composed("unique")(x, *options)
         return np.unique(_sortable(x)).astype(x.dtype, copy=False)
 
     @staticmethod
-    def isin(x1: np.ndarray, x2: np.ndarray, invert: bool = False) -> np.ndarray:
+    def isin(x1: np.ndarray, x2: np.ndarray, assume_unique: bool = False, *, invert: bool = False) -> np.ndarray:
         a, b = promotion.common(x1, x2)
         return np.isin(a, b, invert=invert)

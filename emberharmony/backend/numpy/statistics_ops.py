@@ -4,13 +4,17 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.core.options import dense
 
 
 class NumpyStatisticsOps:
     """Holds the ops of `ops/statistics.py`."""
 
     @staticmethod
-    def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0) -> np.ndarray:
+    def bincount(
+        x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
+    ) -> np.ndarray:
+        dense("sparse", sparse)
         host = countable(x)
         if weights is None:
             return np.bincount(host, None, minlength)

@@ -8,6 +8,7 @@ from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
+from emberharmony.core.options import dense
 from emberharmony.core.tracing import TensorProxy
 
 
@@ -21,7 +22,16 @@ class NumpyTensorOps:
     size = staticmethod(lambda x: x.size)
 
     @staticmethod
-    def convert_to_tensor(x: np.ndarray, dtype: Any = None, device: Any = None, copy: bool | None = None) -> np.ndarray:
+    def convert_to_tensor(
+        x: np.ndarray,
+        dtype: Any = None,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        device: Any = None,
+        copy: bool | None = None,
+    ) -> np.ndarray:
+        if sparse or ragged:
+            dense("sparse" if sparse else "ragged", True)
         if device is not None:
             place(device)
         if x.dtype not in DTYPES.neutral:

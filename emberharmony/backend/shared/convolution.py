@@ -30,7 +30,8 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     if value.__class__ is int and value >= least:
         return (value,) * n
     try:
-        numbers = tuple(operator.index(v) for v in ([value] * n if hasattr(value, "__index__") else value))
+        alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
+        numbers = tuple(operator.index(v) for v in ([value] * n if alone else value))
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
     if len(numbers) != n or any(number < least for number in numbers):

@@ -84,6 +84,7 @@ class HostMade:
         raise NotImplementedError
 
     def arange(self, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
+        step = 1 if step is None else step
         if step == 0:
             raise ArgumentError("step must not be 0")
         low, high = (0, start) if stop is None else (start, stop)
@@ -162,32 +163,40 @@ class HostMade:
         return samples if dtype is None else self.cast(samples, dtype)
 
     def geomspace(
-        self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, device: Any = None
+        self,
+        start: float,
+        stop: float,
+        num: int = 50,
+        endpoint: bool = True,
+        dtype: Any = None,
+        axis: int = 0,
+        device: Any = None,
     ) -> Any:
         constant("start or stop", [start, stop])
         if not _are_numbers(start, stop):
             raise ArgumentTypeError(
                 "start and stop are numbers; for tensors use ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
             )
+        normalized(axis, 1)
         check_memory((num,), 8)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
 
-    def bartlett(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.bartlett(_points(M)), dtype, device)
+    def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._window(np.bartlett(_points(x)), dtype, device)
 
-    def blackman(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.blackman(_points(M)), dtype, device)
+    def blackman(self, x: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._window(np.blackman(_points(x)), dtype, device)
 
-    def hamming(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hamming(_points(M)), dtype, device)
+    def hamming(self, x: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._window(np.hamming(_points(x)), dtype, device)
 
-    def hanning(self, M: int, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.hanning(_points(M)), dtype, device)
+    def hanning(self, x: int, dtype: Any = None, device: Any = None) -> Any:
+        return self._window(np.hanning(_points(x)), dtype, device)
 
-    def kaiser(self, M: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
-        return self._window(np.kaiser(_points(M), number("beta", beta)), dtype, device)
+    def kaiser(self, x: int, beta: float, dtype: Any = None, device: Any = None) -> Any:
+        return self._window(np.kaiser(_points(x), number("beta", beta)), dtype, device)
 
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:

@@ -139,6 +139,11 @@ def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     return SVDResult(u, s, vh)
 
 
+def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | np.ndarray:
+    """Returns singular value decompositions, or only the singular values."""
+    return svd(x, full_matrices) if compute_uv else svdvals(x)
+
+
 def svdvals(x: np.ndarray) -> np.ndarray:
     """Returns singular values."""
     return np.linalg.svdvals(_finite(matrices(x)))

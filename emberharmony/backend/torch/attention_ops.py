@@ -53,10 +53,13 @@ class TorchAttentionOps:
         mask: torch.Tensor | None = None,
         scale: float | None = None,
         is_causal: bool = False,
+        flash_attention: bool | None = None,
+        attn_logits_soft_cap: float | None = None,
     ) -> torch.Tensor:
         check_attention(query, key, value, bias, mask)
-        if not _is_fused(query, key, value, bias):
-            return self.composed("dot_product_attention")(query, key, value, bias, mask, scale, is_causal)
+        if attn_logits_soft_cap is not None or not _is_fused(query, key, value, bias):
+            composed = self.composed("dot_product_attention")
+            return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
         added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
         return functional.scaled_dot_product_attention(
             query.transpose(1, 2),

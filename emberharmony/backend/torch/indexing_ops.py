@@ -35,6 +35,7 @@ from emberharmony.backend.torch.indices import (
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.core.options import dense
 
 
 def _along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
@@ -125,48 +126,48 @@ class TorchIndexingOps:
         return torch.nonzero(x != 0 if x.dtype in SIGNED else x, as_tuple=True)
 
     @staticmethod
-    def slice(x: torch.Tensor, start_indices: Sequence[int], shape: Sequence[int]) -> torch.Tensor:
-        return x[block(x.shape, start_indices, shape)]
+    def slice(inputs: torch.Tensor, start_indices: Sequence[int], shape: Sequence[int]) -> torch.Tensor:
+        return inputs[block(inputs.shape, start_indices, shape)]
 
     @staticmethod
-    def slice_update(x: torch.Tensor, start_indices: Sequence[int], updates: torch.Tensor) -> torch.Tensor:
-        result = x.clone()
-        result[block(x.shape, start_indices, updates.shape)] = cast(updates, x.dtype)
+    def slice_update(inputs: torch.Tensor, start_indices: Sequence[int], updates: torch.Tensor) -> torch.Tensor:
+        result = inputs.clone()
+        result[block(inputs.shape, start_indices, updates.shape)] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
     def scatter_update(
-        x: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
+        inputs: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
     ) -> torch.Tensor:
-        at = integers(indices, x.device)
-        vectors(at.shape, x.shape)
+        at = integers(indices, inputs.device)
+        vectors(at.shape, inputs.shape)
         columns = at.unbind(-1)
-        values = cast(updates, x.dtype)
+        values = cast(updates, inputs.dtype)
         if reduction in ("max", "min"):
-            promotion.refuse(x, ("complex",))
+            promotion.refuse(inputs, ("complex",))
         if reduction_of(reduction, REDUCE) in (None, "add"):
-            if x.dtype in SIGNED:
+            if inputs.dtype in SIGNED:
                 # PyTorch 2.13 has no `index_put` for wide unsigned dtypes; their bits are added and moved as signed.
-                signed = SIGNED[x.dtype]
+                signed = SIGNED[inputs.dtype]
                 values = values.view(signed)
-                return x.view(signed).index_put(columns, values, accumulate=reduction == "add").view(x.dtype)
+                return inputs.view(signed).index_put(columns, values, accumulate=reduction == "add").view(inputs.dtype)
             # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
             if reduction is None and (values.requires_grad or torch._C._functorch.is_batchedtensor(values)):
-                values = values.expand((*at.shape[:-1], *x.shape[len(columns) :]))
-                values = last_of_equal(columns, x.shape[: len(columns)], values)
-            return x.index_put(columns, values, accumulate=reduction == "add")
+                values = values.expand((*at.shape[:-1], *inputs.shape[len(columns) :]))
+                values = last_of_equal(columns, inputs.shape[: len(columns)], values)
+            return inputs.index_put(columns, values, accumulate=reduction == "add")
         # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
-        linear = torch.zeros(at.shape[:-1], dtype=torch.int64, device=x.device)
-        for column, length in zip(columns, x.shape, strict=False):
+        linear = torch.zeros(at.shape[:-1], dtype=torch.int64, device=inputs.device)
+        for column, length in zip(columns, inputs.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}")
             linear = linear * length + torch.where(column < 0, column + length, column)
-        rest = x.shape[len(columns) :]
+        rest = inputs.shape[len(columns) :]
         values = values.expand((*linear.shape, *rest))
-        if not x.numel():
-            return x.clone()
-        rows, values = x.reshape(-1, *rest), values.reshape(linear.numel(), *rest)
-        return reduced(rows, linear.reshape(-1), values, str(reduction)).reshape(x.shape)
+        if not inputs.numel():
+            return inputs.clone()
+        rows, values = inputs.reshape(-1, *rest), values.reshape(linear.numel(), *rest)
+        return reduced(rows, linear.reshape(-1), values, str(reduction)).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: torch.Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> torch.Tensor:
@@ -191,7 +192,10 @@ class TorchIndexingOps:
         return tuple(torch.from_numpy(column).to(device) for column in columns)
 
     @staticmethod
-    def one_hot(x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None) -> torch.Tensor:
+    def one_hot(
+        x: torch.Tensor, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False
+    ) -> torch.Tensor:
+        dense("sparse", sparse)
         if x.dtype in SIGNED:
             # PyTorch 2.13 does not compare wide unsigned dtypes with int64.
             x = x.to(torch.int64)

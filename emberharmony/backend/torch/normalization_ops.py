@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.backend.torch.derivatives import is_nested
 
 
@@ -25,10 +26,13 @@ class TorchNormalizationOps:
         gamma: torch.Tensor | None = None,
         beta: torch.Tensor | None = None,
         axis: Any = -1,
-        epsilon: float = 1e-3,
+        epsilon: float | None = None,
+        *,
+        rms_scaling: bool = False,
     ) -> torch.Tensor:
         length = x.shape[-1:]
         plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
-        if axis == -1 and length and plain and x.is_floating_point() and not is_nested(x):
-            return functional.layer_norm(x, length, gamma, beta, epsilon)
-        return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon)
+        plain = plain and axis == -1 and not rms_scaling
+        if plain and length and x.is_floating_point() and not is_nested(x):
+            return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
+        return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)

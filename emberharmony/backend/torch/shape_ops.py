@@ -117,8 +117,8 @@ class TorchShapeOps:
         return torch.cat(tensors, axis)
 
     @staticmethod
-    def stack(xs: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
-        return torch.stack(joinable(xs, promotion), axis)
+    def stack(x: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
+        return torch.stack(joinable(x, promotion), axis)
 
     @staticmethod
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:

@@ -265,7 +265,9 @@ class TorchSolverOps:
 
     @staticmethod
     @inexact(promotion)
-    def svd(x: torch.Tensor, full_matrices: bool = True) -> SVDResult:
+    def svd(x: torch.Tensor, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | torch.Tensor:
+        if not compute_uv:
+            return torch.linalg.svdvals(_finite(matrices(x)))
         u, s, vh = torch.linalg.svd(_finite(matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
         # Singular vectors are unique only up to a common phase; choose it so that the backends agree.

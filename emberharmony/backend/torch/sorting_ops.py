@@ -1,5 +1,8 @@
 """Sorting, searching and set ops, on PyTorch."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch.autograd import forward_ad
 
@@ -43,6 +46,8 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
 class TorchSortingOps:
     """Holds the ops of `ops/sorting.py`."""
 
+    composed: Callable[[str], Callable[..., Any]]
+
     argsort = staticmethod(_argsort)
 
     @staticmethod
@@ -80,8 +85,20 @@ class TorchSortingOps:
         found = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
         return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), found)
 
-    @staticmethod
-    def unique(x: torch.Tensor) -> torch.Tensor:
+    def unique(
+        self,
+        x: torch.Tensor,
+        sorted: bool = True,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+        size: int | None = None,
+        fill_value: float | None = None,
+    ) -> Any:
+        if return_index or return_inverse or return_counts or axis is not None or size is not None:
+            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
+            return self.composed("unique")(x, *options)
         if x.dtype.is_complex or x.requires_grad or (x.dtype.is_floating_point and forward_ad._current_level >= 0):
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.
@@ -96,7 +113,7 @@ class TorchSortingOps:
         return torch.cat([found[~nan], found[nan][:1]])
 
     @staticmethod
-    def isin(x1: torch.Tensor, x2: torch.Tensor, invert: bool = False) -> torch.Tensor:
+    def isin(x1: torch.Tensor, x2: torch.Tensor, assume_unique: bool = False, *, invert: bool = False) -> torch.Tensor:
         a, b = (orderable(x) for x in promotion.common(x1, x2))
         if a.dtype.is_complex:
             # torch.isin has no kernel for complex numbers.

@@ -4,13 +4,17 @@ import torch
 
 from emberharmony.backend.shared.statistics import countable, edges
 from emberharmony.backend.torch.dtypes import on_host, promotion
+from emberharmony.core.options import dense
 
 
 class TorchStatisticsOps:
     """Holds the ops of `ops/statistics.py`."""
 
     @staticmethod
-    def bincount(x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
+    def bincount(
+        x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0, sparse: bool = False
+    ) -> torch.Tensor:
+        dense("sparse", sparse)
         countable(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
         x = x.to(torch.int64)
         if weights is None:

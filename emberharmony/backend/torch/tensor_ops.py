@@ -11,6 +11,7 @@ from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, shareable
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
+from emberharmony.core.options import dense
 from emberharmony.core.tracing import LEAVES
 
 
@@ -25,8 +26,15 @@ class TorchTensorOps:
 
     @staticmethod
     def convert_to_tensor(
-        x: torch.Tensor, dtype: Any = None, device: Any = None, copy: bool | None = None
+        x: torch.Tensor,
+        dtype: Any = None,
+        sparse: bool | None = None,
+        ragged: bool | None = None,
+        device: Any = None,
+        copy: bool | None = None,
     ) -> torch.Tensor:
+        if sparse or ragged:
+            dense("sparse" if sparse else "ragged", True)
         result = x if dtype is None else cast(x, dtype)
         if device is not None:
             result = result.to(place(device))
@@ -52,14 +60,14 @@ class TorchTensorOps:
     @staticmethod
     def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> torch.Tensor:
         if isinstance(x, torch.Tensor):
-            return TorchTensorOps.convert_to_tensor(x, None, device, copy)
+            return TorchTensorOps.convert_to_tensor(x, device=device, copy=copy)
         x = exporter(x, copy)
         if isinstance(x, np.ndarray) and not shareable(x):
             refuse_copy(copy)
             x = x.copy()
         tensor = from_dlpack(x)
         DTYPES.neutral[tensor.dtype]
-        return TorchTensorOps.convert_to_tensor(tensor, None, device, copy)
+        return TorchTensorOps.convert_to_tensor(tensor, device=device, copy=copy)
 
     @staticmethod
     def to_numpy(x: torch.Tensor) -> np.ndarray:

@@ -12,10 +12,20 @@ _X = grid(-4, 4, 24).reshape(2, 3, 4)
 
 
 def _attention(
-    q: Any, k: Any, v: Any, bias: Any = 0.0, mask: Any = True, scale: float | None = None, is_causal: bool = False
+    q: Any,
+    k: Any,
+    v: Any,
+    bias: Any = 0.0,
+    mask: Any = True,
+    scale: float | None = None,
+    is_causal: bool = False,
+    flash_attention: bool | None = None,
+    attn_logits_soft_cap: float | None = None,
 ) -> Any:
     k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
-    logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
+    logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    cap = attn_logits_soft_cap
+    logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
     seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
     return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
 
@@ -31,6 +41,7 @@ SAMPLES = [
             case(_Q, _K, _V, scale=0.3, is_causal=True),
             case(_Q, _K[:, :, :1], _V[:, :, :1], bias=_X[:1, :, :].reshape(1, 1, 3, 4)),
             case(_Q, _K, _V, mask=np.tril(np.ones((3, 4), bool))),
+            case(_Q, _K, _V, is_causal=True, flash_attention=True, attn_logits_soft_cap=0.5),
         ),
         floor=4,
         **D,

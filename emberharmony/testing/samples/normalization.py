@@ -12,21 +12,27 @@ _X = grid(-4, 4, 24).reshape(2, 3, 4)
 _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
-def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     off = x - x.mean(axis, keepdims=True)
     result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
-    result = result if gamma is None else result * gamma
-    return result if beta is None else result + beta
+    shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
+    result = result if gamma is None else result * gamma.reshape(shape)
+    return result if beta is None else result + beta.reshape(shape)
 
 
-def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-6) -> Any:
+def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
     result = x / np.sqrt((x**2).mean(axis, keepdims=True) + epsilon)
     return result if scale is None else result * scale
 
 
 SAMPLES = [
     Sample(
-        "layer_normalization", _layer, (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1)), floor=4, **A, tolerance=16
+        "layer_normalization",
+        _layer,
+        (case(_X), case(_X, _P[0], _T[0]), case(_X, axis=1), case(_X, _T[:, 0], _P[:, 1], 1, 1e-3)),
+        floor=4,
+        **A,
+        tolerance=16,
     ),
     Sample("rms_normalization", _rms, (case(_X), case(_X, _P[0])), **A, tolerance=3),
     Sample(

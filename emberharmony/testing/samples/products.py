@@ -106,8 +106,14 @@ SAMPLES = [
     ),
     Sample(
         "cross",
-        lambda a, b, axis=-1: np.cross(a, b, axis=axis),
-        (case(_A.T, _A.T[::-1]), case(_A.T, _V[:3]), case(_A, _A[::-1], 0)),
+        np.cross,
+        (
+            case(_A.T, _A.T[::-1]),
+            case(_A.T, _V[:3]),
+            case(_A, _A[::-1], axis=0),
+            case(_A, _A[::-1].T, 0, 1, 0),
+            case(_A.T, _A, axisb=0),
+        ),
         **D,
         tolerance=1,
     ),

@@ -74,8 +74,10 @@ def _qr(x: Any, mode: str = "reduced") -> Any:
     return q * sign, r * np.conj(sign)[: len(r), None]
 
 
-def _rank(x: Any, rtol: Any = None) -> Any:
+def _rank(x: Any, tol: Any = None, rtol: Any = None) -> Any:
     s = np.linalg.svd(x, compute_uv=False)
+    if tol is not None:
+        return np.count_nonzero(s > np.asarray(tol)[..., None], -1)
     limit = 1e-6 if rtol is None else np.asarray(rtol)[..., None]
     return np.count_nonzero(s > limit * s.max(-1, keepdims=True, initial=0.0), -1)
 
@@ -204,7 +206,7 @@ SAMPLES = [
     Sample("eigvals", lambda x: None, (case(_A),), **ANY, differentiable=True),
     Sample(
         "pinv",
-        lambda x, rtol=1e-6: np.linalg.pinv(x, rcond=np.asarray(rtol)),
+        lambda x, rcond=1e-6, rtol=None: np.linalg.pinv(x, rcond=np.asarray(rcond if rtol is None else rtol)),
         (
             case(_TALL),
             case(_TALL.T),
@@ -213,6 +215,7 @@ SAMPLES = [
             case(_TALL_Z),
             case(_LOW, 0.3),
             case(_BATCH, [0.1, 0.6]),
+            case(_TALL, rtol=0.01),
             case(np.ones((0, 3))),
         ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
@@ -221,7 +224,15 @@ SAMPLES = [
     Sample(
         "matrix_rank",
         _rank,
-        (case(_TALL), case(np.ones((3, 3))), case(_LOW), case(_BATCH, [0.1, 0.6]), case(_LOW, 0.9)),
+        (
+            case(_TALL),
+            case(np.ones((3, 3))),
+            case(_LOW),
+            case(_LOW, 3.0),
+            case(_LOW, rtol=0.9),
+            case(_BATCH, [3.0, 3.5]),
+            case(_BATCH, rtol=[0.1, 0.6]),
+        ),
         dtypes=FLOATS + COMPLEX,
         result="int64",
         fixed=True,

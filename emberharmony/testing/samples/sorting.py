@@ -111,10 +111,11 @@ SAMPLES = [
     Sample("unique_inverse", np.unique_inverse, _REPEATED, dtypes=REAL, integers=WHOLE, result=("promoted", "int64")),
     Sample(
         "isin",
-        lambda a, b, invert=False: np.isin(a, b, invert=invert),
+        np.isin,
         (
             case(_X, _SORTED),
             case(_X, _SORTED, invert=True),
+            case(_SORTED, _X[:1], True),
             case(_NAN, _NAN),
             case(_X, _X[:0]),
             case(np.asarray(3.0), _X),

@@ -1,0 +1,496 @@
+"""Runs Keras's own tests of its ops on ours: `python utils/keras_tests.py KERAS_SOURCE_TREE --backend numpy`.
+
+The tests are read from the source of a release of Keras, unpacked from its sdist, and run as they are. What they import
+of Keras are stand-ins made in memory: the functions and operations of `keras.ops` are our ops, and everything that has
+no counterpart here (symbolic tensors, layers, models, other libraries) raises `Unshared` when a test uses it. Such
+tests are excluded, and so are those that the table `EXCLUDED` names, each with the reason. The exit status is 1 if
+another test fails.
+"""
+
+import argparse
+import fnmatch
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import itertools
+import sys
+import types
+import unittest
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core.registry import ALIASES, OPS
+from emberharmony.errors import DTypeError
+
+FILES = (
+    *("ops.numpy_test", "ops.math_test", "ops.nn_test", "ops.linalg_test", "ops.core_test", "ops.einops_test"),
+    *("ops.image_test", "random.random_test"),
+)
+KERAS_BACKEND = "numpy"
+"""The backend of Keras that the tests are told they run on: that one gives the results that all of ours give."""
+
+_PAIRS = "complex tensors, where Keras has pairs of parts"
+_NARROWER = "Keras refuses or warns of what is valid here"
+_CLASS = "the class of an error differs"
+_DTYPE = "the dtypes are those of our promotion table, with integers of 64 bits"
+
+_WINDOWS = ("bartlett", "blackman", "hamming", "hanning", "kaiser")
+
+EXCLUDED: tuple[tuple[str, str], ...] = (
+    *((f"*.NumpyDtypeTest.test_{name}_*", _DTYPE) for name in ("array", "arange", "count_nonzero")),
+    *((f"*.NNOpsDtypeTest.test_{name}*", _DTYPE) for name in ("ctc_decode", "ctc_loss", "dot_product_attention")),
+    *((f"*.CoreOpsDtypeTest.test_{name}*", _DTYPE) for name in ("convert_to_tensor", "saturate_cast")),
+    *((f"*.NumpyDtypeTest.test_{name}_*", "the points of a window are an integer") for name in _WINDOWS),
+    ("*.NumpyTwoInputOpsCorrectnessTest.test_digitize", _DTYPE),
+    ("*.NumpyOneInputOpsCorrectnessTest.test_array", _DTYPE),
+    ("*.NumpyArrayCreateOpsCorrectnessTest.test_arange", _DTYPE),
+    ("*.CoreOpsCorrectnessTest.test_cast_float8*", "there are no dtypes of 8 bits"),
+    ("*.ViewAsComplexRealTest.test_view_as_complex_basic", _DTYPE),
+    *((f"ops.math_test.MathOpsCorrectnessTest.test_{name}", _PAIRS) for name in ("fft", "fft2", "ifft2")),
+    *((f"ops.math_test.MathOpsCorrectnessTest.test_{name}_*", _PAIRS) for name in ("rfft", "irfft", "stft", "istft")),
+    ("*.test_basic_decomposition_and_rearrangement", "rearrange takes the lengths of axes as a dict"),
+    ("*.test_gaussian_blur*", "kernel_size and sigma are (vertical, horizontal), which the code of Keras swaps"),
+    ("*.CoreOpsBehaviorTests.test_convert_to_numpy", "the array of to_numpy may be read-only"),
+    ("*.test_where", "where takes three arguments, as in the array API"),
+    ("*.test_cross", "vectors of two components, which NumPy and the array API refuse"),
+    ("*.test_geomspace", "geomspace takes numbers, not tensors"),
+    ("*.test_bincount_0", "bincount takes vectors, not batches of them"),
+    ("*.NumpyOneInputOpsCorrectnessTest.test_unique", "unique keeps one NaN"),
+    ("*.test_segment_reduce_explicit_num_segments_*", "a segment that is out of range raises IndexOutOfBoundsError"),
+    ("*.LinalgOpsCorrectnessTest.test_solve_triangular", "one axis less than `a` is no batch of vectors"),
+    ("*.LinalgOpsCorrectnessTest.test_qr", "R has a positive diagonal"),
+    ("*.NNOpsCorrectnessTest.test_moments", "a variance beyond float16 is infinite, and not clipped"),
+    ("*.test_histogram_high_dimensional_input", _NARROWER),
+    ("*.test_space_to_depth_block_size_validation", _NARROWER),
+    ("*.test_depth_to_space_block_size_validation", _NARROWER),
+    ("*.test_softmax_on_axis_with_size_one_warns", _NARROWER),
+    ("*.test_layer_normalization_rms_scaling_warning", _NARROWER),
+    ("*.test_normalize_order_validation", _NARROWER),
+    ("*.test_stft_invalid_input_type", _NARROWER),
+    ("*.test_scan_invalid_arguments", _NARROWER),
+    ("*.test_map_coordinates_invalid_coordinates_rank", _NARROWER),
+    ("*.test_categorical_errors", _NARROWER),
+    ("*.test_stft_invalid_sequence_stride*", _CLASS),
+    ("*.RandomBehaviorTest.test_*_dtype_validation", _CLASS),
+    ("*.test_hsv_to_rgb_invalid_dtype", _CLASS),
+    ("*.test_rgb_to_hsv_invalid_dtype", _CLASS),
+    ("*.test_extract_patches*_invalid_size*", _CLASS),
+    ("*.test_extract_sequences_init_length_*", "uses the attributes of an operation"),
+    ("*.QrOpTest.test_qr_init_invalid_mode", "uses the attributes of an operation"),
+)
+"""Patterns of the names of tests (`file.Class.test`) and the reasons why their results are not shared."""
+
+
+OPTIONS_FIRST = ("Einsum", "ForiLoop", "Full")
+"""The operations whose options come before the tensors in the call of the function."""
+
+
+class Unshared(BaseException):
+    """Raised by a stand-in for a part of Keras, or of another library, that has no counterpart here."""
+
+
+class Absent(types.ModuleType):
+    """The stand-in for a module or function that has no counterpart: its parts are absent too, and calls raise."""
+
+    __path__: MutableSequence[str] = []  # noqa: RUF012
+    present: ClassVar[dict[str, types.ModuleType]] = {}
+    """The stand-ins that do have contents, by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        path = f"{self.__name__}.{name}"
+        if path in self.present:
+            return self.present[path]
+        if name[0].isupper() and not name.isupper():
+            return type(name, (), {"__new__": lambda cls, *_, **__: _refuse(path)})
+        return Absent(path)
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Raises `Unshared`."""
+        _refuse(self.__name__)
+
+
+def _refuse(path: str) -> None:
+    raise Unshared(path)
+
+
+class Operations(types.ModuleType):
+    """The stand-in for a module of ops: functions are ours, and `Mean(axis=1)(x)` is `mean(x, axis=1)`."""
+
+    def __init__(self, name: str, space: Any = ops) -> None:
+        super().__init__(name)
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        function = self._function(name)
+        if function is not None:
+            return function
+        if name in ("nn", "image", "linalg", "numpy", "random"):
+            return Operations(f"{self.__name__}.{name}", ops.random if name == "random" else ops)
+        snake = next((known for known in (*OPS, *ALIASES) if known.replace("_", "") == name.lower()), None)
+        if snake is None or name == name.lower():
+            return getattr(Absent(self.__name__), name)
+        return _operation(name, self._function(snake))
+
+    def _function(self, name: str) -> Any:
+        found = vars(self._space).get(name)
+        if found is None or isinstance(found, types.ModuleType):
+            spec = OPS.get(name)
+            return spec.function if spec is not None else None
+        return found
+
+
+def _operation(kind: str, function: Any) -> type:
+    class Operation:
+        """An op with its options bound."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            self.args, self.options = args, options
+
+        def __call__(self, *tensors: Any, **options: Any) -> Any:
+            first, last = (self.args, tensors) if kind in OPTIONS_FIRST else (tensors, self.args)
+            return function(*first, *last, **(self.options | options))
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return Absent(f"Operation.{name}")
+
+    Operation.__name__ = kind
+    return Operation
+
+
+def _module(name: str, **contents: Any) -> types.ModuleType:
+    module = Absent(name)
+    vars(module).update(contents)
+    return module
+
+
+class Parameterized:
+    """The stand-in for `absl.testing.parameterized`: each row of parameters becomes a test."""
+
+    TestCase = unittest.TestCase
+
+    @staticmethod
+    def named_parameters(*rows: Any) -> Callable[[Any], Any]:
+        """Returns a decorator; each row is a dict, or a tuple whose first element is a name."""
+        return _rows(list(_flat(rows)), named=True)
+
+    @staticmethod
+    def parameters(*rows: Any) -> Callable[[Any], Any]:
+        """Returns a decorator; each row is a dict, a tuple of arguments, or the only argument."""
+        return _rows(list(_flat(rows)), named=False)
+
+    @staticmethod
+    def product(*given: Any, **choices: Any) -> Callable[[Any], Any]:
+        """Returns a decorator; there is a row for each combination of the choices."""
+        return _rows(list(_product(given, choices)), named=False)
+
+
+def _flat(rows: Sequence[Any]) -> Sequence[Any]:
+    one = len(rows) == 1 and not isinstance(rows[0], (dict, str)) and hasattr(rows[0], "__iter__")
+    return list(rows[0]) if one and not (isinstance(rows[0], tuple) and isinstance(rows[0][0], str)) else rows
+
+
+def _product(given: Sequence[Any], choices: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for dicts in itertools.product(*given):
+        merged = {key: value for one in dicts for key, value in one.items()}
+        for values in itertools.product(*choices.values()):
+            yield merged | dict(zip(choices, values, strict=True))
+
+
+def named_product(*given: Any, **choices: Any) -> list[dict[str, Any]]:
+    """Returns the rows of a product, each with a name."""
+    return [row | {"testcase_name": f"_{i}"} for i, row in enumerate(_product(given, choices))]
+
+
+def _rows(rows: list[Any], named: bool) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        function.__rows__ = [*getattr(function, "__rows__", [{}])]
+        function.__rows__ = [(row, named) for row in rows]
+        return function
+
+    return decorate
+
+
+def _expanded(cls: type) -> None:
+    """Replaces the parameterized tests of a class by one test for each row."""
+    for name, function in list(vars(cls).items()):
+        for i, (row, named) in enumerate(getattr(function, "__rows__", ())):
+            args, options = _arguments(row, named)
+
+            def test(self: Any, function: Any = function, args: Any = args, options: Any = options) -> Any:
+                return function(self, *args, **options)
+
+            test.pytestmark = getattr(function, "pytestmark", [])  # type: ignore[attr-defined]
+            setattr(cls, f"{name}_{i}", test)
+        if hasattr(function, "__rows__"):
+            delattr(cls, name)
+
+
+def _arguments(row: Any, named: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(row, dict):
+        return (), {key: value for key, value in row.items() if key != "testcase_name"}
+    if not isinstance(row, (tuple, list)):
+        return (row,), {}
+    return tuple(row[1:] if named else row), {}
+
+
+class TestCase(unittest.TestCase):
+    """The stand-in for `keras.testing.TestCase`."""
+
+    def __init_subclass__(cls) -> None:
+        _expanded(cls)
+
+    def assertAllClose(self, actual: Any, desired: Any, atol: float = 1e-6, rtol: float = 1e-6, **_: Any) -> None:
+        """Checks that two tensors are close."""
+        np.testing.assert_allclose(host(actual), host(desired), rtol, atol)
+
+    def assertNotAllClose(self, x1: Any, x2: Any, atol: float = 1e-6, rtol: float = 1e-6, msg: Any = None) -> None:
+        """Checks that two tensors differ."""
+        assert not np.allclose(host(x1), host(x2), rtol, atol)
+
+    def assertAlmostEqual(self, actual: Any, desired: Any, decimal: int = 3, **_: Any) -> None:  # type: ignore[override]
+        """Checks that two tensors agree in a number of decimals."""
+        np.testing.assert_almost_equal(host(actual), host(desired), decimal)
+
+    def assertAllEqual(self, actual: Any, desired: Any, msg: Any = None) -> None:
+        """Checks that two tensors are equal."""
+        np.testing.assert_array_equal(host(actual), host(desired))
+
+    def assertLen(self, items: Any, length: int, msg: Any = None) -> None:
+        """Checks the number of items."""
+        assert len(items) == length
+
+    def assertDType(self, x: Any, dtype: Any, msg: Any = None) -> None:
+        """Checks a dtype."""
+        assert standardize_dtype(getattr(x, "dtype", type(x))) == standardize_dtype(dtype)
+
+    def assertRaisesRegex(self, error: Any, _: Any, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+        """Checks the class of an error; the wording is that of each project."""
+        return self.assertRaises(error, *args, **options)  # noqa: PT027
+
+    def assertSparse(self, x: Any, sparse: bool = True) -> None:
+        """Checks that no sparse tensor is expected."""
+        assert not sparse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("run_", "get_temp")):
+            return Absent(f"keras.testing.{name}")
+        raise AttributeError(name)
+
+
+def host(x: Any) -> Any:
+    """Returns a tensor of the active backend, or anything that NumPy converts, as a NumPy array."""
+    return ops.to_numpy(x) if ops.is_tensor(x) else np.array(x)
+
+
+def standardize_dtype(dtype: Any) -> str:
+    """Returns the name of a dtype of any backend; None is the default float."""
+    if dtype is None:
+        return "float32"
+    known = {bool: "bool", int: "int32", float: "float32"}
+    return known[dtype] if isinstance(dtype, type) and dtype in known else ops.dtype(ops.zeros((), dtype=dtype)).name
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def _skip(function: Any) -> Any:
+    return unittest.skip("not on this backend")(function)
+
+
+def _channels(name: str) -> None:
+    if name != "channels_last":
+        _refuse("a global data format of channels_first")
+
+
+def stand_ins() -> dict[str, types.ModuleType]:
+    """Returns the modules that take the place of Keras's, and of others that its tests import."""
+    whole = ("uint8", "uint16", "uint32", "int8", "int16", "int32", "int64")
+    floats = ("bfloat16", "float16", "float32", "float64")
+    allowed = ("bool", *whole, *floats, "complex64")
+    dtypes = _module("dtypes", INT_TYPES=whole, FLOAT_TYPES=floats, FLOAT8_TYPES=(), ALLOWED_DTYPES=allowed)
+    settings: dict[str, Any] = {
+        "backend": lambda: KERAS_BACKEND,
+        "floatx": lambda: "float32",
+        "epsilon": lambda: 1e-7,
+        "image_data_format": lambda: "channels_last",
+        "set_image_data_format": _channels,
+    }
+    common = {
+        "standardize_dtype": standardize_dtype,
+        "is_int_dtype": lambda x: "int" in standardize_dtype(x),
+        "is_float_dtype": lambda x: "float" in standardize_dtype(x),
+        "dtypes": dtypes,
+    }
+    functions = ("is_tensor", "convert_to_tensor", "cast", "shape", "result_type")
+    supports = {"SUPPORTS_SPARSE_TENSORS": False, "SUPPORTS_RAGGED_TENSORS": False, "SUPPORTS_COMPLEX_DTYPES": True}
+    config = _module("keras.config", **settings)
+    there = {name: getattr(ops, name) for name in functions} | {"convert_to_numpy": ops.to_numpy}
+    operations = Operations("keras.ops")
+    randoms = Operations("keras.random", ops.random)
+    uses = {f"{name}_uses_{kind}": lambda: False for name in ("jax", "tensorflow", "torch") for kind in ("gpu", "tpu")}
+    testing = _module("keras.src.testing", TestCase=TestCase, uses_gpu=lambda: False, uses_tpu=lambda: False, **uses)
+    modules = {
+        "keras": _module("keras", config=config, backend=config, ops=operations, random=randoms),
+        "keras.src": _module("keras.src"),
+        "keras.src.backend": _module(
+            "keras.src.backend", **settings, **common, **there, **supports, config=config, numpy=operations
+        ),
+        "keras.src.backend.config": config,
+        "keras.src.backend.common": _module("keras.src.backend.common", **common),
+        "keras.src.backend.common.dtypes": dtypes,
+        "keras.src.testing": testing,
+        "keras.src.testing.test_utils": _module("keras.src.testing.test_utils", named_product=named_product),
+        "keras.src.random": _module("keras.src.random", random=randoms),
+        "keras.src.random.random": randoms,
+        "conftest": _module("conftest", skip_if_backend=lambda name, _: _same if name != KERAS_BACKEND else _skip),
+        "absl": _module("absl"),
+        "absl.testing": _module("absl.testing", parameterized=Parameterized),
+        "absl.testing.parameterized": _module("absl.testing.parameterized", **vars(Parameterized)),
+    }
+    for part in ("", ".numpy", ".math", ".nn", ".linalg", ".core", ".image", ".einops"):
+        modules[f"keras.src.ops{part}"] = Operations(f"keras.src.ops{part}")
+    return modules
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the stand-ins, the modules of tests in the source tree, and `Absent` for the rest of Keras and JAX."""
+
+    def __init__(self, tree: Path, modules: dict[str, types.ModuleType]) -> None:
+        self.tree, self.modules = tree, modules
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """Returns the spec of a module of Keras, absl, JAX or TensorFlow; None for all others."""
+        if name.partition(".")[0] not in ("keras", "absl", "jax", "tensorflow", "conftest"):
+            return None
+        if name.endswith("_test"):
+            return importlib.util.spec_from_file_location(name, self.tree / (name.replace(".", "/") + ".py"))
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Returns a stand-in."""
+        return self.modules.get(spec.name) or Absent(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Does nothing: stand-ins are complete."""
+
+
+def tests_of(module: types.ModuleType) -> Iterator[tuple[str, TestCase, Any]]:
+    """Yields the name, the case and the function of each test in a module."""
+    stem = module.__name__.removeprefix("keras.src.")
+    for cls in list(vars(module).values()):
+        if isinstance(cls, type) and issubclass(cls, TestCase) and cls.__module__ == module.__name__:
+            for name in unittest.defaultTestLoader.getTestCaseNames(cls):
+                yield f"{stem}.{cls.__name__}.{name}", cls(name), getattr(cls, name)
+
+
+def skipped(*marked: Any) -> str | None:
+    """Returns why pytest would skip a test, given what carries its marks, or None."""
+    for mark in (mark for one in marked for mark in getattr(one, "pytestmark", ())):
+        if mark.name == "skipif" and mark.args[0]:
+            return "Keras skips it on this backend"
+        if mark.name in ("skip", "requires_trainable_backend"):
+            return "Keras skips it on a backend without variables"
+    return None
+
+
+class Result(unittest.TestResult):
+    """Keeps the first exception of a test."""
+
+    found: BaseException | None = None
+
+    def addError(self, test: Any, err: Any) -> None:
+        """Keeps an exception."""
+        self.found = self.found or err[1]
+
+    addFailure = addError  # noqa: N815
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        """Keeps the exception of a part of a test."""
+        if err is not None:
+            self.addError(test, err)
+
+
+def _family(path: str) -> str:
+    """Returns what a stand-in for a missing part belongs to."""
+    root, last = path.split(".")[0], path.split(".")[-1]
+    if root in ("jax", "tensorflow"):
+        return root
+    if root == "Operation" or "KerasTensor" in last or last in ("Input", "Model"):
+        return "symbolic tensors, or the attributes of an operation"
+    return path.removeprefix("keras.").removeprefix("src.")
+
+
+def outcome(name: str, case: TestCase, function: Any) -> tuple[str, str]:
+    """Returns "passed", "excluded" or "failed", and the reason, after running a test."""
+    for pattern, reason in EXCLUDED:
+        if fnmatch.fnmatchcase(name, pattern):
+            return "excluded", reason
+    why = skipped(type(case), function)
+    if why is not None:
+        return "excluded", why
+    result = Result()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case.run(result)
+    if result.skipped:
+        return "excluded", "Keras skips it on this backend"
+    if result.found is None:
+        return "passed", ""
+    if isinstance(result.found, unittest.SkipTest) or type(result.found).__name__ == "Skipped":
+        return "excluded", "Keras skips it on this backend"
+    if isinstance(result.found, DTypeError) and "has no dtype" in str(result.found):
+        return "excluded", "the backend has no such dtype"
+    if "not implemented for 'UInt" in str(result.found):
+        return "excluded", "the operators of PyTorch's own tensors lack wide unsigned dtypes"
+    if isinstance(result.found, Unshared):
+        return "excluded", f"uses {_family(str(result.found))}"
+    return "failed", " ".join(f"{type(result.found).__name__}: {result.found}".split())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the tests and prints the figures; returns 1 if a test fails that is not excluded."""
+    parser = argparse.ArgumentParser(description="Runs Keras's own tests of its ops on ours.")
+    parser.add_argument("tree", type=Path, help="the unpacked source distribution of Keras")
+    parser.add_argument("--backend", default="numpy", choices=("numpy", "torch", "mlx"))
+    parser.add_argument("--only", default="*", help="a pattern of the names of tests, such as 'ops.nn_test.*'")
+    parser.add_argument("--list", action="store_true", help="print every excluded test")
+    chosen = parser.parse_args(arguments)
+    ops.set_backend(chosen.backend)
+    if importlib.util.find_spec("ml_dtypes"):  # makes NumPy know the name bfloat16, which the tests use
+        importlib.import_module("ml_dtypes")
+    Absent.present |= stand_ins()
+    sys.meta_path.insert(0, Finder(chosen.tree, Absent.present))
+    passed, reasons, failures = 0, Counter[str](), 0
+    for file in FILES:
+        for name, case, function in tests_of(importlib.import_module(f"keras.src.{file}")):
+            if not fnmatch.fnmatchcase(name, chosen.only):
+                continue
+            status, reason = outcome(name, case, function)
+            passed, failures = passed + (status == "passed"), failures + (status == "failed")
+            reasons.update([reason] * (status == "excluded"))
+            if status == "failed" or (chosen.list and status == "excluded"):
+                print(f"{status}: {name}: {reason:.200}", flush=True)
+    shared = passed + failures
+    print(f"{chosen.backend}: {shared + reasons.total()} tests, {shared} shared, {passed} passed", end="")
+    print(f" ({100 * passed / max(shared, 1):.1f} % of the shared)")
+    for reason, count in reasons.most_common():
+        print(f"  {count:5} excluded: {reason}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
