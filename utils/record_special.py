@@ -21,7 +21,8 @@ _RNG = np.random.default_rng(0)
 def _some(*parts: Any) -> Array:
     """Returns `COUNT` numbers, spread evenly over the given ones."""
     pool = np.concatenate([np.atleast_1d(np.asarray(part, np.float64)) for part in parts])
-    return pool[np.unique(np.linspace(0, len(pool) - 1, COUNT).round().astype(int))]
+    chosen: Array = pool[np.unique(np.linspace(0, len(pool) - 1, COUNT).round().astype(int))]
+    return chosen
 
 
 def _powers(low: float, high: float) -> Array:

@@ -51,7 +51,7 @@ def expm(x: TensorLike) -> Tensor:
     finite = expand_dims(isfinite(norm), (-2, -1))
     degree = 7 if dtype_of(norm).bits == 32 else 13
     counts = squarings(to_numpy(where(isfinite(norm), norm, 0.0)), PADE[degree])
-    scale = convert_to_tensor(halved(counts), dtype_of(norm), get_device(a))
+    scale = convert_to_tensor(halved(counts), dtype_of(norm), device=get_device(a))
     found = _pade(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
     for done in range(counts.max(initial=0)):
         rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))

@@ -165,7 +165,7 @@ def _masked(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     if mode == "set":
         return where(where_true, value, x)
     # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
-    old = where(where_true, x, convert_to_tensor(1, dtype_of(x), get_device(x)))
+    old = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
     return where(where_true, _combined(mode, old, value), x)
 
 
