@@ -145,8 +145,10 @@ _SQUARE, _TALL = (np.sin(np.arange(n * m) ** 2.0).reshape(n, m) for n, m in ((4,
 _MATRICES = (case(_SQUARE), case(_SQUARE + 1j * _SQUARE.T**2), case(np.stack([_SQUARE, _SQUARE.T + 1.0])))
 _SIDES = (np.linspace(-7.3, 6.1, 12).reshape(3, 4), np.linspace(2.2, 3.1, 4))
 
+_FAR_OUT = "above x = 20 the difference of two gradients has fewer digits than the tolerance"
 ROWS = {
-    **dict.fromkeys(("gammainc", "gammaincc", "polygamma", "zeta"), GradientRow(host=(0,))),
+    **dict.fromkeys(("gammainc", "gammaincc"), GradientRow(host=(0,), once={2: _FAR_OUT})),
+    **dict.fromkeys(("polygamma", "zeta"), GradientRow(host=(0,))),
     "betainc": GradientRow(host=(0, 1)),
     "bincount": GradientRow(cases=(case(np.array([0, 2, 2, 5]), np.array([0.5, -1.5, 2.0, 0.25]), 8),)),
     "adaptive_max_pool": GradientRow(skipped={3: _TIES}),

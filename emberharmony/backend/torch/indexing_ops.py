@@ -78,7 +78,11 @@ class TorchIndexingOps:
     @fast(torch.where, promotion.same.format("{1}", "{2}"), promotion.weak.format("{1}", "{2}"))
     def where(condition: torch.Tensor, x1: Any, x2: Any) -> torch.Tensor:
         a, b = promotion.common(x1, x2)
-        return torch.where(condition.to(torch.bool), a, b)
+        signed = SIGNED.get(a.dtype)
+        if signed is None:
+            return torch.where(condition.to(torch.bool), a, b)
+        # PyTorch 2.12 has no `where` for wide unsigned dtypes.
+        return torch.where(condition.to(torch.bool), a.view(signed), b.view(signed)).view(a.dtype)
 
     @staticmethod
     def take(x: torch.Tensor, indices: Any, axis: int | None = None) -> torch.Tensor:

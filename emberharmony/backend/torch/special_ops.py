@@ -66,7 +66,7 @@ class _Special(torch.autograd.Function):
         """Returns the function, in the dtype of the tensors."""
         # MPS has no float64.
         wide = torch.float32 if tensors[-1].device.type == "mps" else torch.float64
-        together = torch.broadcast_tensors(*(x.to(wide) for x in tensors))  # type: ignore[no-untyped-call]
+        together = torch.broadcast_tensors(*[x.to(wide) for x in tensors])  # type: ignore[no-untyped-call]
         return _FUNCTIONS[name](*together).to(tensors[0].dtype)
 
     @staticmethod
