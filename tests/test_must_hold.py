@@ -65,6 +65,7 @@ def test_an_index_beyond_the_end_is_refused(backend: str) -> None:
 
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
+COVARIANCE = [[4.0, 2.0], [2.0, 5.0]]
 DRAWS: dict[str, Callable[[ops.random.Generator], object]] = {
     "dropout": lambda g: ops.dropout(ops.ones((40, 5)), 0.4, generator=g),
     "random_bernoulli": lambda g: ops.random_bernoulli((100,), 0.3, generator=g),
@@ -76,6 +77,7 @@ DRAWS: dict[str, Callable[[ops.random.Generator], object]] = {
     "random_gamma": lambda g: ops.random_gamma((100,), 0.5, generator=g),
     "random_gumbel": lambda g: ops.random_gumbel((100,), 1.0, 2.0, generator=g),
     "random_laplace": lambda g: ops.random_laplace((100,), 1.0, 2.0, generator=g),
+    "random_multivariate_normal": lambda g: ops.random_multivariate_normal([1.0, 2.0], COVARIANCE, (50,), generator=g),
     "random_normal": lambda g: ops.random_normal((100,), 1.0, 2.0, generator=g),
     "random_permutation": lambda g: ops.random_permutation(100, generator=g),
     "random_poisson": lambda g: ops.random_poisson((100,), 3.0, generator=g),

@@ -11,6 +11,7 @@ from emberharmony.core.options import number
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
+from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo
 from emberharmony.ops.elementary import tanh
 from emberharmony.ops.indexing import where
@@ -71,6 +72,7 @@ def dot_product_attention(
     if mask is not None:
         logits = where(mask, logits, lowest)
     if is_causal:
-        logits = where(tri(logits.shape[-2], logits.shape[-1], dtype="bool"), logits, lowest)
+        earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
+        logits = where(to_device(earlier, get_device(logits)), logits, lowest)
     weights = cast(softmax(logits, -1), dtype(value))
     return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)

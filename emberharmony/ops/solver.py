@@ -386,4 +386,5 @@ def _bound(s: Tensor, unit: Any, share: Any) -> Tensor:
     """Returns `share` times `unit` on the device of `s`, with an axis to compare it with the singular values `s`."""
     if hasattr(share, "shape"):
         share = to_device(share, get_device(s))
-    return expand_dims(multiply(unit, share), -1)
+    bound = multiply(unit, share)
+    return expand_dims(bound if hasattr(share, "shape") else to_device(bound, get_device(s)), -1)

@@ -11,6 +11,7 @@ BASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "finfo": (("'float32'",), (_X,)),
     "iinfo": (("'int8'",),),
     "get_device": ((_X,),),
+    "native_dtype": (("'float32'",),),
     "to_device": ((_X, "'cpu'"),),
     "set_default_device": (("None",), ("'cpu'",)),
     "random_seed": (("3",),),

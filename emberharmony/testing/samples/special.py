@@ -57,7 +57,7 @@ SAMPLES = [
     binary("gammaincc", special.gammaincc, 0.3, 20, (0.1, 25), tolerance=60, **D),
     binary("beta", _with_nan(special.beta), 0.2, 9, (0.3, 12), tolerance=40, **D),
     binary("betaln", _with_nan(special.betaln), 0.2, 20, (0.3, 30), tolerance=16, **ABSOLUTE),
-    Sample("betainc", special.betainc, _beta_cases(), elementwise=True, fixed=True, tolerance=80, **D),
+    Sample("betainc", special.betainc, _beta_cases(), elementwise=True, fixed=True, tolerance=64, **D),
     binary("xlogy", special.xlogy, -5, 5, (0.1, 9), tolerance=4, **D),
     binary("xlog1py", special.xlog1py, -5, 5, (-0.9, 9), tolerance=4, **D),
     unary("entr", special.entr, 0.01, 9, tolerance=4, **D),
