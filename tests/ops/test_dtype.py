@@ -1,10 +1,19 @@
 """Ops about dtypes: promotion, limits, kinds, and the info of the array API namespace."""
 
+import enum
+
 import numpy as np
 import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, DTypeError
+
+
+def test_result_type_of_a_numpy_scalar_is_that_of_its_dtype(backend: str) -> None:
+    assert ops.result_type("float32", np.float64(1.0)) == "float64"
+    assert ops.result_type("float32", np.complex128(1.0)) == "complex128"
+    assert ops.result_type("int8", np.int16(1), True) == "int16"
+    assert ops.result_type("int8", enum.IntEnum("E", "ONE").ONE) == "int8"
 
 
 def test_result_type_promotes_tensors_dtypes_and_numbers(backend: str) -> None:

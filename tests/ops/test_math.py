@@ -171,6 +171,12 @@ def test_clip_accepts_both_names_of_its_bounds(backend: str) -> None:
     assert ops.clip(x, 3, 1).tolist() == [1, 1, 1]
 
 
+def test_clip_accepts_scalars_of_numpy_as_bounds(backend: str) -> None:
+    clipped = ops.clip(np.array([0.0, 1.0, 2.0], np.float32), np.float64(0.5), np.float64(1.5))
+    assert clipped.tolist() == [0.5, 1.0, 1.5]
+    assert ops.dtype(clipped) == "float64"
+
+
 def test_clip_accepts_bounds_beyond_the_range_of_the_dtype(backend: str) -> None:
     x = np.array([1.0, -70.0, np.inf], np.float16)
     assert ops.to_numpy(ops.clip(x, -1e6, 1e6)).tolist() == [1.0, -70.0, np.inf]

@@ -11,6 +11,8 @@ from emberharmony.core.dispatch import fast
 
 _BOOL, _COMPLEX = ("bool",), ("complex",)
 _UNORDERED = ("bool", "complex")
+_NUMBERS = (bool, int, float, complex)
+"""The types of weak operands; scalars of NumPy, two of which are subclasses of these, have a dtype."""
 
 
 def is_float(x: mx.array) -> bool:
@@ -246,7 +248,7 @@ class MLXMathOps:
         low, high = min if x_min is None else x_min, max if x_max is None else x_max
         for bound, limited in ((low, _at_least), (high, _at_most)):
             if bound is not None:
-                operand = bound if isinstance(bound, (bool, int, float, complex)) else self.convert(bound)
+                operand = bound if bound.__class__ in _NUMBERS else self.convert(bound)
                 x, limit = promotion.common(x, operand)
                 promotion.refuse(x, _COMPLEX)
                 x = limited(x, limit)

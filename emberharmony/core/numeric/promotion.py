@@ -101,9 +101,21 @@ def result_type(*operands: object) -> DType:
     """
     if not operands:
         raise ArgumentError("result_type needs at least one operand")
-    numbers = [type(x) for x in operands if isinstance(x, (bool, int, float, complex))]
-    strong = [as_dtype(x) for x in operands if not isinstance(x, (bool, int, float, complex))]
-    dtype = promote(*strong) if strong else python_dtype(numbers[0])
-    for number in numbers:
-        dtype = promote_weak(dtype, number)
+    kinds = [_number_kind(x) for x in operands]
+    weak = [kind for kind in kinds if kind is not None]
+    strong = [_strong_dtype(x) for x, kind in zip(operands, kinds, strict=True) if kind is None]
+    dtype = promote(*strong) if strong else python_dtype(weak[0])
+    for kind in weak:
+        dtype = promote_weak(dtype, kind)
     return dtype
+
+
+def _number_kind(x: object) -> type | None:
+    """Returns the Python type of a number; None for other objects, and for scalars of NumPy, which have a dtype."""
+    if hasattr(x, "dtype"):
+        return None
+    return next((kind for kind in (bool, int, float, complex) if isinstance(x, kind)), None)
+
+
+def _strong_dtype(x: object) -> DType:
+    return as_dtype(x if isinstance(x, type) else getattr(x, "dtype", x))
