@@ -30,7 +30,7 @@ from emberharmony.core.registry import OpSpec
 
 ENVIRONMENT = "EMBERHARMONY_DISPATCH"
 SWAP, PORTABLE = "swap", "portable"
-OLDEST, NEWEST = (3, 11), (3, 14)
+OLDEST, NEWEST = (3, 11), (3, 13)
 """The versions of CPython on which the tests run with exchanged codes."""
 
 
