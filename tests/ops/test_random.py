@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -186,10 +186,13 @@ def test_uniform_draws_stay_below_the_upper_bound(dtype: str, backend: str) -> N
 
 
 @given(st.floats(-1e30, 1e30), st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
+@example(1.1125369292536007e-308, "float64")
+@example(5e-324, "float64")
+@example(1e-45, "float32")
 def test_below_is_less_by_at_most_two_eps(high: float, dtype: str) -> None:
-    under = below(high, ops.DType(dtype))
+    under, info = below(high, ops.DType(dtype)), ops.finfo(dtype)
     assert under < high
-    assert high == 0.0 or high - under <= 2 * ops.finfo(dtype).eps * abs(high)
+    assert high == 0.0 or high - under <= 2 * info.eps * max(abs(high), info.smallest_normal)
 
 
 def test_draws_in_float64_use_all_its_bits(backend: str) -> None:

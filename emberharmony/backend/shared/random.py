@@ -460,6 +460,7 @@ def below(high: float, dtype: DType) -> float:
     """Returns a number of a floating dtype that is less than `high` by at most twice the spacing of the dtype there."""
     if high == 0.0:
         return -FloatInfo.of(dtype).smallest_normal
-    digits = 1 - round(math.log2(FloatInfo.of(dtype).eps))
-    mantissa, exponent = math.frexp(high)
-    return math.ldexp(math.ceil(math.ldexp(mantissa, digits)) - 1, exponent - digits)
+    info = FloatInfo.of(dtype)
+    # Below the smallest normal number, the spacing stays that of the smallest normal number.
+    exponent = max(math.frexp(high)[1], math.frexp(info.smallest_normal)[1]) - 1 + round(math.log2(info.eps))
+    return math.ldexp(math.ceil(math.ldexp(high, -exponent)) - 1, exponent)
