@@ -29,7 +29,7 @@ part = start=$$(date +%s) && $(MAKE) --no-print-directory $(1) && echo "$(1): $$
 
 test: $(STAMP)  ## Run everything that CI runs, and print what each part took
 	@$(call part,check,90)
-	@$(call part,tests,420)
+	@$(call part,tests,480)
 
 check: $(STAMP)  ## Check formatting, types, layers and generated files
 	$(BIN)/ruff check .

@@ -166,11 +166,15 @@ def _calls(row: Sample) -> Iterator[tuple[list[Any], list[Any], dict[str, Any]]]
                     yield whole, floats, {key: in_dtype(value, "float32") for key, value in item.kwargs.items()}
 
 
+INTEGRALS = ("beta", "betainc", "betaln", "gammainc", "gammaincc", "polygamma", "zeta")
+"""Ops that take seconds in this test; all convert their arguments as `gammaln` does, which stays."""
+
+
 def _parts(result: Any) -> list[np.ndarray]:
     return [part for item in result for part in _parts(item)] if isinstance(result, (list, tuple)) else [host(result)]
 
 
-@pytest.mark.parametrize("op", FLOATING_ROWS)
+@pytest.mark.parametrize("op", [pytest.param(op, marks=[pytest.mark.slow] * (op in INTEGRALS)) for op in FLOATING_ROWS])
 def test_narrow_integers_give_the_results_of_equal_floats(op: str) -> None:
     row = FLOATING_ROWS[op]
     for name in INSTALLED:
