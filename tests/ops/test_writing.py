@@ -285,3 +285,9 @@ def test_put_along_axis_refuses_what_does_not_fit(backend: str) -> None:
         ops.put_along_axis(X[0], [[4]], 1.0)
     with pytest.raises(errors.AxisError):
         ops.put_along_axis(X[0], [[0]], 1.0, 2)
+
+
+@pytest.mark.parametrize("mode", ["add", "multiply", "min", "max"])
+def test_a_key_may_add_forty_axes(mode: Any, backend: str) -> None:
+    written = ops.set_item([[1, 2], [3, 4]], (None,) * 40, [2, 3], mode)
+    assert written.tolist() == ops.set_item([[1, 2], [3, 4]], slice(None), [2, 3], mode).tolist()

@@ -11,6 +11,10 @@ from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, 
 _UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
+_MOST_AXES = 32
+"""`ufunc.at` (NumPy 2.4) crashes if a key selects more axes, as with 40 times None."""
+
+
 class NumpyWritingOps:
     """Holds the ops of `ops/writing.py`."""
 
@@ -26,8 +30,14 @@ class NumpyWritingOps:
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
-                spare = 0 if new.ndim < 2 else max(new.ndim - np.ndim(x[key]), 0)
-                _UFUNCS[mode].at(result, key, new.reshape(new.shape[spare:]) if spare else new)
+                axes = np.ndim(x[key])
+                spare = max(new.ndim - axes, 0)
+                new = new.reshape(new.shape[spare:]) if spare else new
+                if axes > _MOST_AXES:
+                    places = np.arange(x.size).reshape(x.shape)[key]
+                    _UFUNCS[mode].at(result.reshape(-1), places.ravel(), np.broadcast_to(new, places.shape).ravel())
+                else:
+                    _UFUNCS[mode].at(result, key, new)
         except ValueError as error:
             if suits(new.shape, x[key].shape):
                 raise
