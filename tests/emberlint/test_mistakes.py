@@ -53,7 +53,7 @@ def test_version_prints_the_name_and_exits_with_0() -> None:
     [
         (["chekc", "library"], "no command, file or folder 'chekc'; did you mean 'check'?"),
         (["explian", "EMB101"], "did you mean 'explain'?"),
-        (["--slect", "EMB1", "library"], "Did you mean"),
+        (["--slect", "EMB1", "library"], "Did you mean '--select'?"),
         (["--format", "sraif"], "'sraif' is not one of 'text', 'json', 'jsonl', 'sarif', 'github'"),
         (["--min-tier", "D"], "'D' is not one of"),
         (["--jobs", "0"], "0 is not in the range"),
