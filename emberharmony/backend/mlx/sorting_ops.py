@@ -1,15 +1,12 @@
 """Sorting, searching and set ops, on MLX."""
 
-from collections.abc import Callable
-from typing import Any
-
 import mlx.core as mx
 import numpy as np
 
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.sorting import side_of, sorter_of, top
+from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -53,10 +50,8 @@ def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
     return mx.searchsorted(ordered, values, side=side).astype(mx.int64)
 
 
-class MLXSortingOps:
+class MLXSortingOps(WithUnique):
     """Holds the ops of `ops/sorting.py`."""
-
-    composed: Callable[[str], Callable[..., Any]]
 
     @staticmethod
     def argsort(x: mx.array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> mx.array:
@@ -88,20 +83,8 @@ class MLXSortingOps:
             a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
         return _search(a, b, side_of(side))
 
-    def unique(
-        self,
-        x: mx.array,
-        sorted: bool = True,
-        return_index: bool = False,
-        return_inverse: bool = False,
-        return_counts: bool = False,
-        axis: int | None = None,
-        size: int | None = None,
-        fill_value: float | None = None,
-    ) -> Any:
-        if return_index or return_inverse or return_counts or axis is not None or size is not None:
-            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
-            return self.composed("unique")(x, *options)
+    @staticmethod
+    def _unique(x: mx.array) -> mx.array:
         # The shape of the result depends on the values, so find the unique ones on the host.
         values = _sort(x, None)
         host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)

@@ -1,13 +1,12 @@
 """Sorting, searching and sets, on NumPy."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.sorting import side_of, sorter_of, top
+from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
 _COMPLEX = ("complex",)
@@ -44,10 +43,8 @@ def _argsort(x: np.ndarray, axis: int | None = -1, descending: bool = False, sta
     return np.argsort(_reversed(x) if descending else x, axis, kind="stable")
 
 
-class NumpySortingOps:
+class NumpySortingOps(WithUnique):
     """Holds the ops of `ops/sorting.py`."""
-
-    composed: Callable[[str], Callable[..., Any]]
 
     argsort = staticmethod(_argsort)
 
@@ -80,20 +77,8 @@ class NumpySortingOps:
         places = None if sorter is None else sorter_of(sorter, a.size)
         return np.searchsorted(a, b, side_of(side), places)  # type: ignore[call-overload]
 
-    def unique(
-        self,
-        x: np.ndarray,
-        sorted: bool = True,
-        return_index: bool = False,
-        return_inverse: bool = False,
-        return_counts: bool = False,
-        axis: int | None = None,
-        size: int | None = None,
-        fill_value: float | None = None,
-    ) -> Any:
-        if return_index or return_inverse or return_counts or axis is not None or size is not None:
-            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
-            return self.composed("unique")(x, *options)
+    @staticmethod
+    def _unique(x: np.ndarray) -> np.ndarray:
         return np.unique(_sortable(x)).astype(x.dtype, copy=False)
 
     @staticmethod

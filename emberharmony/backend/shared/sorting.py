@@ -1,6 +1,6 @@
-"""Checks of the arguments of sorting and searching ops."""
+"""Argument checks of sorting and searching ops, and the op `unique` of each backend."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,3 +46,28 @@ def top(shape: Sequence[int], k: int) -> None:
     """
     if not shape or not 0 <= k <= shape[-1]:
         raise ShapeError(f"k must be from 0 to the length of the last axis, got k={k} for shape {tuple(shape)}")
+
+
+class WithUnique:
+    """Adds the op `unique` to a backend whose library finds the unique elements of a flattened tensor."""
+
+    composed: Callable[[str], Callable[..., Any]]
+    _unique: Callable[[Any], Any]
+    """Returns the sorted unique elements of the flattened tensor, with at most one NaN."""
+
+    def unique(
+        self,
+        x: Any,
+        sorted: bool = True,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+        size: int | None = None,
+        fill_value: float | None = None,
+    ) -> Any:
+        """Returns the unique elements: by the library if no option asks for more, else by the composite."""
+        if return_index or return_inverse or return_counts or axis is not None or size is not None:
+            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
+            return self.composed("unique")(x, *options)
+        return self._unique(x)

@@ -1,13 +1,10 @@
 """Sorting, searching and set ops, on PyTorch."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.sorting import side_of, sorter_of, top
+from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.backend.torch.dtypes import on_host, orderable, promotion, restored
 from emberharmony.core.errors import ShapeError
 
@@ -43,10 +40,8 @@ def _ordered(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([found[~wrong], found[wrong]])
 
 
-class TorchSortingOps:
+class TorchSortingOps(WithUnique):
     """Holds the ops of `ops/sorting.py`."""
-
-    composed: Callable[[str], Callable[..., Any]]
 
     argsort = staticmethod(_argsort)
 
@@ -85,20 +80,8 @@ class TorchSortingOps:
         found = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
         return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), found)
 
-    def unique(
-        self,
-        x: torch.Tensor,
-        sorted: bool = True,
-        return_index: bool = False,
-        return_inverse: bool = False,
-        return_counts: bool = False,
-        axis: int | None = None,
-        size: int | None = None,
-        fill_value: float | None = None,
-    ) -> Any:
-        if return_index or return_inverse or return_counts or axis is not None or size is not None:
-            options = sorted, return_index, return_inverse, return_counts, axis, size, fill_value
-            return self.composed("unique")(x, *options)
+    @staticmethod
+    def _unique(x: torch.Tensor) -> torch.Tensor:
         if x.dtype.is_complex or x.requires_grad or (x.dtype.is_floating_point and forward_ad._current_level >= 0):
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.

@@ -1,8 +1,10 @@
 """Argument checks of sorts and searches."""
 
+from typing import Any
+
 import pytest
 
-from emberharmony.backend.shared.sorting import side_of, top
+from emberharmony.backend.shared.sorting import WithUnique, side_of, top
 from emberharmony.errors import ArgumentError, ShapeError
 
 
@@ -17,3 +19,15 @@ def test_more_elements_than_the_axis_has_are_refused(shape: tuple[int, ...], k: 
     top((2, 3), 3)
     with pytest.raises(ShapeError):
         top(shape, k)
+
+
+def test_the_library_finds_unique_elements_unless_an_option_asks_for_more() -> None:
+    class Ops(WithUnique):
+        def composed(self, op: str) -> Any:
+            return lambda *arguments: (op, *arguments)
+
+        def _unique(self, x: Any) -> Any:
+            return "plain", x
+
+    assert Ops().unique(1) == Ops().unique(1, sorted=False, fill_value=2.0) == ("plain", 1)
+    assert Ops().unique(1, axis=0) == ("unique", 1, True, False, False, False, 0, None, None)
