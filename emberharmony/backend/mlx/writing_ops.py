@@ -6,9 +6,7 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.indexing import is_plain
-from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
-
-_COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
+from emberharmony.backend.shared.writing import checked_pair, combined
 
 
 class MLXWritingOps:
@@ -22,18 +20,10 @@ class MLXWritingOps:
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
             composite: mx.array = self.composed("set_item")(x, key, value, mode)
             return composite
-        check_mode(mode)
-        new, old = held(self, value, x), x[key]
-        if not suits(new.shape, old.shape):
-            raise does_not_fit(new.shape, old.shape)
-        if mode in ("min", "max"):
-            promotion.refuse(x, ("complex",))
-        new = new.reshape(new.shape[max(new.ndim - old.ndim, 0) :])
+        old, new = checked_pair(self, promotion, x, key, value, mode)
         result = mx.array(x)
         if not old.size:
             return result
         # Make the value depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the value is not.
-        result[key] = (
-            mx.where(mx.array(True), new, old) if mode == "set" else getattr(self.bound, _COMBINE[mode])(old, new)
-        )
+        result[key] = mx.where(mx.array(True), new, old) if mode == "set" else combined(self, mode, old, new)
         return result

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import Promotion
 from emberharmony.core.dtypes import DType, python_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import promote, promote_weak
 
 MODES = ("set", "add", "multiply", "min", "max")
+_COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
+"""By the name of a mode, the op that combines old and new values."""
 _BY_KIND: dict[str, type] = {"bool": bool, "signed": int, "unsigned": int, "float": float, "complex": complex}
 _NUMBERS = (bool, int, float, complex)
 Nonzero = Callable[[Any], Sequence[Any]]
@@ -182,6 +185,28 @@ def held(backend: Any, value: Any, x: Any) -> Any:
     given, weak = backend.convert(value), is_weak(value)
     check_held(backend.dtype_of(given), kind, weak)
     return backend.convert(value, kind) if weak else backend.bound.cast(given, kind)
+
+
+def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: Any, mode: str) -> tuple[Any, Any]:
+    """Returns what a plain key selects, and the value without the leading axes of length 1 that this does not have.
+
+    Raises:
+        ArgumentError: if the mode is unknown.
+        DTypeError: if the dtype of `x` cannot hold the value, or is complex in the modes "min" and "max".
+        ShapeError: if the value does not broadcast to what the key selects.
+    """
+    check_mode(mode)
+    new, old = held(backend, value, x), x[key]
+    if not suits(new.shape, old.shape):
+        raise does_not_fit(new.shape, old.shape)
+    if mode in ("min", "max"):
+        promotion.refuse(x, ("complex",))
+    return old, new.reshape(new.shape[max(new.ndim - old.ndim, 0) :])
+
+
+def combined(backend: Any, mode: str, old: Any, new: Any) -> Any:
+    """Returns old and new values combined by a mode other than "set"."""
+    return getattr(backend.bound, _COMBINE[mode])(old, new)
 
 
 def does_not_fit(shape: Sequence[int], whole: Sequence[int]) -> ShapeError:

@@ -5,10 +5,8 @@ from typing import Any
 import torch
 
 from emberharmony.backend.shared.indexing import is_plain
-from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
+from emberharmony.backend.shared.writing import checked_pair, combined
 from emberharmony.backend.torch.dtypes import promotion
-
-_COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
 
 
 class TorchWritingOps:
@@ -21,13 +19,7 @@ class TorchWritingOps:
         if not is_plain(key, x.shape):
             composite: torch.Tensor = self.composed("set_item")(x, key, value, mode)
             return composite
-        check_mode(mode)
-        new, old = held(self, value, x), x[key]
-        if not suits(new.shape, old.shape):
-            raise does_not_fit(new.shape, old.shape)
-        if mode in ("min", "max"):
-            promotion.refuse(x, ("complex",))
-        new = new.reshape(new.shape[max(new.ndim - old.ndim, 0) :])
+        old, new = checked_pair(self, promotion, x, key, value, mode)
         result = x.clone()
-        result[key] = new if mode == "set" else getattr(self.bound, _COMBINE[mode])(old, new)
+        result[key] = new if mode == "set" else combined(self, mode, old, new)
         return result
