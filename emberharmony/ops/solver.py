@@ -386,5 +386,4 @@ def _bound(s: Tensor, unit: Any, share: Any) -> Tensor:
     """Returns `share` times `unit` on the device of `s`, with an axis to compare it with the singular values `s`."""
     if hasattr(share, "shape"):
         share = to_device(share, get_device(s))
-    bound = multiply(unit, share)
-    return expand_dims(bound if hasattr(share, "shape") else to_device(bound, get_device(s)), -1)
+    return expand_dims(to_device(multiply(unit, share), get_device(s)), -1)
