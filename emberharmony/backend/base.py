@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
-from emberharmony.core.array_namespace import ArrayNamespace
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype
 from emberharmony.core.errors import (

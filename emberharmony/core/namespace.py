@@ -1,11 +1,28 @@
 """The inspection API of the array API standard: `ops.__array_namespace_info__()`."""
 
+from types import ModuleType
 from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, as_dtype, bfloat16, default_complex, default_float, float16
 from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.core.numeric.constants import __array_api_version__
 from emberharmony.core.numeric.finfo import KINDS
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
+"""The versions of the array API standard whose names a namespace has."""
+
+
+def standard_namespace(backend: Any, api_version: str | None) -> ModuleType:
+    """Returns the namespace of a backend, as the standard's method `__array_namespace__` does.
+
+    Raises:
+        ArgumentError: if the version of the standard is unknown.
+    """
+    if api_version is not None and api_version not in VERSIONS:
+        raise ArgumentError(f"expected api_version to be one of {', '.join(VERSIONS)}, got {brief(api_version)}")
+    space: ModuleType = backend.namespace
+    return space
 
 
 def capabilities() -> dict[str, Any]:

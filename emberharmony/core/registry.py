@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from emberharmony.core.code_flags import VARIADIC
@@ -90,9 +90,12 @@ ALIASES: dict[str, str] = {}
 """The op's name for each alias."""
 
 
-def complete() -> None:
-    """Imports the declarations, which fill `OPS`, for programs that ask for a backend before they import `ops`."""
-    importlib.import_module("emberharmony.ops")
+def complete() -> ModuleType:
+    """Imports the declarations, which fill `OPS`, and returns the module `ops`.
+
+    A program may ask for a backend before it imports `ops`.
+    """
+    return importlib.import_module("emberharmony.ops")
 
 
 def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:

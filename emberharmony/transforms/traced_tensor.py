@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NoReturn
 
-from emberharmony.core.array_namespace import ArrayNamespace, standard_namespace
 from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.namespace import standard_namespace
 from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import TensorProxy, lost
 
@@ -194,7 +195,7 @@ class TracedTensor(TensorProxy):
         """Raises `TracedTensorError`, because Python numbers have no gradient."""
         self._refuse("tolist()")
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> ArrayNamespace:
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         return standard_namespace(self.backend, api_version)
 
     def __len__(self) -> int:

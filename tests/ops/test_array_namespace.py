@@ -467,7 +467,7 @@ def test_a_name_that_chooses_a_backend_is_refused_with_the_way_out(xp: Any, name
 
 
 def test_threads_get_the_same_functions(backend: str) -> None:
-    space = importlib.import_module("emberharmony.core.array_namespace").ArrayNamespace(load(backend))
+    space = importlib.import_module("emberharmony.backend.array_namespace").ArrayNamespace(load(backend))
     found: list[Any] = []
     threads = [threading.Thread(target=lambda: found.append((space.logsumexp, space.sin))) for _ in range(8)]
     for thread in threads:

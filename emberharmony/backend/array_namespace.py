@@ -6,23 +6,18 @@ the namespace makes its own backend active during the call, unless it is active 
 """
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, default_complex, default_float
-from emberharmony.core.errors import ArgumentError, brief, suggest
+from emberharmony.core.errors import suggest
 from emberharmony.core.namespace import ArrayNamespaceInfo
-from emberharmony.core.numeric.constants import __array_api_version__
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.registry import OPS, OpSpec, complete
 
 Function = Callable[..., Any]
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
-"""The versions of the array API standard whose names a namespace has."""
-
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
 """Names of `ops` that find or choose a backend; a namespace has its backend, so it lacks them."""
 
@@ -38,10 +33,9 @@ class ArrayNamespace(ModuleType):
     """
 
     def __init__(self, backend: Any, part: str = "") -> None:
-        complete()
-        path = f"emberharmony.ops.{part}" if part else "emberharmony.ops"
-        self._source = importlib.import_module(path)
-        super().__init__(f"{path}[{backend.name}]", self._source.__doc__)
+        ops = complete()
+        self._source: ModuleType = getattr(ops, part) if part else ops
+        super().__init__(f"{self._source.__name__}[{backend.name}]", self._source.__doc__)
         self._backend, self._part = backend, part
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
         self.__dict__["__getattr__"] = self._first_use
@@ -95,28 +89,6 @@ class ArrayNamespace(ModuleType):
 
     def __hash__(self) -> int:
         return hash((self._backend.name, self._part))
-
-    def __reduce__(self) -> tuple[Function, tuple[str, str]]:
-        return _named, (self._backend.name, self._part)
-
-
-def _named(backend: str, part: str) -> Any:
-    """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
-    # Imported by name, because core imports no backend; a process that reads a pickle may not have loaded it yet.
-    space = importlib.import_module("emberharmony.backend.discovery").load(backend).namespace
-    return getattr(space, part) if part else space
-
-
-def standard_namespace(backend: Any, api_version: str | None) -> ArrayNamespace:
-    """Returns the namespace of a backend, as the standard's method `__array_namespace__` does.
-
-    Raises:
-        ArgumentError: if the version of the standard is unknown.
-    """
-    if api_version is not None and api_version not in VERSIONS:
-        raise ArgumentError(f"expected api_version to be one of {', '.join(VERSIONS)}, got {brief(api_version)}")
-    space: ArrayNamespace = backend.namespace
-    return space
 
 
 def _bound(backend: Any, name: str, value: Any) -> Any:
@@ -180,7 +152,7 @@ def _finish(backend: Any, spec: OpSpec) -> Function | None:
     """Returns what remains to be done to an op's result: dtypes become native, functions get bound to the backend."""
     native = backend.dtypes.native
     if spec.returns == "DType":
-        return native  # type: ignore[no-any-return]
+        return native
     if spec.returns in ("FloatInfo", "IntegerInfo"):
         return lambda limits: limits._replace(dtype=native(limits.dtype))
     if spec.returns.startswith("Callable"):
