@@ -47,7 +47,8 @@ def numpy_only(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def lowest(session: nox.Session) -> None:
     """Runs the tests with the lowest versions that pyproject.toml allows, of MLX too."""
-    floors = Path(session.create_tmp()) / "floors.txt"
+    # create_tmp() would put the temporary projects of the tests below .nox, which emberlint leaves out.
+    floors = session.cache_dir / "floors.txt"
     extras = PROJECT["optional-dependencies"]
     needed = (*PROJECT["dependencies"], *LINT["dependencies"], *(line for lines in extras.values() for line in lines))
     found = {m[1]: m[2] for m in (re.match(r"([\w.-]+)(?:\[\w+\])?>=([\d.]+)", line) for line in needed) if m}

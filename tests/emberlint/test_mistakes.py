@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from click import NoSuchOption
 from click.testing import CliRunner, Result
 
 from emberlint.cli import main
@@ -25,6 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "library" / "bad.py").write_text(BAD)
     (tmp_path / "library" / "good.py").write_text("x = 1\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # a checkout above it does not count
     return tmp_path
 
 
@@ -53,7 +55,7 @@ def test_version_prints_the_name_and_exits_with_0() -> None:
     [
         (["chekc", "library"], "no command, file or folder 'chekc'; did you mean 'check'?"),
         (["explian", "EMB101"], "did you mean 'explain'?"),
-        (["--slect", "EMB1", "library"], "Did you mean '--select'?"),
+        (["--slect", "EMB1", "library"], NoSuchOption("--slect", possibilities=["--select"]).format_message()),
         (["--format", "sraif"], "'sraif' is not one of 'text', 'json', 'jsonl', 'sarif', 'github'"),
         (["--min-tier", "D"], "'D' is not one of"),
         (["--jobs", "0"], "0 is not in the range"),
