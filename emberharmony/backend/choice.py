@@ -192,7 +192,8 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         if isinstance(self._name, Backend):
             return self._name
         if self._name is None:
-            return backend_of(self._like) or selection.current()
+            like = self._like
+            return OWNERS.get(like.__class__) or backend_of(like) or selection.current()
         return load(cast("BackendLike", self._name))
 
     def __call__(self, function: F) -> F:

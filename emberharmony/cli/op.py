@@ -88,7 +88,7 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
 
 def _dispatch(spec: OpSpec) -> str:
     if DISPATCH == SWAP:
-        text = "the op has this code itself from its first call on, and the lookup below once use_backend was called:"
+        text = "the op has the code above from its first call on, and this after use_backend with another backend:"
     else:
         text = "the op keeps the lookup below:"
     return _part(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")

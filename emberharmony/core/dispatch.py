@@ -3,8 +3,8 @@
 A *looked-up* op asks which backend is active and calls the op compiled for it (`op_source` shows the sources). On the
 interpreters that `code_swap` names, the first call of an op makes it *direct*: the op gets the code compiled for the
 backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an interruption
-leaves either all old codes or all new ones. The first `use_backend` makes all ops looked up for the rest of the process
-(`selection` decides). On other interpreters the ops are looked up always (`portable`).
+leaves either all old codes or all new ones. A `use_backend` that names another backend makes all ops looked up, until a
+`set_backend` finds no override alive (`selection` decides). On other interpreters ops are looked up (`portable`).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,19 +1,23 @@
 """Which backend is active: one for the whole process, and overrides that one thread or asyncio task sees.
 
 A `ContextVar` holds the overrides as a linked stack, so leaving a block restores the override around it, whichever
-thread or task leaves the block. Before the first override nothing reads the `ContextVar`, because `torch.compile`
-cannot trace that read and because it costs 60 ns a call.
+thread or task leaves the block. Calls of ops do not read it, because `torch.compile` cannot trace that read and because
+it costs 60 ns a call, until an override names another backend than that of the process. An override that names the
+same one changes nothing until `set_backend` is called while it is alive. Each entry of the stack holds the object
+`_ALIVE`, whose reference count says whether an override is alive in any context, copied contexts included.
 
 Each change of the choice is one step (`commits`), so an interruption leaves either the old choice or the new one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from itertools import chain
+from itertools import chain, compress, repeat
+from operator import eq
+from sys import getrefcount
 from typing import Any
 
 from emberharmony.core import op_globals
-from emberharmony.core.dispatch import UNCALLED, Bound, looked_up_steps
+from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.scopes import Entry, Scope
@@ -22,8 +26,8 @@ from emberharmony.core.state.scopes import Entry, Scope
 class _Process:
     """The choice that all threads share.
 
-    `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override was ever
-    used, and `choose` chooses a backend at the first call of an op.
+    `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override may name
+    another backend, and `choose` chooses a backend at the first call of an op.
     """
 
     def __init__(self) -> None:
@@ -35,6 +39,31 @@ class _Process:
 
 _PROCESS = _Process()
 _OVERRIDE: ContextVar[Entry | None] = ContextVar("emberharmony_backend", default=None)
+
+_ALIVE = object()
+"""What each entry of `_OVERRIDE` refers to, and nothing else does."""
+
+
+def _references() -> Iterator[int]:
+    """Yields the number of references to `_ALIVE` at that moment, again and again; only C functions run."""
+    return map(getrefcount, repeat(_ALIVE))
+
+
+_ALONE = next(_references())
+"""What `_references` yields if there is no entry."""
+
+
+def _any_alive() -> bool:
+    """Returns whether an override is alive; without exchanged codes, whether there ever was one.
+
+    Codes are exchanged only under the global interpreter lock, which keeps the number of references exact.
+    """
+    return next(_references()) != _ALONE if DISPATCH == SWAP else _PROCESS.overridden
+
+
+def _unless_alive(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yields each step only if no override is alive at that moment; it is read while the steps run."""
+    return compress(steps, map(eq, _references(), repeat(_ALONE)))
 
 
 def active() -> Bound:
@@ -96,7 +125,21 @@ def switch(backend: Any, source: str) -> None:
 def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     state = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", backend.bound)]
-    return state if _PROCESS.overridden else chain(UNCALLED, state, _direct(backend))
+    if _PROCESS.overridden and _any_alive():
+        return state
+    return chain(UNCALLED, state, _overridden_again(), _direct(backend))
+
+
+def _overridden_again() -> Iterable[Step]:
+    """Returns the steps that set `overridden` to whether an override is alive when they run.
+
+    If one begins between this call and the steps, ops stay as they were before their first call: slower, but right.
+    """
+    if DISPATCH != SWAP:
+        return ()
+    lookups = looked_up_steps() if _any_alive() else ()
+    overridden, free = (assigned(_PROCESS, "overridden", value) for value in (True, False))
+    return chain([overridden], _unless_alive([free]), when(_PROCESS, "overridden", True, lookups))
 
 
 def _direct(backend: Any) -> Iterable[Step]:
@@ -119,10 +162,11 @@ class Override(Scope):
     def __enter__(self) -> Any:
         """Starts the override and returns its backend."""
         backend = self._chosen()
-        if not _PROCESS.overridden:
-            # A copied context may outlive the block that made it, so the ops stay looked up for the whole process.
+        bound = backend.bound
+        entry = bound, _OVERRIDE.get(), self, _ALIVE  # from here on `set_backend` finds that an override is alive
+        if not _PROCESS.overridden and (_PROCESS.bound is not bound or DISPATCH != SWAP):
             commit(looked_up_steps(), [assigned(_PROCESS, "overridden", True)])
-        _OVERRIDE.set((backend.bound, _OVERRIDE.get(), self))
+        _OVERRIDE.set(entry)
         return backend
 
     def _chosen(self) -> Any:

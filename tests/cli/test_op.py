@@ -30,7 +30,10 @@ def same(source: str, runs: CodeType) -> bool:
 def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
     for spec in OPS.values():
         assert same(source_of(spec, current()), getattr(current().bound, spec.name).__code__)
-    with ops.use_backend(backend):  # from now on the ops are looked up
+    other = next((name for name in ops.available_backends() if name != backend), None)
+    if other is None:
+        pytest.skip("needs a second backend, whose override makes ops looked up")
+    with ops.use_backend(other):
         assert all(same(source_of(spec), spec.function.__code__) for spec in OPS.values())
 
 

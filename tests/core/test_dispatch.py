@@ -107,7 +107,7 @@ def test_subclasses_of_the_tensor_type_are_accepted() -> None:
 
 
 def test_torch_compile_traces_ops_without_a_graph_break() -> None:
-    """Runs in a fresh process: after any `use_backend`, ops read a ContextVar, which torch.compile cannot trace."""
+    """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
     program = (
         "import torch\nfrom emberharmony import ops\nops.set_backend('torch')\n"

@@ -1,4 +1,4 @@
-"""`use_backend` affects only its own thread or task; after its first use, ops look the backend up at each call."""
+"""`use_backend` affects only its own thread or task; ops look the backend up only while one names another backend."""
 
 import asyncio
 import contextlib
@@ -7,14 +7,18 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from emberharmony import ops
+from emberharmony.backend import create_backend
 from emberharmony.core import selection
 from emberharmony.core.dispatch import DISPATCH, SWAP
 from emberharmony.ops import sin
+
+swapped = pytest.mark.skipif(DISPATCH != SWAP, reason="no code is exchanged in this process")
 
 
 def test_source_names_what_made_the_choice(backend: str) -> None:
@@ -52,22 +56,93 @@ def test_a_copied_context_keeps_its_override(backend: str) -> None:
     assert ops.get_backend() == backend
 
 
-def test_ops_look_the_backend_up_after_the_first_override(backend: str) -> None:
+def other_than(name: str) -> str:
+    return next((other for other in ops.available_backends() if other != name), None) or pytest.skip("needs two")
+
+
+def is_direct() -> bool:
+    """Returns whether a call of an op runs the code of a backend, without a look-up."""
+    return f"{ops.get_backend()}_sin" in sin.__code__.co_names
+
+
+@swapped
+def test_an_override_that_names_the_active_backend_leaves_the_ops_direct(backend: str) -> None:
+    ops.set_backend(backend)
+    sin([1.0])
+    assert is_direct()
+    for override in (ops.use_backend(backend), ops.use_backend(like=ops.zeros(2))):
+        with override:
+            assert ops.to_numpy(sin([0.0])).tolist() == [0.0]
+            assert is_direct()
+    assert is_direct()
+
+
+def test_a_backend_set_inside_an_override_is_active_outside_only(backend: str) -> None:
+    other, seen = other_than(backend), []
     with ops.use_backend(backend):
         sin([1.0])
+        ops.set_backend(other)
+        assert ops.get_backend() == backend
+        assert type(sin([1.0])) is type(create_backend(backend).zeros(()))
+        thread = threading.Thread(target=lambda: seen.append(type(sin([1.0]))))
+        thread.start()
+        thread.join()
+    assert ops.get_backend() == other
+    assert [type(sin([1.0]))] == seen == [type(create_backend(other).zeros(()))]
+
+
+@swapped
+def test_an_override_that_names_another_backend_makes_the_ops_look_it_up_until_the_next_set_backend(
+    backend: str,
+) -> None:
+    with ops.use_backend(other_than(backend)):
+        sin([1.0])
     assert "active" in sin.__code__.co_names
-    assert ops.to_numpy(sin([0.0])).tolist() == [0.0]
+    ops.set_backend(backend)
+    sin([1.0])
+    assert is_direct()
 
 
-@pytest.mark.skipif(DISPATCH != SWAP, reason="no code is exchanged in this process")
-def test_ops_call_the_native_function_directly_before_any_override() -> None:
-    program = (
-        "from emberharmony import ops\nfrom emberharmony.ops import sin\n"
-        "ops.set_backend('numpy')\nsin([1.0])\nassert 'numpy_sin' in sin.__code__.co_names\n"
-        "with ops.use_backend('numpy'): sin([1.0])\nassert 'active' in sin.__code__.co_names\n"
-        "ops.set_backend('numpy')\nassert 'active' in sin.__code__.co_names\nassert sin([0.0]).tolist() == [0.0]\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+@swapped
+def test_a_copied_context_that_is_alive_keeps_the_ops_looked_up(backend: str) -> None:
+    other = other_than(backend)
+    with ops.use_backend(backend):
+        context = contextvars.copy_context()
+    ops.set_backend(other)
+    assert context.run(ops.get_backend) == backend
+    assert type(context.run(sin, [1.0])) is type(create_backend(backend).zeros(()))
+    assert type(sin([1.0])) is type(create_backend(other).zeros(()))
+    del context
+    ops.set_backend(other)
+    sin([1.0])
+    assert is_direct()
+
+
+def test_threads_that_override_while_another_sets_the_backend_see_their_own(backend: str) -> None:
+    other, stop = other_than(backend), threading.Event()
+    seen: set[tuple[str, str, type]] = set()
+    kinds = {name: type(create_backend(name).zeros(())) for name in (backend, other)}
+
+    def pinned(name: str) -> None:
+        while not stop.is_set():
+            with ops.use_backend(name):
+                seen.update((name, ops.get_backend(), type(sin([1.0]))) for _ in range(5))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=pinned, args=(name,)) for name in (backend, other)]
+    try:
+        for thread in threads:
+            thread.start()
+        for i in range(100):
+            ops.set_backend((backend, other)[i % 2])
+            time.sleep(0.0005)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert seen == {(name, name, kind) for name, kind in kinds.items()}
 
 
 def test_asking_for_the_backend_makes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:

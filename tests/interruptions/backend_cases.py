@@ -64,7 +64,7 @@ def first_choice(path: Path, patch: pytest.MonkeyPatch) -> Case:
     patch.delenv("EMBERHARMONY_BACKEND", raising=False)
 
     def prepare() -> None:
-        selection._PROCESS.overridden = False
+        direct("numpy")
         commit(UNCALLED)
         selection._PROCESS.bound = None
 
@@ -78,7 +78,7 @@ def first_choice(path: Path, patch: pytest.MonkeyPatch) -> Case:
 @case
 def first_call_of_an_op(path: Path, patch: pytest.MonkeyPatch) -> Case:
     def prepare() -> None:
-        selection._PROCESS.overridden = False
+        direct("numpy")
         selection.switch(type(create_backend("numpy"))(), "test")
 
     def check() -> None:

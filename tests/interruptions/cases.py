@@ -1,7 +1,9 @@
 """Actions to interrupt: how they are described and registered."""
 
+import gc
 import threading
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,15 +69,25 @@ def backend_now() -> str:
     return name
 
 
+KEPT: list[Context] = []
+"""A context whose override is never left."""
+
+
 def direct(name: str) -> None:
     """Makes a backend active with direct ops, as in a process without any override so far."""
-    selection._PROCESS.overridden = False
+    KEPT.clear()
+    if selection._any_alive():
+        gc.collect()  # an exception and the frames in its traceback refer to each other, and the frames to overrides
+    if DISPATCH != SWAP:
+        selection._PROCESS.overridden = False
     ops.set_backend(name)
     add(1.0, 2.0)
     assert DISPATCH != SWAP or "active" not in add.__code__.co_names
 
 
 def looked_up(name: str) -> None:
-    with ops.use_backend("numpy"):
-        pass
+    """Makes a backend active with ops that look it up, because another context has an override that names another."""
+    KEPT.append(copy_context())
+    KEPT[0].run(ops.use_backend(next(other for other in INSTALLED if other != name)).__enter__)
     ops.set_backend(name)
+    assert DISPATCH != SWAP or "active" in add.__code__.co_names

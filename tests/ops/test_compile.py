@@ -124,7 +124,7 @@ def test_parameters_may_change_between_calls(quick: str) -> None:
 @pytest.mark.fresh_process
 def test_torch_compile_traces_transforms_without_a_graph_break() -> None:
     pytest.importorskip("torch")
-    # Runs in a fresh process: after any `use_backend`, ops read a ContextVar, which torch.compile cannot trace.
+    # Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace.
     program = """
 import functools
 import torch

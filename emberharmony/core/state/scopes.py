@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-Entry = tuple[Any, Any, "Scope"]
-"""A value, the entry below it or None, and the block that pushed it."""
+Entry = tuple[Any, ...]
+"""A value, the entry below it or None, the block that pushed it, and what else the block keeps alive there."""
 
 Stack = ContextVar[Entry | None]
 
@@ -23,8 +23,8 @@ Stack = ContextVar[Entry | None]
 class Scope:
     """The base class of context managers that push a value on a stack in the last step of `__enter__`.
 
-    That step is `self._stack.set((value, self._stack.get(), self))`. One object may be entered several times, and by
-    several threads.
+    That step is `self._stack.set((value, self._stack.get(), self, ...))`. One object may be entered several times, and
+    by several threads.
     """
 
     _stack: Stack
@@ -44,8 +44,8 @@ def _release(scope: Scope, *raised: object) -> None:
     if entry is None:
         return
     below = entry[1]
-    for value, _, other in reversed(above):
-        below = value, below, other
+    for value, _, *rest in reversed(above):
+        below = value, below, *rest
     scope._stack.set(below)
 
 
