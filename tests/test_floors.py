@@ -31,3 +31,33 @@ def test_contracts_and_pages_name_the_same_floors() -> None:
 def test_every_folder_of_the_package_belongs_to_a_floor() -> None:
     folders = {path.parent.name for path in (ROOT / "emberharmony").glob("*/__init__.py")}
     assert folders - {"data", "_pyinstaller"} <= set().union(*layers("importlinter"))
+
+
+BY_NAME = {
+    "__init__.py": "loads the public names on first use",
+    "backend/discovery.py": "loads a backend as a plugin",
+    "core/deferred.py": "delays imports from floors below",
+    "core/registry.py": "loads the declarations, which fill the registry",
+    "testing/__init__.py": "loads the public names on first use",
+    "testing/samples/__init__.py": "loads every file of the folder",
+    "transforms/tape.py": "loads the rules, which fill the table of the tape",
+}
+"""The files that import a module whose name is in a string, which no contract sees, and why they do."""
+
+
+def test_only_plugins_and_lazy_names_are_imported_by_a_string() -> None:
+    package = ROOT / "emberharmony"
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search(r"\b(import_module|__import__)\(", path.read_text(encoding="utf-8"))
+    }
+    assert found == set(BY_NAME)
+
+
+def test_deferred_modules_are_on_the_floors_below() -> None:
+    floors = layers("importlinter")
+    height = {name: -i for i, floor in enumerate(floors) for name in floor}
+    for path in (ROOT / "emberharmony").rglob("*.py"):
+        for floor in re.findall(r"Deferred\(\"emberharmony\.(\w+)", path.read_text(encoding="utf-8")):
+            assert height[floor] <= height[path.relative_to(ROOT / "emberharmony").parts[0]], path

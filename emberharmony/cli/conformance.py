@@ -1,6 +1,5 @@
 """`emberharmony conformance`: checks every op against its sample row, and reports the results."""
 
-import importlib
 import json
 import os
 import sys
@@ -32,8 +31,8 @@ def conformance(name: str, pattern: str, quick: bool, json_file: str | None, htm
     for backend in names:
         load(backend)
     need("conformance", "conformance", "hypothesis", "scipy")
-    # Imported here, because the other commands do not need hypothesis and SciPy.
-    checking = importlib.import_module("emberharmony.cli.conformance_run")
+    from emberharmony.cli import conformance_run as checking  # here, because it needs hypothesis and SciPy
+
     rows = checking.matching(pattern)
     for file in filter(None, (json_file, html_file)):
         if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):

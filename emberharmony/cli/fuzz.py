@@ -1,7 +1,6 @@
 """`emberharmony fuzz`: calls every op with odd arguments, in a process of its own, because a call may crash it."""
 
 import fnmatch
-import importlib
 import json
 import os
 import sys
@@ -14,6 +13,7 @@ from emberharmony.backend.discovery import backend_names, is_installed, load
 from emberharmony.cli.drawing import progress
 from emberharmony.cli.extras import need
 from emberharmony.core.errors import suggest
+from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_text
 
 _FILE = click.Path(dir_okay=False)
@@ -44,7 +44,8 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     for backend in names:
         load(backend)
     need("fuzz", "conformance", "hypothesis", "scipy")
-    runner = importlib.import_module("emberharmony.testing.fuzz.runner")
+    from emberharmony.testing.fuzz import runner  # here, because it needs hypothesis and SciPy
+
     if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
         raise click.UsageError(f"cannot write {json_file}: its folder is missing or read-only")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -75,10 +76,9 @@ def _matching(pattern: str) -> list[str]:
     Raises:
         click.UsageError: if no op matches; the message suggests the nearest name.
     """
-    registry = importlib.import_module("emberharmony.core.registry")
-    names = [op for op in sorted(registry.OPS) if fnmatch.fnmatchcase(op, pattern)]
+    names = [op for op in sorted(OPS) if fnmatch.fnmatchcase(op, pattern)]
     if not names:
-        raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), registry.OPS)}")
+        raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), OPS)}")
     return names
 
 

@@ -1,6 +1,5 @@
 """`emberharmony op NAME`: shows an op's declaration, the code that runs, its gradient rule and its sample row."""
 
-import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -95,7 +94,8 @@ def _dispatch(spec: OpSpec) -> str:
 
 
 def _rule(spec: OpSpec) -> str:
-    rules = importlib.import_module("emberharmony.rules")
+    from emberharmony import rules  # here, because the rules take time to import
+
     if spec.name in rules.RULES:
         rule = rules.RULES[spec.name]
         functions = rule if isinstance(rule, tuple) else (rule,)
@@ -115,7 +115,8 @@ def _rule(spec: OpSpec) -> str:
 
 def _row(spec: OpSpec) -> str:
     try:
-        samples = importlib.import_module("emberharmony.testing.samples")
+        from emberharmony.testing import samples  # here, because an extra may be missing
+
         row = samples.all_samples().get(spec.name)
     except ImportError as error:
         return _part("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
