@@ -12,10 +12,10 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, default_complex, default_float
-from emberharmony.core.errors import suggest
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.registry import OPS, OpSpec, complete
+from emberharmony.core.unknown_names import without
 
 Function = Callable[..., Any]
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")
@@ -56,22 +56,20 @@ class ArrayNamespace(ModuleType):
         Raises:
             AttributeError: if there is none; the message has the nearest name.
         """
-        if name not in self._source.__all__:
-            nearest = "" if name.startswith("__") else suggest(name, self._names())
-            raise AttributeError(f"{self!r} has no attribute {name!r}{nearest}", name=name, obj=self)
+        # The dict of the module is tested first, because a search of its `__all__` takes 10 µs.
+        if name not in vars(self._source) or name not in self._source.__all__:
+            raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
         value = getattr(self._source, name)
         if name in _CHOOSERS:
             raise AttributeError(
                 f"{self!r} has no attribute {name!r}, because it is bound to a backend: use emberharmony.ops.{name}",
                 name=name,
-                obj=self,
             )
         if isinstance(value, DType) and value not in self._backend.dtypes.natives:
             raise AttributeError(
                 f"{self!r} has no attribute {name!r}, because the backend lacks this dtype; it has "
                 f"{', '.join(self._backend.dtypes.available)}",
                 name=name,
-                obj=self,
             )
         # Another thread may have made it in the meantime: keep the first.
         return self.__dict__.setdefault(name, _bound(self._backend, name, value))

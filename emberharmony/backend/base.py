@@ -28,6 +28,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.core.unknown_names import without
 
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -245,11 +246,7 @@ class Backend:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
         if spec is None or not spec.composite:
-            # Imported here, because only unknown names need it.
-            from emberharmony.core.spellings import nearest
-
-            hint = "" if name.startswith("_") else nearest(name)
-            raise AttributeError(f"backend {self.name!r} has no op {name!r}{hint}", name=name)
+            raise without(f"backend {self.name!r}", "op", name)
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What other libraries call the ops and their parameters, and the errors for unknown names, which suggest ours.
+"""What other libraries call the ops and their parameters, and the hints for unknown names, which suggest ours.
 
 Nothing imports this module until a name is unknown, so the tables cost no program anything.
 """
@@ -193,26 +193,22 @@ def exported(space: str) -> list[str]:
     return list(getattr(module, "__all__", ()))
 
 
-def nearest(name: str, space: str = "ops") -> str:
+def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
     """Returns a hint such as `"; use ops.clip(x, x_min, x_max)"` or `"; did you mean 'clip'?"`, or an empty string.
 
     Args:
         name: the unknown name.
         space: the namespace in which it was looked up.
+        called: the name that stands for `ops` in the hint.
     """
     found = [f"{other}.{name}" for other in NAMESPACES if other != space and name in exported(other)]
     if found:
-        return f"; did you mean {' or '.join(found)}?"
-    if name in NAMES:
-        return f"; use ops.{NAMES[name]}"
-    return suggest(name, exported(space))
-
-
-def unknown_name(module: str, name: str) -> AttributeError:
-    """Returns the error for a name that `ops` or one of its namespaces does not have."""
-    hint = "" if name.startswith("_") else nearest(name, module.removeprefix("emberharmony."))
-    # With the object too, the interpreter would add a suggestion of its own to the message.
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}", name=name)
+        hint = f"; did you mean {' or '.join(found)}?"
+    elif name in NAMES:
+        hint = f"; use ops.{NAMES[name]}"
+    else:
+        return suggest(name, exported(space))
+    return hint.replace("ops.", f"{called}.")
 
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:

@@ -544,6 +544,7 @@ from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
 from emberharmony.core.tree import tree_unflatten as tree_unflatten
+from emberharmony.core.unknown_names import unknown_name as _unknown_name
 from emberharmony.ops import fft as fft
 from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
@@ -1147,10 +1148,7 @@ for _module in (
 
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
-    # Imported here, because only unknown names need it.
-    from emberharmony.core.spellings import unknown_name
-
-    raise unknown_name(__name__, name)
+    raise _unknown_name(__name__, name)
 
 
 def __dir__() -> list[str]:

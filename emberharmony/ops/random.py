@@ -3,6 +3,7 @@
 
 from emberharmony.backend.shared.random import Generator as Generator
 from emberharmony.backend.shared.random import Generator as SeedGenerator
+from emberharmony.core.unknown_names import unknown_name as _unknown_name
 from emberharmony.ops.random_ops import dropout as dropout
 from emberharmony.ops.random_ops import random_bernoulli as bernoulli
 from emberharmony.ops.random_ops import random_beta as beta
@@ -54,7 +55,4 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
-    # Imported here, because only unknown names need it.
-    from emberharmony.core.spellings import unknown_name
-
-    raise unknown_name(__name__, name)
+    raise _unknown_name(__name__, name)

@@ -1,16 +1,21 @@
 """An unknown name or keyword is reported together with ours, also where another library has that name."""
 
+import copy
 import importlib
 import inspect
 import os
+import pickle
 import re
 import subprocess
 import sys
+from typing import Any
 
+import numpy as np
 import pytest
 
 from emberharmony import create_backend, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import spellings
 from emberharmony.core.dispatch import DISPATCH, SWAP
 from emberharmony.core.registry import OPS
 from emberharmony.core.spellings import KEYWORDS, NAMES, method_hint
@@ -78,6 +83,60 @@ def test_an_unknown_op_of_a_backend_has_a_hint(backend: str) -> None:
         _ = found.randn  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"has no op 'summ'; did you mean 'sum'\?"):
         _ = found.summ  # type: ignore[attr-defined]
+
+
+def spaces() -> dict[str, Any]:
+    """Returns the objects whose unknown names are reported with a hint."""
+    backend = create_backend("numpy")
+    xp = ops.array_namespace(np.ones(2))
+    return {"ops": ops, "ops.linalg": ops.linalg, "xp": xp, "xp.linalg": xp.linalg, "backend": backend}
+
+
+@pytest.mark.parametrize("space", list(spaces()))
+def test_a_hint_is_computed_when_the_message_is_read(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(spellings, "nearest", lambda *names: asked.append(names) or "; a hint")
+    value = spaces()[space]
+    assert not hasattr(value, "determinat")
+    assert getattr(value, "determinat", None) is None
+    with pytest.raises(AttributeError) as caught:
+        _ = value.determinat
+    assert asked == []
+    assert str(caught.value).endswith(" 'determinat'; a hint")
+    assert len(asked) == 1
+
+
+def test_the_error_for_an_unknown_name_is_read_like_any_other() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = ops.summ  # type: ignore[attr-defined]
+    message = "module 'emberharmony.ops' has no attribute 'summ'; did you mean 'sum'?"
+    assert f"{caught.value}" == message
+    assert repr(caught.value) == f"AttributeError({message!r})"
+    for copied in (pickle.loads(pickle.dumps(caught.value)), copy.deepcopy(caught.value)):
+        assert type(copied) is AttributeError
+        assert str(copied) == message
+    with pytest.raises(AttributeError) as private:
+        _ = ops._summ  # type: ignore[attr-defined]
+    assert private.value.args == ("module 'emberharmony.ops' has no attribute '_summ'",)
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize("name", ["ops.summ", "ops.linalg.choleski", "xp.summ", "xp.linalg.choleski"])
+def test_a_traceback_has_one_hint(name: str) -> None:
+    program = f"from emberharmony import ops\nxp = ops.array_namespace(ops.ones(2))\n{name}"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"EMBERHARMONY_BACKEND": "numpy"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.lower().count("did you mean") == 1, done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("AttributeError: ")
+
+
+def test_the_import_of_an_unknown_name_raises_an_import_error() -> None:
+    with pytest.raises(ImportError, match=r"cannot import name 'randn' from 'emberharmony\.ops'"):
+        from emberharmony.ops import randn  # type: ignore[attr-defined]  # noqa: F401
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""The errors for names that `ops`, one of its namespaces or a backend lacks."""
+
+
+class HintedText(str):
+    """A message whose hint is computed when the message is read.
+
+    A hint takes milliseconds, and the error of a failing `hasattr(x, name)` or `getattr(x, name, None)` is never read.
+    """
+
+    __slots__ = ("unknown",)
+    unknown: tuple[str, str, str]
+    """The arguments of `spellings.nearest`."""
+
+    def __str__(self) -> str:
+        # Imported here, because only messages that are read need it.
+        from emberharmony.core.spellings import nearest
+
+        return f"{super().__str__()}{nearest(*self.unknown)}"
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def without(owner: str, kind: str, name: str, space: str = "ops", called: str = "ops") -> AttributeError:
+    """Returns the error for a name that an object lacks; its message gets a hint when it is read.
+
+    Args:
+        owner: the object, in words.
+        kind: "attribute" or "op".
+        name: the unknown name.
+        space: the namespace of the names that the object has.
+        called: the name that stands for `ops` in the hint.
+    """
+    text = f"{owner} has no {kind} {name!r}"
+    if not name.startswith("_"):
+        text = HintedText(text)
+        text.unknown = name, space, called
+    # With the object too, the interpreter would add a suggestion of its own to the message (CPython 3.12).
+    return AttributeError(text, name=name)
+
+
+def unknown_name(module: str, name: str) -> AttributeError:
+    """Returns the error for a name that `ops` or one of its namespaces does not have."""
+    return without(f"module {module!r}", "attribute", name, module.removeprefix("emberharmony."))
