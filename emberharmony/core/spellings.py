@@ -28,7 +28,11 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("cpu", "cuda"), "to_device(x, device)"),
     "to": "cast(x, dtype) or ops.to_device(x, device)",
     **dict.fromkeys(("type", "type_as"), "cast(x, dtype)"),
-    **dict.fromkeys(("float", "half", "double", "int", "long"), "cast(x, dtype)"),
+    "float": "cast(x, dtype), or ops.float32 for the dtype",
+    "half": "cast(x, dtype), or ops.float16 for the dtype",
+    "double": "cast(x, dtype), or ops.float64 for the dtype",
+    "int": "cast(x, dtype), or ops.int32 for the dtype",
+    "long": "cast(x, dtype), or ops.int64 for the dtype",
     "promote_types": "result_type(x1, x2)",
     # shapes
     "view_as": "reshape(x, shape)",
@@ -220,8 +224,40 @@ def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {takes})")
 
 
+METHODS: dict[str, str] = {
+    **dict.fromkeys(("grad", "backward", "requires_grad", "requires_grad_", "retain_grad"), "grad(fn)"),
+    **dict.fromkeys(("grad_fn", "is_leaf", "register_hook"), "vjp(fn, *primals) or ops.custom_gradient(f)"),
+    "data": "stop_gradient(x)",
+    "is_cuda": "get_device(x)",
+    "flat": "ravel(x)",
+    "contiguous": "copy(x)",
+    "bfloat16": "cast(x, dtype)",
+    **dict.fromkeys(("itemset", "put", "index_put", "index_fill"), "set_item(x, key, value)"),
+    "compress": "take(x, indices, axis)",
+    "histc": "histogram(x, bins)",
+    "zero": "zeros_like(x)",
+    "copy_": "copy(x)",
+    "where": "where(condition, x1, x2)",
+    "apply": "vectorize(pyfunc) or ops.host_call(fn, x, vjp=...)",
+}
+"""By the method or attribute of another library's tensors, the call that replaces it, without `ops.` in front."""
+
+
 def method_hint(name: str) -> str:
-    """Returns the op that replaces a method of a tensor: `ops.expand_dims(x, axis)`."""
-    if name in OPS or name in ALIASES:
-        return f"ops.{name}(x, ...)"
-    return f"ops.{NAMES[name]}" if name in NAMES else "the functions of ops"
+    """Returns the way out for a method of a tensor: "use ops.expand_dims(x, axis), or …".
+
+    A name that ends in `_` is that of a method of PyTorch that works in place.
+    """
+    plain = name if name in METHODS else name.removesuffix("_")
+    if plain in METHODS:
+        call = f"ops.{METHODS[plain]}"
+    elif plain in OPS or plain in ALIASES:
+        call = f"ops.{plain}(x, ...)"
+    elif plain in NAMES:
+        call = f"ops.{NAMES[plain]}"
+    else:
+        call = "the functions of ops"
+    if plain != name:
+        call += ", which returns a new tensor"
+    constant = "ops.stop_gradient(x)"
+    return f"use {call}" if call == constant else f"use {call}, or {constant} for the plain tensor"

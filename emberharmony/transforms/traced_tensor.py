@@ -279,8 +279,8 @@ class TracedTensor(TensorProxy):
         from emberharmony.core.spellings import method_hint
 
         raise AttributeError(
-            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: use {method_hint(name)}, "
-            f"or ops.stop_gradient(x) for the plain tensor"
+            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: {method_hint(name)}",
+            name=name,
         )
 
     def _of_all(self, name: str, options: Any) -> Any:

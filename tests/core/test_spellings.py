@@ -18,13 +18,13 @@ from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import spellings
 from emberharmony.core.dispatch import DISPATCH, SWAP
 from emberharmony.core.registry import OPS
-from emberharmony.core.spellings import KEYWORDS, NAMES, method_hint
+from emberharmony.core.spellings import KEYWORDS, METHODS, NAMES, method_hint
 
 NUMPY_AND_MLX = [name for name in BUILTIN if name != "torch" and is_installed(name)]
 
 
 def test_every_name_that_a_hint_gives_exists() -> None:
-    for call in NAMES.values():
+    for call in (*NAMES.values(), *METHODS.values()):
         for path in re.findall(r"(?:^|ops\.)([a-z_][\w.]*)", call):
             space = ops
             for part in path.split("."):
@@ -47,6 +47,7 @@ def test_every_parameter_that_a_hint_gives_exists() -> None:
         ("tensor", "; use ops.convert_to_tensor(x)"),
         ("choice", "; did you mean ops.random.choice?"),
         ("reduce_mean", "; use ops.mean(x, axis)"),
+        ("long", "; use ops.cast(x, dtype), or ops.int64 for the dtype"),
         ("qqqqqqqq", ""),
         ("_repr_html_", ""),
     ],
@@ -140,19 +141,28 @@ def test_the_import_of_an_unknown_name_raises_an_import_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "op"),
+    ("method", "hint"),
     [
-        ("unsqueeze", "ops.expand_dims(x, axis)"),
-        ("clip", "ops.clip(x, ...)"),
-        ("expand", "ops.broadcast_to(x, shape)"),
-        ("qqqq", "the functions of ops"),
+        ("unsqueeze", "use ops.expand_dims(x, axis), or ops.stop_gradient(x) for the plain tensor"),
+        ("clip", "use ops.clip(x, ...), or ops.stop_gradient(x) for the plain tensor"),
+        ("expand", "use ops.broadcast_to(x, shape), or ops.stop_gradient(x) for the plain tensor"),
+        ("numpy", "use ops.to_numpy(x), or ops.stop_gradient(x) for the plain tensor"),
+        ("add_", "use ops.add(x, ...), which returns a new tensor, or ops.stop_gradient(x) for the plain tensor"),
+        ("mul_", "use ops.multiply(x1, x2), which returns a new tensor, or ops.stop_gradient(x) for the plain tensor"),
+        ("zero_", "use ops.zeros_like(x), which returns a new tensor, or ops.stop_gradient(x) for the plain tensor"),
+        ("grad", "use ops.grad(fn), or ops.stop_gradient(x) for the plain tensor"),
+        ("requires_grad_", "use ops.grad(fn), or ops.stop_gradient(x) for the plain tensor"),
+        ("detach", "use ops.stop_gradient(x)"),
+        ("data", "use ops.stop_gradient(x)"),
+        ("qqqq", "use the functions of ops, or ops.stop_gradient(x) for the plain tensor"),
     ],
 )
-def test_an_unknown_method_of_a_traced_tensor_names_the_op(method: str, op: str) -> None:
-    assert method_hint(method) == op
+def test_an_unknown_method_of_a_traced_tensor_names_the_op(method: str, hint: str) -> None:
+    assert method_hint(method) == hint
     ops.set_backend("numpy")
-    with pytest.raises(AttributeError, match=re.escape(f"use {op}, or ops.stop_gradient(x)")):
+    with pytest.raises(AttributeError, match=f"{re.escape(hint)}$") as caught:
         ops.grad(lambda x: ops.sum(getattr(x, method)(0)))([1.0])
+    assert caught.value.name == method
 
 
 WRONG = """
