@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from emberharmony.backend.array_namespace import ArrayNamespace
-from emberharmony.backend.diagnosis import explain
+from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
@@ -381,7 +381,7 @@ class Backend:
         If the error is typed already, its message gets the names of the op and the backend in front.
         """
         if isinstance(error, EmberError):
-            error.args = (self._named(op, str(error)),)
+            error.args = (self._named(op, str(error)) + unpacked(OPS[op], arguments),)
             return error
         typed = next(
             (

@@ -63,8 +63,30 @@ def explain(
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     given = describe(backend, spec, arguments)
-    way_out = _WAY_OUT.get(typed)
-    return typed(f"{head}{message} (given {given})" + (f"; {way_out}" if way_out else ""))
+    way_out = unpacked(spec, arguments)
+    if way_out:
+        typed = errors.ArgumentTypeError
+    elif typed in _WAY_OUT:
+        way_out = f"; {_WAY_OUT[typed]}"
+    return typed(f"{head}{message} (given {given}){way_out}")
+
+
+def unpacked(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns a hint if a call passes one by one what the op takes as one argument, else an empty string.
+
+    `zeros(2, 3)` gives 3 as the dtype, and `concatenate(a, b)` gives b as the axis.
+    """
+    parameters = spec.parameters
+    if len(parameters) < 2 or len(arguments) < 2:
+        return ""
+    first, second = parameters[:2]
+    x1, x2 = arguments[:2]
+    if first.name == "shape" and second.role == "DTypeLike" and type(x1) is type(x2) is int:
+        return f"; a shape of several lengths is one argument, as in {spec.name}({(x1, x2)})"
+    several = isinstance(x2, (list, tuple)) or len(getattr(x2, "shape", ())) > 0
+    if several and first.role == "Tensors" and second.name == "axis":
+        return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
+    return ""
 
 
 def _names_a_far_axis(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
