@@ -262,6 +262,7 @@ def protocol() -> str:
         "Shape",
         "Tensor",
         "TensorLike",
+        "TensorOrDType",
         "Tensors",
         "Varying",
     ):

@@ -188,6 +188,12 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
             raise ArgumentError("use_backend takes either a backend's name or like=tensor")
         self._name, self._like = name, like
 
+    if TYPE_CHECKING:  # for type checkers alone, because a method that calls `super().__enter__` would cost a frame
+
+        def __enter__(self) -> "TensorBackend":
+            """Starts the override and returns its backend."""
+            raise NotImplementedError
+
     def _chosen(self) -> Backend:
         if isinstance(self._name, Backend):
             return self._name

@@ -10,7 +10,7 @@ from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, PLUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, Tensors, Varying
+from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, TensorOrDType, Tensors, Varying
 
 
 @runtime_checkable
@@ -602,7 +602,7 @@ class TensorBackend(Protocol):
         """Returns `x` with the zero frequency moved to the middle of axes, by default of all."""
         ...
 
-    def finfo(self, type: Any) -> FloatInfo:
+    def finfo(self, type: TensorOrDType) -> FloatInfo:
         """Returns the limits of a floating dtype, or of a tensor's; for a complex dtype those of its parts."""
         ...
 
@@ -818,7 +818,7 @@ class TensorBackend(Protocol):
         """Returns the inverse of `hfft`: n // 2 + 1 terms."""
         ...
 
-    def iinfo(self, type: Any) -> IntegerInfo:
+    def iinfo(self, type: TensorOrDType) -> IntegerInfo:
         """Returns the limits of an integer dtype, or of a tensor's."""
         ...
 

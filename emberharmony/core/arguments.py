@@ -47,5 +47,18 @@ DTypeLike: TypeAlias = (
 )
 """A neutral dtype, its name, a Python type of numbers, or a native dtype."""
 
-DeviceLike: TypeAlias = Any
+TensorOrDType: TypeAlias = "Tensor | DTypeLike"
+"""A tensor, whose dtype is meant, or a dtype."""
+
+
+class _WithType(Protocol):
+    """A PyTorch or MLX device, which has a `type`."""
+
+    @property
+    def type(self) -> Any:
+        """The kind of the device."""
+        ...
+
+
+DeviceLike: TypeAlias = str | _WithType
 """A device's name, or a native device."""

@@ -92,6 +92,9 @@ Axis: TypeAlias = int | Sequence[int] | None
 DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
 """A neutral dtype, its name, a native dtype of any backend, or `bool`, `int`, `float`, `complex`."""
 
+TensorOrDType: TypeAlias = Any
+"""A tensor, whose dtype is meant, or anything that `DTypeLike` stands for; the op itself converts it."""
+
 DeviceLike: TypeAlias = Any
 """A device name from `get_available_devices`, or a native device of the active backend."""
 

@@ -11,7 +11,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.finfo import KINDS, FloatInfo, IntegerInfo
-from emberharmony.core.types import DTypeLike, Tensor, TensorLike
+from emberharmony.core.types import DTypeLike, Tensor, TensorLike, TensorOrDType
 from emberharmony.ops.tensor import is_tensor
 
 
@@ -90,7 +90,7 @@ def isdtype(dtype: DType, kind: object) -> bool:
 
 
 @op
-def finfo(type: Any) -> FloatInfo:
+def finfo(type: TensorOrDType) -> FloatInfo:
     """Returns the limits of a floating dtype, or of a tensor's; for a complex dtype those of its parts.
 
     Raises:
@@ -104,7 +104,7 @@ def finfo(type: Any) -> FloatInfo:
 
 
 @op
-def iinfo(type: Any) -> IntegerInfo:
+def iinfo(type: TensorOrDType) -> IntegerInfo:
     """Returns the limits of an integer dtype, or of a tensor's.
 
     Raises:

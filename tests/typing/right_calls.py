@@ -67,5 +67,16 @@ host.sort()
 single = torch.ones(2) + 1
 standardized(single)
 ops.set_default_float("float64")
+eps: float = ops.finfo("float32").eps
+least: int = ops.iinfo(np.int8).min + ops.iinfo(ops.arange(3)).bits
+ops.finfo(torch.bfloat16).smallest_normal
+ops.finfo(np.ones(3)).dtype == ops.float64
+ops.zeros(3, device="cpu")
+ops.to_device(single, torch.device("cpu"))
+ops.set_default_device(None)
+with ops.device(torch.device("cpu")), ops.device(mx.Device(mx.cpu)):
+    place: str = ops.get_device(u)
+with ops.use_backend("numpy") as active:
+    active.sin(active.zeros(3, device="cpu"))
 ops.set_default_float(np.float32)
 ops.conv(ops.ones((1, 4, 4, 1)), ops.ones((2, 2, 1, 1)), padding="same", data_format=None)

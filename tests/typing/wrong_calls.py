@@ -58,3 +58,13 @@ ops.max_pool(a, 2, data_format="channel_last")  # wrong
 ops.image.map_coordinates(a, b, 1, fill_mode="constnat")  # wrong
 ops.pad(a, 1, mode="reflct")  # wrong
 ops.get_backend().foo  # wrong
+ops.finfo("flota32")  # wrong
+ops.finfo("float32").epsilon  # wrong
+eps: str = ops.finfo("float32").eps  # wrong
+ops.iinfo(8)  # wrong
+ops.iinfo("int8").maximum  # wrong
+ops.device(0)  # wrong
+ops.device("cpu").nmae  # wrong
+ops.zeros(3, device=0)  # wrong
+ops.get_device(a).indx  # wrong
+ops.use_backend("numpy").__enter__().summ  # wrong

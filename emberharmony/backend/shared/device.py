@@ -12,10 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import selection
 from emberharmony.core.errors import DeviceError, OutOfMemoryError, brief, suggest
+
+if TYPE_CHECKING:
+    from emberharmony.core.arguments import DeviceLike
 
 ENVIRONMENT = "EMBERHARMONY_DEVICE"
 BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
@@ -177,7 +180,7 @@ class device:  # noqa: N801  (a context manager that reads as a function)
         """Returns the class of the blocks that set the device of this backend, whichever backend is active."""
         return type("device", (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__, "_backend": backend})
 
-    def __init__(self, name: Any) -> None:
+    def __init__(self, name: "DeviceLike") -> None:
         self._name = name
         self._scopes: list[Any] = []  # a stack, because one object may be entered several times
 
