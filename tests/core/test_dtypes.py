@@ -38,6 +38,15 @@ def test_a_dtype_equals_the_torch_dtype_in_both_orders() -> None:
     assert torch.int32 != ops.float32
 
 
+def test_a_dtype_equals_the_mlx_dtype_on_its_left_only() -> None:
+    mx = pytest.importorskip("mlx.core")
+    assert ops.float32 == mx.float32
+    assert ops.float32 != mx.float16
+    # MLX 0.32 answers False instead of NotImplemented; when this fails, remove the row from docs/semantics.md.
+    assert (mx.float32 == ops.float32) is False
+    assert mx.float32.__eq__(ops.float32) is False
+
+
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 def test_a_dtype_is_a_hashable_and_picklable_singleton(dtype: dtypes.DType) -> None:
     assert pickle.loads(pickle.dumps(dtype)) is dtype
