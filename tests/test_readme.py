@@ -69,7 +69,9 @@ def test_the_readme_names_every_extra_and_all_has_every_extra() -> None:
 def test_an_extra_that_a_message_or_page_names_exists() -> None:
     named: set[str] = set(BUILTIN) - {"numpy"}  # `install_line` writes the name of a backend
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "emberharmony").rglob("*.py")):
-        for extras in re.findall(r"emberharmony\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for extras in re.findall(r"emberharmony\[([\w,]+)\]", text):
             named.update(extras.split(","))
+        named.update(re.findall(r'^ +need\("\w+", "(\w+)"', text, re.MULTILINE))  # `cli.extras.need` writes the message
     assert {"conformance", "plot", "bfloat16"} <= named
     assert named <= _extras().keys()
