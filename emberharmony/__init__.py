@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from emberharmony.backend import create_backend as create_backend
     from emberharmony.backend.protocol import TensorBackend as TensorBackend
     from emberharmony.core.parameter import Parameter as Parameter
+    from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
     from emberharmony.rules.registration import register_op as register_op
     from emberharmony.rules.registration import register_vjp as register_vjp
     from emberharmony.types import Tensor as Tensor
@@ -35,6 +36,7 @@ _LAZY = {
     "Tensor": "emberharmony.types",
     "TensorBackend": "emberharmony.backend.protocol",
     "TensorLike": "emberharmony.types",
+    "TensorSpec": "emberharmony.ops",
     "create_backend": "emberharmony.backend",
     "register_op": "emberharmony.rules.registration",
     "register_vjp": "emberharmony.rules.registration",

@@ -116,6 +116,7 @@ CHOICE = {
     ],
     "emberharmony.core.errors": ["EmberError"],
     "emberharmony.core.parameter": ["Parameter"],
+    "emberharmony.core.tensor_spec": ["TensorSpec"],
     "emberharmony.core.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
 }
 

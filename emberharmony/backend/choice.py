@@ -149,6 +149,9 @@ def owner(leaf: Any) -> Backend | None:
             if leaf.__class__ is backend.tensor_type:
                 OWNERS.setdefault(leaf.__class__, backend)
             return backend
+    own = getattr(leaf, "backend", None)
+    if isinstance(own, Backend):  # a tensor without values, inside of eval_shape
+        return own
     root = type(leaf).__module__.partition(".")[0]
     if root in BUILTIN and hasattr(leaf, "dtype"):
         return load(root)

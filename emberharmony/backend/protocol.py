@@ -542,6 +542,10 @@ class TensorBackend(Protocol):
         """Evaluates all tensors in trees now; needed only for MLX, which is lazy."""
         ...
 
+    def eval_shape(self, fn: Callable[..., Any], *specs: Any) -> Any:
+        """Returns a tree like the result of `fn(*specs)`, with a `TensorSpec` for each tensor; nothing is computed."""
+        ...
+
     def exp(self, x: TensorLike) -> Tensor:
         """Returns e to the power of each element."""
         ...

@@ -481,6 +481,7 @@ from emberharmony.ops.transforms import checkpoint as checkpoint
 from emberharmony.ops.transforms import compile as compile
 from emberharmony.ops.transforms import custom_gradient as custom_gradient
 from emberharmony.ops.transforms import custom_vjp as custom_vjp
+from emberharmony.ops.transforms import eval_shape as eval_shape
 from emberharmony.ops.transforms import grad as grad
 from emberharmony.ops.transforms import hessian as hessian
 from emberharmony.ops.transforms import host_call as host_call
@@ -540,6 +541,7 @@ from emberharmony.core.numeric.constants import nan as nan
 from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Parameter as Parameter
+from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
 from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
@@ -555,6 +557,7 @@ __all__ = [
     "DType",
     "EmberError",
     "Parameter",
+    "TensorSpec",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",
@@ -717,6 +720,7 @@ __all__ = [
     "erfcx",
     "erfinv",
     "eval",
+    "eval_shape",
     "exp",
     "exp2",
     "expand_dims",

@@ -71,6 +71,7 @@ from emberharmony.core.numeric.constants import nan as nan
 from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Parameter as Parameter
+from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
 from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
@@ -85,6 +86,7 @@ __all__ = [
     "DType",
     "EmberError",
     "Parameter",
+    "TensorSpec",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",
@@ -247,6 +249,7 @@ __all__ = [
     "erfcx",
     "erfinv",
     "eval",
+    "eval_shape",
     "exp",
     "exp2",
     "expand_dims",
@@ -777,6 +780,7 @@ def erfc(x: TensorLike) -> Tensor: ...
 def erfcx(x: TensorLike) -> Tensor: ...
 def erfinv(x: TensorLike) -> Tensor: ...
 def eval(*trees: Any) -> None: ...
+def eval_shape(fn: Callable[..., Any], *specs: Any) -> Any: ...
 def exp(x: TensorLike) -> Tensor: ...
 def exp2(x: TensorLike) -> Tensor: ...
 def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor: ...

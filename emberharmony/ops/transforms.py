@@ -15,11 +15,13 @@ from emberharmony.core.dispatch import alias, op
 from emberharmony.core.types import Tensor, TensorLike
 
 if TYPE_CHECKING:
+    from emberharmony.backend.abstract import evaluation
     from emberharmony.transforms import batching, compilation, derivatives
 else:
     batching = Deferred("emberharmony.transforms.batching")
     compilation = Deferred("emberharmony.transforms.compilation")
     derivatives = Deferred("emberharmony.transforms.derivatives")
+    evaluation = Deferred("emberharmony.backend.abstract.evaluation")
 
 
 @op
@@ -291,6 +293,37 @@ def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None
         ([0.0, 0.0], 1.0)
     """
     return derivatives.hosted("host_call", fn, args, vjp)
+
+
+@op
+def eval_shape(fn: Callable[..., Any], *specs: Any) -> Any:
+    """Returns a tree like the result of `fn(*specs)`, with a `TensorSpec` for each tensor; nothing is computed.
+
+    The function runs on tensors that have a shape and a dtype but no values. No memory is allocated for them, whatever
+    their shapes are, and nothing is drawn at random. Gradients, `vmap` and the other transforms work inside of it. A
+    tensor that `fn` closes over keeps its values. The call has the effect of a `use_backend` block.
+
+    Args:
+        fn: a function written with ops, whose shapes do not depend on values of the specs.
+        specs: trees. A leaf with a shape and a dtype (a `TensorSpec`, a tensor, an array) stands for a tensor of that
+            kind, whose values are not read; any other leaf is passed on unchanged.
+
+    Raises:
+        TracedTensorError: if `fn` reads a value (`item()`, an `if`), or calls an op whose shape depends on values
+            (`nonzero`, `unique`, a mask as key); the message names the op.
+        DTypeError: if the backend lacks the dtype of a spec.
+        ArgumentTypeError: if a length of a spec is not an integer, or if `fn` returns something other than tensors.
+
+    Example:
+        >>> from emberharmony import TensorSpec
+        >>> ops.eval_shape(ops.matmul, TensorSpec((2**20, 3)), TensorSpec((3, 2**20)))
+        TensorSpec((1048576, 1048576), 'float32')
+        >>> ops.eval_shape(ops.grad(lambda tree: ops.sum(ops.square(tree["w"]))), {"w": TensorSpec(5)})
+        {'w': TensorSpec((5,), 'float32')}
+
+    Source: `jax.eval_shape`.
+    """
+    return evaluation.evaluated("eval_shape", fn, specs)
 
 
 @op

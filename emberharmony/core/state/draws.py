@@ -50,6 +50,20 @@ def watched(stream: S, clone: Callable[[S], S], on_host: bool = True) -> S:
     return stream if watcher is None else cast(S, watcher.stream(stream, clone, on_host))
 
 
+class Aside(_Watcher):
+    """A block that draws from clones, so that the random streams themselves do not advance."""
+
+    def __init__(self) -> None:
+        self._clones: dict[int, tuple[Any, Any]] = {}
+
+    def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
+        """Returns a clone of the stream, the same one at every draw."""
+        if id(stream) not in self._clones:
+            found = super().stream(stream, clone, on_host)
+            self._clones[id(stream)] = stream, clone(found)  # keeps the stream, so that no other gets its id
+        return self._clones[id(stream)][1]
+
+
 class WithoutDraws(_Watcher):
     """A block in which each random draw on the host raises `HostDrawError`."""
 

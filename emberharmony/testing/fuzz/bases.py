@@ -32,6 +32,7 @@ BASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "vectorize": (("lambda x, y: ops.maximum(x, y)",), ("lambda x: ops.sum(x)", "None", "'(n)->()'")),
     "custom_vjp": (("lambda x: [ops.sin(x)]", "lambda primals, outs, cotangents: [cotangents[0]]", f"[{_X}]"),),
     **dict.fromkeys(("checkpoint", "compile"), (("lambda x: ops.sin(x)",),)),
+    "eval_shape": ((_F, _X), ("lambda x, y: ops.matmul(x, y)", "ops.TensorSpec((2, 3))", "ops.TensorSpec((3, 4))")),
     "custom_gradient": (("lambda x: (ops.sin(x), lambda g: g)",),),
     "backward": (("lambda: ops.array(1.0)", "[ops.Parameter(ops.ones((2,)))]"),),
     "zero_grad": (("[ops.Parameter(ops.ones((2,)))]",),),

@@ -18,6 +18,7 @@ def _by_cosine(x: Any, upstream: Any) -> Any:
 _FUNCTIONS = (
     *("grad", "value_and_grad", "vjp", "jvp", "jacobian", "jacfwd", "hessian", "vmap", "vectorized_map", "vectorize"),
     *("custom_vjp", "custom_gradient", "checkpoint", "compile", "stop_gradient", "backward", "zero_grad"),
+    "eval_shape",
 )
 SAMPLES = [
     Sample(

@@ -1,0 +1,139 @@
+"""The backend that wraps another one and computes only the shapes and dtypes of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.abstract.creation import AbstractCreation
+from emberharmony.backend.abstract.elementwise import AbstractElementwise
+from emberharmony.backend.abstract.indexing import AbstractIndexing
+from emberharmony.backend.abstract.linear import AbstractLinear
+from emberharmony.backend.abstract.loops import AbstractLoops
+from emberharmony.backend.abstract.readers import AbstractReaders
+from emberharmony.backend.abstract.reductions import AbstractReductions
+from emberharmony.backend.abstract.shapes import AbstractShapes
+from emberharmony.backend.abstract.tensors import AbstractTensors
+from emberharmony.backend.base import Backend
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError
+
+
+class AbstractBackend(
+    AbstractElementwise,
+    AbstractReductions,
+    AbstractCreation,
+    AbstractShapes,
+    AbstractIndexing,
+    AbstractLinear,
+    AbstractTensors,
+    AbstractLoops,
+    AbstractReaders,
+    Backend,
+):
+    """A backend whose tensors have the shapes and dtypes of the wrapped backend's, and no values.
+
+    It defines every primitive. The bodies of composites run over these, so no op of the wrapped backend runs on tensors
+    of more than one element.
+    """
+
+    tensor_type = AbstractTensor
+
+    def __init__(self, wrapped: Backend) -> None:
+        self.wrapped = wrapped
+        self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]
+        super().__init__()
+
+    @classmethod
+    def over(cls, wrapped: Backend) -> AbstractBackend:
+        """Returns the backend that computes the shapes of a backend's results; there is one for each backend object."""
+        if isinstance(wrapped, AbstractBackend):  # a call inside of another one
+            return wrapped
+        if "_abstract" not in wrapped.__dict__:
+            wrapped.__dict__.setdefault("_abstract", cls(wrapped))
+        found: AbstractBackend = wrapped.__dict__["_abstract"]
+        return found
+
+    @property
+    def version(self) -> str:
+        """The version of the library behind the wrapped backend."""
+        return self.wrapped.version
+
+    def abstracted(self, shape: Sequence[int], dtype: Any, known: Any = None) -> AbstractTensor:
+        """Returns a tensor of a shape and a native dtype."""
+        return AbstractTensor(self, shape, dtype, known)
+
+    def single(self, value: Any) -> Any:
+        """Returns a tensor as one of the wrapped backend that has one element, 1; other values are unchanged."""
+        if isinstance(value, list):
+            return [self.single(item) for item in value]
+        if not isinstance(value, AbstractTensor):
+            return value
+        shape, neutral = (1,) * value.ndim, self.dtypes.neutral[value.dtype]
+        if neutral == "bfloat16":  # which NumPy has only with ml_dtypes
+            return self.wrapped.bound.ones(shape, value.dtype)
+        # A new one each time, because the default device may have changed since.
+        return self.wrapped.from_numpy(np.ones(shape, neutral.name))
+
+    def from_numpy(self, array: np.ndarray[Any, Any]) -> AbstractTensor:
+        """Returns the shape and dtype of a host array, with its values.
+
+        Raises:
+            DTypeError: if the wrapped backend does not have this dtype.
+        """
+        return self.abstracted(array.shape, self.dtypes[array.dtype.name], array)
+
+    def convert(self, value: Any, dtype: Any = None) -> Any:
+        """Returns a `TensorLike` value as a tensor without values, or with the values that were given.
+
+        Raises:
+            EmberError: as `Backend.convert` does.
+        """
+        if isinstance(value, AbstractTensor):
+            return value
+        adopted = self.adopted(value)
+        return adopted if isinstance(adopted, AbstractTensor) else super().convert(value, dtype)
+
+    def adopted(self, value: Any) -> Any:
+        """Returns a tensor of the wrapped backend as one of this backend, with its values; other values unchanged."""
+        if isinstance(value, AbstractTensor) or not self.wrapped.is_tensor(value) or isinstance(value, np.ndarray):
+            return value
+        known = None if isinstance(value, TensorProxy) else value
+        return self.abstracted(value.shape, value.dtype, known)
+
+    def is_tensor(self, value: object) -> bool:
+        """Returns whether `value` is a tensor of this backend or of the wrapped one."""
+        return isinstance(value, AbstractTensor) or self.wrapped.is_tensor(value)
+
+    def device_scope(self, device: Any) -> Any:
+        """Returns the context manager of the wrapped backend."""
+        return self.wrapped.device_scope(device)
+
+    def pullback(
+        self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]
+    ) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """Returns the outputs of `fn`, and a function that returns gradients: they have the shapes of the primals."""
+        return list(fn(*primals)), lambda cotangents: [self.abstracted(x.shape, x.dtype) for x in primals]
+
+    def linearized(self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> Any:
+        """Returns a function that returns the outputs of `fn` and their tangents, which have the same shapes."""
+
+        def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            outputs = list(fn(*primals))
+            return outputs, [self.abstracted(y.shape, y.dtype) for y in outputs]
+
+        return push
+
+    def batched(
+        self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False
+    ) -> list[Any]:
+        """Returns the results of `fn` for one slice, with the mapped axis in front: all slices have the same shapes."""
+        count = tensors[0].shape[axes[0]]
+        results = fn(*(self.bound.take(x, 0, axis=axis) for x, axis in zip(tensors, axes, strict=True)))
+        return [self.bound.broadcast_to(y, (count, *y.shape)) for y in results]
+
+    def cannot_transform(self, error: BaseException | None) -> bool:
+        """Returns whether an error says that a value was read."""
+        return isinstance(error, NoValueError)

@@ -1,0 +1,149 @@
+"""The ops that create tensors, as shapes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.random import floating
+from emberharmony.backend.shared.shape import as_shape, held, matrices
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ArgumentError, ShapeError, brief
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+
+if TYPE_CHECKING:
+    from emberharmony.backend.abstract import AbstractBackend
+
+
+def _shaped(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None, device: Any = None) -> Any:
+    return backend.abstracted(as_shape(shape), dtype_from(backend, name, (), dtype, device))
+
+
+def _drawn(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
+    return backend.abstracted(as_shape(shape), backend.dtypes[floating(dtype)])
+
+
+def _filled(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+    shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
+    if isinstance(value, AbstractTensor):
+        _require_held(value.shape, shape)
+    one = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
+    return backend.abstracted(shape, dtype_from(backend, name, one, value, dtype, device))
+
+
+def _like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: Any = None, device: Any = None) -> Any:
+    return backend.abstracted(x.shape, dtype_from(backend, name, x, dtype, device))
+
+
+def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
+    return backend.abstracted((max(operator.index(x), 0),), dtype_from(backend, name, 1, *options))
+
+
+def _triangle(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
+    held(k, *matrices(x).shape[-2:])
+    return backend.abstracted(x.shape, x.dtype)
+
+
+def _arange(
+    backend: AbstractBackend,
+    name: str,
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    device: Any = None,
+) -> Any:
+    step = 1 if step is None else step
+    low, high = (0, start) if stop is None else (start, stop)
+    if any(isinstance(end, AbstractTensor) and end.known is None for end in (low, high, step)):
+        raise no_value("the length of a range depends on a tensor")
+    low, high, step = (end.item() if isinstance(end, AbstractTensor) else end for end in (low, high, step))
+    if step == 0:
+        raise ArgumentError("step must not be 0")
+    if all(isinstance(end, int) for end in (low, high, step)):
+        places = range(low, high, step)
+        length = len(places)
+        ends = [places[0], places[-1]] if length else []
+    else:
+        length, ends = max(math.ceil((high - low) / step), 0), []
+    # The ends are converted alone, because an integer dtype may not hold them.
+    for end in ends:
+        dtype_from(backend, name, end, end + 1, 1, dtype, device)
+    return backend.abstracted((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
+
+
+def _spaced(
+    backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **named: Any
+) -> Any:
+    start, stop = (backend.convert(end) if isinstance(end, (list, tuple)) else end for end in (start, stop))
+    count = operator.index(num)
+    if count < 0:
+        raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
+    found = one_element(backend, name, start, stop, 1, *options, **named)
+    samples, step = found if isinstance(found, tuple) else (found, None)
+    bases = [value for value in (*options, *named.values()) if isinstance(value, AbstractTensor)]
+    ends = broadcast(shapes_in((start, stop)))
+    shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
+    # The declared order: endpoint, then retstep or base, then dtype and the axis.
+    axis = named.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
+    (place,) = normalized(axis, len(shape) + 1)
+    shape.insert(place, count)
+    result = backend.abstracted(shape, samples.dtype)
+    return result if step is None else (result, backend.abstracted(ends, step.dtype))
+
+
+_AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}
+"""The position of the option `axis` among those after `num`."""
+
+
+class AbstractCreation:
+    """Holds the primitives of `ops/creation.py` and `ops/random_ops.py`."""
+
+    zeros, ones, empty = Rule(_shaped), Rule(_shaped), Rule(_shaped)
+    full, full_like = Rule(_filled), Rule(_filled)
+    zeros_like, ones_like, empty_like = Rule(_like), Rule(_like), Rule(_like)
+    bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
+    tril, triu = Rule(_triangle), Rule(_triangle)
+    arange = Rule(_arange)
+    linspace, logspace, geomspace = Rule(_spaced), Rule(_spaced), Rule(_spaced)
+    standard_uniform, standard_normal = Rule(_drawn), Rule(_drawn)
+
+    abstracted: Any
+
+    @Rule
+    def eye(
+        self: Any, name: str, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None
+    ) -> AbstractTensor:
+        shape = as_shape((N, N if M is None else M))
+        held(k, *shape)
+        return self.abstracted(shape, dtype_from(self, name, 1, 1, 0, dtype, device))
+
+    def diag(self, x: AbstractTensor, k: int = 0) -> AbstractTensor:
+        if x.ndim not in (1, 2):
+            raise ShapeError(f"expected a vector or a matrix, got shape {x.shape}")
+        if x.ndim == 1:
+            length = x.shape[0] + abs(operator.index(k))
+            return self.abstracted((length, length), x.dtype)
+        return self.abstracted((diagonal_length(x.shape[0], x.shape[1], held(k, *x.shape)),), x.dtype)
+
+    @Rule
+    def vander(
+        self: Any, name: str, x: AbstractTensor, N: int | None = None, increasing: bool = False
+    ) -> AbstractTensor:
+        if x.ndim != 1:
+            raise ShapeError(f"expected a vector, got shape {x.shape}")
+        columns = x.shape[0] if N is None else max(operator.index(N), 0)
+        return self.abstracted((x.shape[0], columns), dtype_from(self, name, x, 1, increasing))
+
+
+def diagonal_length(rows: int, columns: int, offset: int) -> int:
+    """Returns the length of a diagonal of a matrix."""
+    return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+
+
+def _require_held(shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    if len(shape) > len(whole) or broadcast([shape, whole]) != tuple(whole):
+        raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(whole)}")

@@ -1,0 +1,42 @@
+"""Shapes and dtypes of the results of a function of trees, which runs on the backend that computes shapes only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.backend.abstract import AbstractBackend
+from emberharmony.core import selection
+from emberharmony.core.errors import EmberError, brief
+from emberharmony.core.tensor_spec import TensorSpec
+from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.transforms.trees import Function, ResultTree, require_callable
+
+
+def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
+    """Returns a tree like the result of `fn(*specs)` whose leaves are specs, computing shapes and dtypes only.
+
+    Raises:
+        ArgumentTypeError: if `fn` is not a function, or a length of a spec is not an integer.
+        DTypeError: if the backend lacks the dtype of a spec.
+        ShapeError: if a length of a spec is negative.
+    """
+    require_callable(op, fn)
+    backend = AbstractBackend.over(selection.current())
+    leaves, structure = tree_flatten(tuple(specs))
+    args = tree_unflatten(structure, [_abstract(op, backend, leaf) for leaf in leaves])
+    with selection.Override(backend):
+        result = ResultTree(op)
+        outputs = result.tensors(fn(*args))
+    return result.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])
+
+
+def _abstract(op: str, backend: Any, leaf: Any) -> Any:
+    """Returns a spec or tensor as a tensor without values; anything else unchanged."""
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if shape is None or dtype is None:
+        return leaf
+    try:
+        spec = TensorSpec(shape, dtype)
+        return backend.abstracted(spec.shape, backend.dtypes[spec.dtype])
+    except EmberError as error:
+        kind = type(error)
+        raise kind(f"{op}() on backend {backend.name!r}: {brief(leaf)} is no spec: {error}") from error

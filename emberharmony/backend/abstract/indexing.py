@@ -1,0 +1,212 @@
+"""The ops that read and write by index, as shapes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.abstract.creation import diagonal_length
+from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.indexing import (
+    block,
+    checked,
+    class_count,
+    parts_of,
+    reduction_of,
+    unraveled,
+    vectors,
+)
+from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.options import dense
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+
+_REDUCTIONS = ("add", "mul", "max", "min")
+
+
+class AbstractIndexing:
+    """Holds the primitives of `ops/indexing.py`."""
+
+    abstracted: Any
+    adopted: Any
+    dtypes: Any
+    kind_of: Any
+
+    def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
+        return self.abstracted(tuple(shape), x.dtype)
+
+    def _indices(self, indices: Any) -> Any:
+        """Returns indices as a tensor without values, or as a host array if their values are known.
+
+        Raises:
+            ArgumentTypeError: if they are not integers.
+        """
+        indices = self.adopted(indices)
+        if not isinstance(indices, AbstractTensor):
+            return host_indices(indices)
+        if self.kind_of(indices) not in ("signed", "unsigned"):
+            raise ArgumentTypeError(f"indices are integers, not {self.dtypes.neutral[indices.dtype].name}")
+        return indices if indices.known is None else host_indices(indices.value("an index"))
+
+    def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
+        shape = (x.size,) if axis is None else x.shape
+        (place,) = normalized(0 if axis is None else axis, len(shape))
+        where = self._indices(indices)
+        if isinstance(where, np.ndarray):
+            checked(where, shape[place])
+        return self._of(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
+
+    def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
+        shape = (x.size,) if axis is None else x.shape
+        (place,) = normalized(0 if axis is None else axis, len(shape))
+        where = self._indices(indices)
+        if len(where.shape) != len(shape):
+            raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
+        if isinstance(where, np.ndarray):
+            checked(where, shape[place])
+        others = broadcast([resized(where.shape, place, 1), resized(shape, place, 1)])
+        return self._of(x, resized(others, place, where.shape[place]))
+
+    def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
+        kept: list[int] = []
+        joint: list[tuple[int, ...]] = []
+        first, followed, apart = 0, False, False  # as in `backend.shared.writing.selected`
+        key = tuple(map(self.adopted, key)) if isinstance(key, tuple) else self.adopted(key)
+        parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
+        ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]
+        for (part, axis, mask), end in zip(parts, ends, strict=True):
+            if isinstance(part, slice):
+                kept += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
+                followed = bool(joint)
+            elif part is None or part is Ellipsis:
+                kept += [1] * (part is None) + [*x.shape[axis:end]]
+                followed = bool(joint)
+            else:
+                first, apart = (first, apart or followed) if joint else (len(kept), False)
+                joint.append(self._read_by(part, mask))
+                width = part.ndim if mask else 0 if isinstance(part, bool) else 1
+                kept += x.shape[axis + width : end]
+                followed = followed or axis + width < end
+        at = 0 if apart else first
+        return self._of(x, (*kept[:at], *broadcast(joint), *kept[at:]))
+
+    def _mask_axes(self, part: Any) -> int | None:
+        """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
+        if not isinstance(part, AbstractTensor):
+            return None
+        if self.kind_of(part) == "bool":
+            return part.ndim
+        return -1 if self._indices(part) is not None else None
+
+    @staticmethod
+    def _read_by(part: Any, mask: bool) -> tuple[int, ...]:
+        """Returns the shape of the index tensors that a part of a key stands for."""
+        if isinstance(part, (bool, np.bool_)):
+            return (int(part),)
+        if not mask:
+            return tuple(np.shape(part)) if not isinstance(part, AbstractTensor) else part.shape
+        if isinstance(part, AbstractTensor) and part.known is None:
+            raise no_value("the length of the result is the number of True elements of a mask")
+        return (int(np.count_nonzero(part.value("a mask") if isinstance(part, AbstractTensor) else part)),)
+
+    def nonzero(self, x: AbstractTensor) -> tuple[AbstractTensor, ...]:
+        if x.ndim == 0:
+            raise ShapeError("a tensor without axes has no indices")
+        if x.known is None:
+            raise no_value("the length of the result is the number of non-zero elements")
+        found = self.abstracted((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
+        return (found,) * x.ndim
+
+    def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
+        block(inputs.shape, self._starts(start_indices), shape)
+        return self._of(inputs, as_shape(shape))
+
+    def slice_update(self, inputs: AbstractTensor, start_indices: Any, updates: AbstractTensor) -> AbstractTensor:
+        block(inputs.shape, self._starts(start_indices), updates.shape)
+        return inputs
+
+    @staticmethod
+    def _starts(start_indices: Any) -> Any:
+        """Returns the first index of a block along each axis, with 0 for the unknown ones."""
+        if isinstance(start_indices, AbstractTensor):
+            return [0] * start_indices.shape[0] if start_indices.known is None else start_indices.tolist()
+        return [0 if isinstance(at, AbstractTensor) and at.known is None else at for at in start_indices]
+
+    @Rule
+    def scatter_update(
+        self: Any,
+        name: str,
+        inputs: AbstractTensor,
+        indices: Any,
+        updates: AbstractTensor,
+        reduction: str | None = None,
+    ) -> AbstractTensor:
+        at = self._indices(indices)
+        vectors(at.shape, inputs.shape)
+        if isinstance(at, np.ndarray):
+            for axis in range(at.shape[-1]):
+                checked(at[..., axis], inputs.shape[axis])
+        reduction_of(reduction, _REDUCTIONS)
+        whole = (*at.shape[:-1], *inputs.shape[at.shape[-1] :])
+        if broadcast([updates.shape, whole]) != whole:
+            raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {whole}")
+        one = [[0] * at.shape[-1]]
+        return self.abstracted(
+            inputs.shape, dtype_from(self, name, inputs, one, self.abstracted((1,), updates.dtype), reduction)
+        )
+
+    def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
+        first, second = normalized((axis1, axis2), matrices(x).ndim)
+        far = held(offset, FURTHEST, FURTHEST)
+        others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
+        return self._of(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
+
+    def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
+        rows, columns = as_shape((n, n if m is None else m))
+        return self._pair(_below(rows, columns, held(k, rows, columns)))
+
+    def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
+        rows, columns = as_shape((n, n if m is None else m))
+        return self._pair(rows * columns - _below(rows, columns, held(k, rows, columns) - 1))
+
+    def _pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
+        one = self.abstracted((count,), self.dtypes["int64"])
+        return one, one
+
+    def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
+        at, lengths = self._indices(indices), as_shape(shape)
+        if isinstance(at, np.ndarray):
+            unraveled(at, lengths)
+        return (self.abstracted(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)
+
+    @Rule
+    def one_hot(
+        self: Any,
+        name: str,
+        x: AbstractTensor,
+        num_classes: int,
+        axis: int = -1,
+        dtype: Any = None,
+        sparse: bool = False,
+    ) -> AbstractTensor:
+        dense("sparse", sparse)
+        found = dtype_from(self, name, x, 1, axis, dtype)
+        (place,) = normalized(axis, x.ndim + 1)
+        return self.abstracted((*x.shape[:place], class_count(operator.index(num_classes)), *x.shape[place:]), found)
+
+
+def _below(rows: int, columns: int, offset: int) -> int:
+    """Returns the number of elements of a matrix on and below a diagonal.
+
+    Row i has min(max(i + offset + 1, 0), columns) of them.
+    """
+    first = min(max(-offset, 0), rows)
+    full = min(max(columns - offset, first), rows)
+    rising = full - first
+    return rising * (2 * (first + offset + 1) + rising - 1) // 2 + (rows - full) * columns if rows else 0

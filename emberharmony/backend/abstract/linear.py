@@ -1,0 +1,140 @@
+"""Products, decompositions and Fourier transforms, as shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized
+from emberharmony.backend.shared.fft import along
+from emberharmony.backend.shared.products import check_factors, check_subscripts
+from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ShapeError
+from emberharmony.transforms.abstract_tensor import AbstractTensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.abstract import AbstractBackend
+
+Shapes = Callable[[AbstractTensor], Sequence[Sequence[int]]]
+
+
+def _decomposition(shapes: Shapes) -> Rule:
+    """Returns the rule of a decomposition, from the function that gives the shapes of its results."""
+
+    def decomposed(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
+        return _results(backend, shapes(x), one_element(backend, name, x, *options))
+
+    return Rule(decomposed)
+
+
+def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], found: Any) -> Any:
+    """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
+    if not isinstance(found, tuple):
+        return backend.abstracted(shapes[0], found.dtype)
+    made = [backend.abstracted(shape, one.dtype) for shape, one in zip(shapes, found, strict=True)]
+    return type(found)(*made) if type(found) is not tuple else tuple(made)
+
+
+def _batch(x: AbstractTensor) -> tuple[int, ...]:
+    return square(x).shape[:-2]
+
+
+def _solved(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTensor, *options: Any) -> Any:
+    check_sides(a, b)
+    dtype = dtype_from(backend, name, a, b, *options)
+    if b.ndim == 1:
+        return backend.abstracted(a.shape[:-1], dtype)
+    return backend.abstracted((*broadcast([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
+
+
+def _transform(halves: bool = False, halved: bool = False) -> Rule:
+    """Returns the rule of a Fourier transform.
+
+    Args:
+        halves: whether the result is the non-negative half of a spectrum.
+        halved: whether the input is.
+    """
+
+    def transformed(
+        backend: AbstractBackend,
+        name: str,
+        x: AbstractTensor,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str = "backward",
+    ) -> Any:
+        place, length = along(x.shape, n, axis, norm, halved)
+        shape = resized(x.shape, place, length // 2 + 1 if halves else length)
+        return backend.abstracted(shape, dtype_from(backend, name, x, 1, axis, norm))
+
+    return Rule(transformed)
+
+
+class AbstractLinear:
+    """Holds the primitives of `ops/products.py`, `ops/solver.py` and `ops/fft_ops.py`."""
+
+    det = _decomposition(lambda x: [_batch(x)])
+    slogdet = _decomposition(lambda x: [_batch(x)] * 2)
+    inv = _decomposition(lambda x: [square(x).shape])
+    cholesky = _decomposition(lambda x: [square(x).shape])
+    eigh = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
+    eig = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
+    lu_factor = _decomposition(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
+    solve, solve_triangular = Rule(_solved), Rule(_solved)
+    fft, ifft, rfft, irfft = _transform(), _transform(), _transform(halves=True), _transform(halved=True)
+
+    abstracted: Any
+
+    @Rule
+    def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced") -> Any:
+        check_qr_mode(mode)
+        *batch, rows, columns = matrices(x).shape
+        inner = rows if mode == "complete" else min(rows, columns)
+        return _results(self, [(*batch, rows, inner), (*batch, inner, columns)], one_element(self, name, x, mode))
+
+    @Rule
+    def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+        *batch, rows, columns = matrices(x).shape
+        inner = min(rows, columns)
+        found = one_element(self, name, x, full_matrices, compute_uv)
+        if not compute_uv:
+            return self.abstracted((*batch, inner), found.dtype)
+        left, right = (rows, columns) if full_matrices else (inner, inner)
+        return _results(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], found)
+
+    @Rule
+    def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:
+        check_factors(x1.shape, x2.shape)
+        batch = broadcast([x1.shape[:-2], x2.shape[:-2]])
+        shape = (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
+        return self.abstracted(shape, dtype_from(self, name, x1, x2))
+
+    @Rule
+    def einsum(self: Any, name: str, subscripts: str, *operands: AbstractTensor) -> AbstractTensor:
+        check_subscripts(subscripts, *(x.shape for x in operands))
+        dtype = dtype_from(self, name, subscripts, *operands)
+        return self.abstracted(_einsum_shape(subscripts, [x.shape for x in operands]), dtype)
+
+
+def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Returns the shape of the result of an einsum expression that was checked."""
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    lengths: dict[str, int] = {}
+    batches = []
+    for term, shape in zip(left.split(","), shapes, strict=True):
+        head, dots, tail = term.partition("...")
+        cut = len(shape) - len(tail)
+        if dots:
+            batches.append(shape[len(head) : cut])
+        for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[cut:], strict=True)]:
+            lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
+    batch = broadcast(batches)
+    if not arrow:
+        once = sorted(letter for letter in lengths if left.count(letter) == 1)
+        return (*batch, *(lengths[letter] for letter in once))
+    head, dots, tail = right.partition("...")
+    if batch and not dots:
+        raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
+    return (*(lengths[letter] for letter in head), *(batch if dots else ()), *(lengths[letter] for letter in tail))

@@ -1,0 +1,97 @@
+"""Loops and branches over tensors without values: a step that keeps all shapes runs once, and all branches run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberharmony.core.tree import TreeDef, tree_unflatten
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+from emberharmony.transforms.trees import flatten
+
+Signature = tuple[TreeDef, list[tuple[tuple[int, ...], Any]]]
+
+
+class AbstractLoops:
+    """Overrides the ops of `ops/control.py` that a value steers, or that would take many equal steps."""
+
+    composed: Callable[[str], Callable[..., Any]]
+    abstracted: Any
+    convert: Any
+
+    def cond(self, pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+        if _is_hidden(pred):
+            return self._common("cond", [true_fn, false_fn], operands)
+        return self.composed("cond")(pred, true_fn, false_fn, *operands)
+
+    def switch(self, index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+        if _is_hidden(index) and isinstance(branches, (list, tuple)) and branches:
+            return self._common("switch", branches, operands)
+        return self.composed("switch")(index, branches, *operands)
+
+    def _common(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+        """Returns the result of the first branch, checked to be like those of all others."""
+        results = [branch(*operands) for branch in branches]
+        if any(self._signature(result) != self._signature(results[0]) for result in results):
+            raise no_value(f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs")
+        return results[0]
+
+    def while_loop(
+        self,
+        cond: Callable[..., Any],
+        body: Callable[..., Any],
+        loop_vars: Any,
+        maximum_iterations: int | None = None,
+    ) -> Any:
+        several = isinstance(loop_vars, (tuple, list))
+        if not _is_hidden(cond(*loop_vars) if several else cond(loop_vars)):
+            return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
+        after = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
+        if self._signature(after) != self._signature(tuple(loop_vars) if several else loop_vars):
+            raise no_value("the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs")
+        return after
+
+    def scan(
+        self,
+        f: Callable[[Any, Any], tuple[Any, Any]],
+        init: Any,
+        xs: Any = None,
+        length: int | None = None,
+        reverse: bool = False,
+        unroll: int | bool = 1,
+    ) -> Any:
+        scan, count = self.composed("scan"), self._count(xs, length)
+        if count is not None:
+            carry, ys = scan(f, init, self._leading(xs, 1), None if length is None else 1)
+            if self._signature(carry) == self._signature(init):
+                return carry, self._leading(ys, count)
+        return scan(f, init, xs, length, reverse)
+
+    def map(self, f: Callable[[Any], Any], xs: Any) -> Any:
+        count = self._count(xs, None)
+        if count is None:
+            return self.composed("map")(f, xs)
+        return self._leading(self.composed("map")(f, self._leading(xs, 1)), count)
+
+    def _count(self, xs: Any, length: int | None) -> int | None:
+        """Returns the number of steps along the first axes of a tree; None if the op must find it, or an error."""
+        shapes = [self.convert(leaf).shape for leaf in flatten(xs)[0]]
+        counts = {shape[0] if shape else 0 for shape in shapes} | (set() if length is None else {length})
+        count = counts.pop() if len(counts) == 1 else 0
+        return count if isinstance(count, int) and count > 1 else None
+
+    def _leading(self, tree: Any, count: int) -> Any:
+        """Returns a tree of tensors with another length of their first axes."""
+        leaves, structure = flatten(tree)
+        tensors = map(self.convert, leaves)
+        return tree_unflatten(structure, [self.abstracted((count, *x.shape[1:]), x.dtype) for x in tensors])
+
+    def _signature(self, tree: Any) -> Signature:
+        """Returns the structure of a tree, and the shape and dtype of each leaf."""
+        leaves, structure = flatten(tree)
+        return structure, [(x.shape, x.dtype) for x in map(self.convert, leaves)]
+
+
+def _is_hidden(value: Any) -> bool:
+    """Returns whether a value is a scalar tensor without a value."""
+    return isinstance(value, AbstractTensor) and value.known is None and value.shape == ()

@@ -1,0 +1,210 @@
+"""Composites that read values, although their shapes do not depend on them: random numbers, quantiles, and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.random import check_fits_shape, checked_seed, size_of
+from emberharmony.backend.shared.shape import as_shape, matrices
+from emberharmony.backend.shared.solver import square
+from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
+from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError, brief
+from emberharmony.core.options import integer
+from emberharmony.core.registry import OPS
+from emberharmony.core.selection import Override
+from emberharmony.core.state.draws import Aside
+from emberharmony.core.tree import tree_leaves
+from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError, no_value
+
+if TYPE_CHECKING:
+    from emberharmony.backend.abstract import AbstractBackend
+
+
+def _of_composite(backend: AbstractBackend, name: str, *args: Any) -> Any:
+    """Returns the result of a composite of the wrapped backend on single elements; random streams stay unchanged."""
+    with Aside(), Override(backend.wrapped):
+        return one_element(backend, name, *args)
+
+
+def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -> AbstractTensor:
+    """Returns random numbers of a shape; parameters that are tensors or lists must broadcast to it."""
+    lengths = as_shape(shape)
+    given = list(parameters)
+    for i, value in enumerate(parameters):
+        if isinstance(value, (list, tuple, np.ndarray)) or backend.is_tensor(value):
+            given[i] = backend.convert(value)
+            check_fits_shape(OPS[name].parameters[i + 1].name, given[i].shape, lengths)
+    if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in given[:2]):
+        given[:2] = 0, 1
+    found = _of_composite(backend, name, (1,) * len(lengths), *given)
+    return backend.abstracted(lengths, found.dtype)
+
+
+def _quantile(
+    backend: AbstractBackend,
+    name: str,
+    x: AbstractTensor,
+    q: Any,
+    axis: Any = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> AbstractTensor:
+    many = q.shape if isinstance(q, AbstractTensor) else np.shape(q)
+    found = _of_composite(backend, name, x, q, axis, method, keepdims)
+    return backend.abstracted((*many, *kept(x.shape, axis, keepdims)), found.dtype)
+
+
+def _frequencies(halved: bool) -> Rule:
+    def frequencies(backend: AbstractBackend, name: str, n: int, *options: Any) -> AbstractTensor:
+        found = _of_composite(backend, name, 1, *options)
+        (length,) = as_shape(n)
+        if length < 1:
+            raise ArgumentError(f"expected a transform of length 1 or more, got {brief(n)}")
+        return backend.abstracted((length // 2 + 1 if halved else length,), found.dtype)
+
+    return Rule(frequencies)
+
+
+class AbstractReaders:
+    """Overrides composites whose bodies read values or compute on the host."""
+
+    random_normal, random_uniform, random_randint, random_bernoulli = (Rule(_random) for _ in range(4))
+    random_poisson, random_binomial, random_exponential, random_gamma = (Rule(_random) for _ in range(4))
+    random_beta, random_gumbel, random_laplace, random_truncated_normal = (Rule(_random) for _ in range(4))
+    quantile, nanquantile, percentile, nanpercentile = (Rule(_quantile) for _ in range(4))
+    fftfreq, rfftfreq = _frequencies(halved=False), _frequencies(halved=True)
+
+    abstracted: Any
+    composed: Callable[[str], Callable[..., Any]]
+    convert: Any
+    dtype_of: Any
+    dtypes: Any
+    get_item: Any
+    kind_of: Any
+
+    @staticmethod
+    def random_seed(seed: Any) -> None:
+        checked_seed(seed)
+
+    def random_permutation(self, x: Any, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
+        length = size_of(x)
+        if length is None:
+            return self.random_shuffle(self.convert(x), axis, seed, generator)
+        return self.abstracted((length,), self.dtypes["int64"])
+
+    @staticmethod
+    def random_shuffle(x: AbstractTensor, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
+        normalized(axis, x.ndim)
+        return x
+
+    def random_choice(
+        self, a: Any, shape: Any = (), replace: bool = True, p: Any = None, seed: Any = None, generator: Any = None
+    ) -> AbstractTensor:
+        lengths, length = as_shape(shape), size_of(a)
+        if length is None:
+            pool = self.convert(a)
+            normalized(0, pool.ndim)
+            length, rest, dtype = pool.shape[0], pool.shape[1:], pool.dtype
+        else:
+            rest, dtype = (), self.dtypes["int64"]
+        if p is not None:
+            check_fits_shape("p", self.convert(p).shape, (length,))
+        count = int(np.prod(lengths, dtype=object))
+        if count and (not length or (not replace and count > length)):
+            raise ArgumentError(f"expected at least {1 if replace else count} integers or slices, got {length}")
+        return self.abstracted((*lengths, *rest), dtype)
+
+    @Rule
+    def nanmedian(self: Any, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False) -> AbstractTensor:
+        found = _of_composite(self, name, x, axis, keepdims)
+        return self.abstracted(kept(x.shape, axis, keepdims), found.dtype)
+
+    def unique(
+        self,
+        x: AbstractTensor,
+        sorted: bool = True,
+        return_index: bool = False,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        axis: int | None = None,
+        size: int | None = None,
+        fill_value: float | None = None,
+    ) -> Any:
+        if size is None:
+            raise no_value("the length of the result is the number of different elements; pass size")
+        count, places = integer("size", size, 0), self.dtypes["int64"]
+        place = 0 if axis is None else normalized(axis, x.ndim)[0]
+        values = self.abstracted((count,) if axis is None else resized(x.shape, place, count), x.dtype)
+        inverse = self.abstracted(x.shape if axis is None else (x.shape[place],), places)
+        vector = self.abstracted((count,), places)
+        asked = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
+        others = [part for wanted, part in asked if wanted]
+        return (values, *others) if others else values
+
+    @Rule
+    def expm(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
+        return self.abstracted(square(x).shape, _of_composite(self, name, x).dtype)
+
+    @Rule
+    def lu(self: Any, name: str, x: AbstractTensor) -> Any:
+        *batch, rows, columns = matrices(x).shape
+        inner = min(rows, columns)
+        shapes = (*batch, rows, rows), (*batch, rows, inner), (*batch, inner, columns)
+        found = _of_composite(self, name, x)
+        return type(found)(*(self.abstracted(s, y.dtype) for s, y in zip(shapes, found, strict=True)))
+
+    @Rule
+    def ctc_decode(
+        self: Any, name: str, inputs: AbstractTensor, sequence_lengths: AbstractTensor, *options: Any
+    ) -> Any:
+        strategy, beam_width, top_paths, merge_repeated, mask_index = (*options, *_CTC_DEFAULTS[len(options) :])
+        # The greedy search reads no values, and checks the shapes and the class that stands for "no label".
+        how = "greedy" if strategy == "beam_search" else strategy
+        labels, scores = self.composed(name)(
+            inputs, sequence_lengths, how, beam_width, top_paths, merge_repeated, mask_index
+        )
+        if strategy != "beam_search":
+            return labels, scores
+        if not 1 <= top_paths <= beam_width:
+            raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
+        batch, steps = inputs.shape[:2]
+        return self.abstracted((top_paths, batch, steps), labels.dtype), self.abstracted(
+            (batch, top_paths), scores.dtype
+        )
+
+    def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
+        check_mode(mode)
+        new = held(self, value, x)
+        if mode in ("min", "max") and self.kind_of(x) == "complex":
+            raise DTypeError(
+                f"mode {mode!r} is not defined for {self.dtype_of(x).name}; cast the tensor first (ops.cast)"
+            )
+        try:
+            whole = self.get_item(x, key).shape
+        except NoValueError:  # a mask selects as many elements as it has True ones; the result keeps its shape
+            return x
+        if not suits(new.shape, whole):
+            raise does_not_fit(new.shape, whole)
+        return x
+
+    def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:
+        for leaf in tree_leaves(args):
+            if isinstance(leaf, AbstractTensor) and leaf.known is None:
+                raise no_value(f"host_call() gives the values of its arguments to {getattr(fn, '__name__', brief(fn))}")
+        return self.composed("host_call")(fn, *args, vjp=vjp)
+
+    @staticmethod
+    def backward(loss_fn: Callable[[], Any], params: Any) -> Any:
+        raise UnsupportedOpError(
+            "backward() stores gradients in parameters, but eval_shape computes shapes only: use ops.value_and_grad "
+            "inside of eval_shape"
+        )
+
+
+_CTC_DEFAULTS: Sequence[Any] = ("greedy", 100, 1, True, 0)
+"""The defaults of the options of `ctc_decode`, in the declared order."""

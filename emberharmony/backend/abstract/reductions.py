@@ -1,0 +1,140 @@
+"""The ops that reduce, accumulate, sort and count, as shapes."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.backend.abstract.rules import Rule, dtype_from, kept, one_element, resized
+from emberharmony.backend.promote import nonempty, single
+from emberharmony.backend.shared.segments import check_segments, segment_count
+from emberharmony.backend.shared.sorting import side_of, top
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import dense
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+
+if TYPE_CHECKING:
+    from emberharmony.backend.abstract import AbstractBackend
+
+
+def _reduced(
+    backend: AbstractBackend, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False, *options: Any
+) -> Any:
+    shape = kept(x.shape, axis, keepdims)
+    return backend.abstracted(shape, dtype_from(backend, name, x, axis, keepdims, *options))
+
+
+def _extreme(
+    backend: AbstractBackend, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False, *options: Any
+) -> Any:
+    result = _reduced(backend, name, x, axis, keepdims, *options)
+    if not options or options[0] is None:
+        nonempty(x.shape, axis)
+    return result
+
+
+def _along(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = None, *options: Any) -> Any:
+    dtype = dtype_from(backend, name, x, axis, *options)
+    return backend.abstracted((x.size,) if axis is None else x.shape, dtype)
+
+
+def _sorted(backend: AbstractBackend, name: str, x: AbstractTensor, axis: int | None = -1, *options: Any) -> Any:
+    if axis is not None:
+        single(axis, max(x.ndim, 1))
+    return _along(backend, name, x, axis, *options)
+
+
+def _segments(
+    backend: AbstractBackend,
+    name: str,
+    data: AbstractTensor,
+    segment_ids: Any,
+    num_segments: int | None = None,
+    sorted: bool = False,
+) -> Any:
+    ids = backend.convert(segment_ids)
+    check_segments(ids.shape, data.shape)
+    if num_segments is None and ids.known is None:
+        raise no_value("the number of segments is the largest id plus one; pass num_segments")
+    count = int(ids.value(name).max(initial=-1)) + 1 if num_segments is None else segment_count(num_segments)
+    return backend.abstracted((count, *data.shape[1:]), dtype_from(backend, name, data, [0], 1))
+
+
+class AbstractReductions:
+    """Holds the primitives of `ops/reduction.py`, `ops/sorting.py`, `ops/segments.py` and `ops/statistics.py`."""
+
+    sum, prod, mean, var, std = (Rule(_reduced) for _ in range(5))
+    any, all, logsumexp = Rule(_reduced), Rule(_reduced), Rule(_reduced)
+    max, min, argmax, argmin = Rule(_extreme), Rule(_extreme), Rule(_extreme), Rule(_extreme)
+    cumsum, cumprod, cummax, cummin = Rule(_along), Rule(_along), Rule(_along), Rule(_along)
+    sort, argsort = Rule(_sorted), Rule(_sorted)
+    segment_sum, segment_prod, segment_max, segment_min = (Rule(_segments) for _ in range(4))
+
+    abstracted: Any
+    dtypes: Any
+
+    @Rule
+    def allclose(self: Any, name: str, x1: Any, x2: Any, *options: Any) -> AbstractTensor:
+        broadcast([x.shape for x in (x1, x2) if isinstance(x, AbstractTensor)])
+        return self.abstracted((), dtype_from(self, name, x1, x2, *options))
+
+    @Rule
+    def array_equal(self: Any, name: str, x1: Any, x2: Any, *options: Any) -> AbstractTensor:
+        return self.abstracted((), dtype_from(self, name, x1, x2, *options))
+
+    @Rule
+    def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
+        top(x.shape, k)
+        values, places = one_element(self, name, x, 1, sorted)
+        shape = resized(x.shape, x.ndim - 1, operator.index(k))
+        return self.abstracted(shape, values.dtype), self.abstracted(shape, places.dtype)
+
+    @Rule
+    def searchsorted(
+        self: Any,
+        name: str,
+        sorted_sequence: AbstractTensor,
+        values: AbstractTensor,
+        side: str = "left",
+        sorter: Any = None,
+    ) -> AbstractTensor:
+        side_of(side)
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
+        if sorter is not None and sorter.shape != sorted_sequence.shape:
+            raise ShapeError(
+                f"expected sorter to be a vector of {sorted_sequence.shape[0]} indices, got shape {sorter.shape}"
+            )
+        return self.abstracted(values.shape, dtype_from(self, name, sorted_sequence, values, side))
+
+    @Rule
+    def isin(
+        self: Any,
+        name: str,
+        x1: AbstractTensor,
+        x2: AbstractTensor,
+        assume_unique: bool = False,
+        *,
+        invert: bool = False,
+    ) -> AbstractTensor:
+        return self.abstracted(x1.shape, dtype_from(self, name, x1, x2, assume_unique, invert=invert))
+
+    @Rule
+    def bincount(
+        self: Any, name: str, x: AbstractTensor, weights: Any = None, minlength: int = 0, sparse: bool = False
+    ) -> AbstractTensor:
+        dense("sparse", sparse)
+        found = dtype_from(self, name, x, weights, minlength)
+        if x.known is None:
+            raise no_value("the length of the result is the largest element plus one")
+        length = int(x.value(name).max(initial=-1)) + 1
+        return self.abstracted((max(length, minlength),), found)
+
+    @Rule
+    def histogram(self: Any, name: str, x: AbstractTensor, bins: int = 10, range: Any = None) -> Any:
+        count = operator.index(bins)
+        if count < 1:
+            raise ArgumentError(f"expected bins of at least 1, got {count}")
+        counts, edges = one_element(self, name, x, 1, range)
+        return self.abstracted((count,), counts.dtype), self.abstracted((count + 1,), edges.dtype)

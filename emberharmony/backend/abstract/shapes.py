@@ -1,0 +1,159 @@
+"""The ops that change shapes, as shapes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.backend.abstract.rules import Rule, dtype_from, resized
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import (
+    as_shape,
+    broadcast_shapes,
+    check_copy,
+    check_pad,
+    counted,
+    cuts,
+    expanded,
+    matrices,
+    pad_pairs,
+    permuted,
+    shifts_of,
+    squeezed,
+)
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ShapeError
+from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
+
+
+class AbstractShapes:
+    """Holds the primitives of `ops/shape.py`."""
+
+    broadcast_shapes = staticmethod(broadcast_shapes)
+    abstracted: Any
+    adopted: Any
+
+    def _of(self, x: AbstractTensor, shape: Sequence[int]) -> AbstractTensor:
+        return self.abstracted(tuple(shape), x.dtype)
+
+    def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
+        check_copy(copy)
+        given = [operator.index(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        unknown = [i for i, n in enumerate(given) if n == -1]
+        others = math.prod(n for n in given if n != -1)
+        if any(n < -1 for n in given) or len(unknown) > 1:
+            raise ShapeError(
+                f"shape {shape} has a negative length" if len(unknown) < 2 else f"shape {shape} has two -1"
+            )
+        if unknown and others and x.size % others == 0:
+            given[unknown[0]] = x.size // others
+        if -1 in given or math.prod(given) != x.size:
+            raise ShapeError(f"a tensor of shape {x.shape} has {x.size} elements and cannot take shape {shape}")
+        return self._of(x, given)
+
+    def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
+        order = range(x.ndim)[::-1] if axes is None else permuted(axes, x.ndim)
+        return self._of(x, [x.shape[a] for a in order])
+
+    def matrix_transpose(self, x: AbstractTensor) -> AbstractTensor:
+        return self.swapaxes(matrices(x), -1, -2)
+
+    def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
+        (first,), (second,) = normalized(axis1, x.ndim), normalized(axis2, x.ndim)
+        shape = list(x.shape)
+        shape[first], shape[second] = shape[second], shape[first]
+        return self._of(x, shape)
+
+    def moveaxis(self, x: AbstractTensor, source: Any, destination: Any) -> AbstractTensor:
+        sources, targets = normalized(source, x.ndim), normalized(destination, x.ndim)
+        if len(sources) != len(targets):
+            raise ShapeError(f"source {source} and destination {destination} have different numbers of axes")
+        rest = iter([n for a, n in enumerate(x.shape) if a not in sources])
+        placed = {target: x.shape[one] for one, target in zip(sources, targets, strict=True)}
+        return self._of(x, [placed[a] if a in placed else next(rest) for a in range(x.ndim)])
+
+    def expand_dims(self, x: AbstractTensor, axis: Any = 0) -> AbstractTensor:
+        return self._of(x, expanded(x.shape, axis))
+
+    def squeeze(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
+        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+        return self._of(x, squeezed(x.shape, axes))
+
+    def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
+        wanted = as_shape(shape)
+        if len(x.shape) > len(wanted) or broadcast([x.shape, wanted]) != wanted:
+            raise ShapeError(f"a tensor of shape {x.shape} does not broadcast to shape {wanted}")
+        return self._of(x, wanted)
+
+    def broadcast_arrays(self, *arrays: AbstractTensor) -> tuple[AbstractTensor, ...]:
+        shape = broadcast_shapes(*(x.shape for x in arrays))
+        return tuple(self._of(x, shape) for x in arrays)
+
+    @Rule
+    def concatenate(self: Any, name: str, xs: list[AbstractTensor], axis: int | None = 0) -> AbstractTensor:
+        dtype = dtype_from(self, name, xs, axis)
+        if axis is None:
+            return self.abstracted((sum(x.size for x in xs),), dtype)
+        (place,) = normalized(axis, xs[0].ndim)
+        for x in xs:
+            if len(x.shape) != len(xs[0].shape) or resized(x.shape, place, 0) != resized(xs[0].shape, place, 0):
+                raise ShapeError(f"shapes {xs[0].shape} and {x.shape} differ in other axes than axis {axis}")
+        return self.abstracted(resized(xs[0].shape, place, sum(x.shape[place] for x in xs)), dtype)
+
+    @Rule
+    def stack(self: Any, name: str, x: list[AbstractTensor], axis: int = 0) -> AbstractTensor:
+        dtype = dtype_from(self, name, x, axis)
+        if any(one.shape != x[0].shape for one in x):
+            raise ShapeError(f"expected tensors of one shape, got {sorted({one.shape for one in x})}")
+        (place,) = normalized(axis, x[0].ndim + 1)
+        return self.abstracted((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
+
+    def split(self, x: AbstractTensor, indices_or_sections: Any, axis: int = 0) -> list[AbstractTensor]:
+        (place,) = normalized(axis, x.ndim)
+        return [self._of(x, resized(x.shape, place, b - a)) for a, b in cuts(x.shape[place], indices_or_sections)]
+
+    def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:
+        (place,) = normalized(axis, x.ndim)
+        if num not in (None, x.shape[place]):
+            raise ShapeError(f"axis {axis} has length {x.shape[place]}, not {num}")
+        part = self._of(x, (*x.shape[:place], *x.shape[place + 1 :]))
+        return (part,) * x.shape[place]
+
+    def tile(self, x: AbstractTensor, repeats: Any) -> AbstractTensor:
+        counts = as_shape(repeats)
+        rank = max(len(counts), x.ndim)
+        lengths = (1,) * (rank - x.ndim) + x.shape
+        return self._of(x, [*map(operator.mul, lengths, (1,) * (rank - len(counts)) + counts)])
+
+    def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
+        shape = (x.size,) if axis is None else x.shape
+        (place,) = normalized(0 if axis is None else axis, len(shape))
+        repeats = self.adopted(repeats)
+        if isinstance(repeats, AbstractTensor):
+            if repeats.known is None:
+                raise no_value("the length of the result is the sum of the repeats, which are a tensor")
+            repeats = repeats.value("repeat()")
+        counts = host_indices(repeats)
+        if counts.ndim == 0 or counts.size == 1:
+            return self._of(x, resized(shape, place, shape[place] * int(counted(counts, 1).sum())))
+        return self._of(x, resized(shape, place, int(counted(counts, shape[place]).sum())))
+
+    def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
+        normalized(axis, x.ndim)
+        return self._of(x, x.shape)
+
+    def roll(self, x: AbstractTensor, shift: Any, axis: Any = None) -> AbstractTensor:
+        shifts_of(shift, (0,) if axis is None else normalized(axis, x.ndim))
+        return self._of(x, x.shape)
+
+    def pad(
+        self, x: AbstractTensor, pad_width: Any, mode: str = "constant", constant_values: float | None = None
+    ) -> AbstractTensor:
+        check_pad(mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        if mode != "constant" and any(n == 0 and any(pair) for n, pair in zip(x.shape, pairs, strict=True)):
+            raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
+        return self._of(x, [a + n + b for n, (a, b) in zip(x.shape, pairs, strict=True)])

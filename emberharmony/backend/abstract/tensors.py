@@ -1,0 +1,105 @@
+"""Conversion, devices and dtypes of tensors without values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emberharmony.backend.abstract.rules import Rule, one_element
+from emberharmony.backend.shared.tensor import check_view, refuse_copy
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import dense
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.transforms.abstract_tensor import AbstractTensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.abstract import AbstractBackend
+
+
+def _of_wrapped(backend: AbstractBackend, name: str, *args: Any) -> Any:
+    return one_element(backend, name, *args)
+
+
+class AbstractTensors:
+    """Holds the primitives of `ops/tensor.py`, `ops/dtype.py` and `ops/device.py`."""
+
+    get_device, get_available_devices, get_default_device = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
+    set_default_device, synchronize, memory_info = Rule(_of_wrapped), Rule(_of_wrapped), Rule(_of_wrapped)
+    result_type = Rule(_of_wrapped)
+    shape = staticmethod(lambda x: x.shape)
+    ndim = staticmethod(lambda x: x.ndim)
+    size = staticmethod(lambda x: x.size)
+
+    abstracted: Any
+    dtypes: Any
+    convert: Any
+    wrapped: Any
+
+    def dtype(self, x: AbstractTensor) -> DType:
+        found: DType = self.dtypes.neutral[x.dtype]
+        return found
+
+    @Rule
+    def to_device(self: Any, name: str, x: AbstractTensor, device: Any) -> AbstractTensor:
+        one_element(self, name, x, device)
+        return x
+
+    @Rule
+    def convert_to_tensor(
+        self: Any,
+        name: str,
+        x: AbstractTensor,
+        dtype: Any = None,
+        sparse: Any = None,
+        ragged: Any = None,
+        device: Any = None,
+        copy: Any = None,
+    ) -> AbstractTensor:
+        dense("sparse" if sparse else "ragged", sparse or ragged)
+        one_element(self, name, x, dtype, None, None, device)
+        if dtype is None or dtype == x.dtype:
+            return x
+        refuse_copy(copy)
+        return self.abstracted(x.shape, dtype)
+
+    def to_numpy(self, x: AbstractTensor) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = x.value("to_numpy()")
+        return found
+
+    def cast(self, x: AbstractTensor, dtype: Any) -> AbstractTensor:
+        return x if x.dtype == dtype else self.abstracted(x.shape, dtype)
+
+    def copy(self, x: AbstractTensor) -> AbstractTensor:
+        return x
+
+    def view(self, x: AbstractTensor, dtype: Any) -> AbstractTensor:
+        width, wanted = x.itemsize, self.dtypes.neutral[dtype].itemsize
+        check_view(x.shape, width, wanted)
+        shape = x.shape if width == wanted else (*x.shape[:-1], x.shape[-1] * width // wanted)
+        return self.abstracted(shape, dtype)
+
+    @Rule
+    def view_as_complex(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:
+        if not x.shape or x.shape[-1] != 2:
+            raise ShapeError(f"expected a last axis of length 2 (real and imaginary part), got shape {x.shape}")
+        pair = self.wrapped.bound.ones(2, x.dtype)
+        return self.abstracted(x.shape[:-1], getattr(self.wrapped.bound, name)(pair).dtype)
+
+    def from_dlpack(self, x: Any, device: Any = None, copy: Any = None) -> AbstractTensor:
+        if isinstance(x, AbstractTensor):
+            return x
+        found: AbstractTensor = self.convert(self.wrapped.bound.from_dlpack(x, device, copy))
+        return found
+
+    def is_tensor(self, x: Any) -> bool:
+        return isinstance(x, (AbstractTensor, TensorProxy)) or bool(self.wrapped.is_tensor(x))
+
+    @staticmethod
+    def is_traced(x: Any) -> bool:
+        return isinstance(x, TensorProxy)
+
+    @staticmethod
+    def eval(*trees: Any) -> None:
+        return None

@@ -1,0 +1,142 @@
+"""The tensor of which only the shape and dtype are known; its operators and methods are ops."""
+
+from typing import Any, NoReturn
+
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.transforms.shared_methods import SharedMethods, operator, reflected
+from emberharmony.transforms.traced_tensor import UFUNCS
+
+
+class AbstractTensor(SharedMethods):
+    """A tensor that has a shape and a dtype but, unless it was given to the function as a value, no values.
+
+    Args:
+        backend: the backend that computes shapes only.
+        shape: the lengths of the axes.
+        dtype: the native dtype.
+        known: a host array or native tensor of the values that the function takes from outside; no op computed it.
+    """
+
+    __slots__ = ("_backend", "_shape", "dtype", "known")
+
+    def __init__(self, backend: Any, shape: Any, dtype: Any, known: Any = None) -> None:
+        self._backend, self._shape, self.dtype, self.known = backend, tuple(shape), dtype, known
+
+    @property
+    def backend(self) -> Any:
+        """The backend that computes shapes only."""
+        return self._backend
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._shape
+
+    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
+        """Calls an op of the backend that computes shapes only."""
+        return getattr(backend.bound, op)(*arguments)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        width: int = self.backend.dtypes.neutral[self.dtype].itemsize
+        return width
+
+    @property
+    def device(self) -> Any:
+        """The name of the default device."""
+        return self.backend.wrapped.bound.get_default_device()
+
+    def value(self, what: str) -> Any:
+        """Returns the values as a host array.
+
+        Args:
+            what: the function that reads them, for the message.
+
+        Raises:
+            TracedTensorError: if an op computed the tensor, so that there are no values.
+        """
+        if self.known is None:
+            raise no_value(f"{what} was applied to a tensor of shape {self.shape}")
+        return self.backend.wrapped.bound.to_numpy(self.known)
+
+    def item(self) -> Any:
+        """Returns the only element of a tensor that was given as a value."""
+        return self.value("item()").item()
+
+    def tolist(self) -> Any:
+        """Returns the elements of a tensor that was given as a value."""
+        return self.value("tolist()").tolist()
+
+    def __repr__(self) -> str:
+        return f"<abstract tensor of shape {self.shape} and dtype {self.backend.dtypes.neutral[self.dtype].name}>"
+
+    __and__, __rand__ = operator("bitwise_and"), reflected("bitwise_and")
+    __or__, __ror__ = operator("bitwise_or"), reflected("bitwise_or")
+    __xor__, __rxor__ = operator("bitwise_xor"), reflected("bitwise_xor")
+    __lshift__, __rlshift__ = operator("bitwise_left_shift"), reflected("bitwise_left_shift")
+    __rshift__, __rrshift__ = operator("bitwise_right_shift"), reflected("bitwise_right_shift")
+
+    def __invert__(self) -> Any:
+        return self.run(self.backend, "bitwise_not", (self,))
+
+    def __bool__(self) -> bool:
+        return bool(self.value("an `if`, a `while` or bool()"))
+
+    def __float__(self) -> float:
+        return float(self.value("float()"))
+
+    def __int__(self) -> int:
+        return int(self.value("int()"))
+
+    def __complex__(self) -> complex:
+        return complex(self.value("complex()"))
+
+    def __index__(self) -> int:
+        index: int = self.value("the use as an index").__index__()
+        return index
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.value("a function of NumPy or another library")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        op = UFUNCS.get(ufunc.__name__)
+        if op is None or method != "__call__" or options:
+            raise no_value(f"numpy.{ufunc.__name__} was applied to a tensor of shape {self.shape}")
+        return self.run(self.backend, op, inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+        raise no_value(f"{function.__module__}.{function.__name__} was applied to a tensor of shape {self.shape}")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TracedTensorError(
+            "eval_shape computes shapes only, and its tensors cannot be changed in place: use ops.set_item, "
+            "ops.scatter_update or ops.where, which return a new tensor"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
+            raise AttributeError(name)
+        # Imported here, because only unknown names need it.
+        from emberharmony.core.spellings import method_hint
+
+        raise AttributeError(
+            f"the tensors of eval_shape have no attribute {name!r}, because native tensors differ in it: use "
+            f"{method_hint(name)}"
+        )
+
+
+class NoValueError(TracedTensorError):
+    """Raised when a function whose shapes are computed reads a value; `cond` and `switch` then run all branches."""
+
+
+def no_value(what: str) -> NoValueError:
+    """Returns the error for a value that is read while only shapes are computed.
+
+    Args:
+        what: what needs the value, as a sentence.
+    """
+    return NoValueError(
+        f"eval_shape computes shapes only, so no values exist: {what}; write the function with ops whose shapes do not "
+        f"depend on values (ops.where for a choice), or pass the value itself and not a spec"
+    )

@@ -1,0 +1,196 @@
+"""The attributes, methods and operators that the tensors of NumPy, PyTorch and MLX share, as calls of ops."""
+
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.namespace import standard_namespace
+
+
+def operator(op: str) -> Callable[[Any, Any], Any]:
+    """Returns the method of a binary operator that calls an op."""
+    return lambda self, other: self.run(self.backend, op, (self, other))
+
+
+def reflected(op: str) -> Callable[[Any, Any], Any]:
+    """Returns the method of a binary operator whose left operand is not a tensor of this class."""
+    return lambda self, other: self.run(self.backend, op, (other, self))
+
+
+class SharedMethods:
+    """The base class of objects that stand for a tensor; it has the parameters on which native tensors agree.
+
+    A subclass has the attributes `backend`, `shape` and `itemsize`, and the method `run`, which calls an op.
+    """
+
+    __slots__ = ()
+    run: Callable[[Any, str, tuple[Any, ...]], Any]
+
+    @property
+    def backend(self) -> Any:
+        """The backend whose ops are called."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        raise NotImplementedError
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes."""
+        return self.size * self.itemsize
+
+    @property
+    def T(self) -> Any:
+        """The tensor with its axes reversed."""
+        return self.backend.bound.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The tensor with its last two axes exchanged."""
+        return self.backend.bound.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return self.backend.bound.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return self.backend.bound.imag(self)
+
+    def reshape(self, *shape: Any) -> Any:
+        """Returns the tensor in another shape, given as one sequence or as lengths."""
+        return self.backend.bound.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def flatten(self) -> Any:
+        """Returns the elements as a vector."""
+        return self.backend.bound.ravel(self)
+
+    def squeeze(self, axis: int | None = None) -> Any:
+        """Returns the tensor without an axis of length 1, or without all of them."""
+        return self.backend.bound.squeeze(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int, /) -> Any:
+        """Returns the tensor with two axes exchanged."""
+        return self.backend.bound.swapaxes(self, axis1, axis2)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1, /) -> Any:
+        """Returns the diagonals over two axes."""
+        return self.backend.bound.diagonal(self, offset, axis1, axis2)
+
+    def conj(self) -> Any:
+        """Returns the complex conjugate."""
+        return self.backend.bound.conj(self)
+
+    def round(self, *, decimals: int = 0) -> Any:
+        """Returns the tensor rounded, halves to the even neighbour."""
+        return self.backend.bound.round(self, decimals)
+
+    def sum(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the sum over axes."""
+        return self.backend.bound.sum(self, axis, keepdims)
+
+    def mean(self, axis: int | Sequence[int] | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the mean over axes."""
+        return self.backend.bound.mean(self, axis, keepdims)
+
+    def prod(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the product over an axis, or of all elements."""
+        return self.backend.bound.prod(self, axis, keepdims)
+
+    def max(self, *axis: Any, **options: Any) -> Any:
+        """Returns the largest element; an axis is refused, because PyTorch's tensors then return a pair."""
+        return self._of_all("max", axis or options)
+
+    def min(self, *axis: Any, **options: Any) -> Any:
+        """Returns the smallest element; an axis is refused, because PyTorch's tensors then return a pair."""
+        return self._of_all("min", axis or options)
+
+    def all(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns whether all elements over an axis are non-zero."""
+        return self.backend.bound.all(self, axis, keepdims)
+
+    def any(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns whether any element over an axis is non-zero."""
+        return self.backend.bound.any(self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the index of the largest element over an axis."""
+        return self.backend.bound.argmax(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Returns the index of the smallest element over an axis."""
+        return self.backend.bound.argmin(self, axis, keepdims)
+
+    def cumsum(self, axis: int) -> Any:
+        """Returns the cumulative sums along an axis."""
+        return self.backend.bound.cumsum(self, axis)
+
+    def cumprod(self, axis: int) -> Any:
+        """Returns the cumulative products along an axis."""
+        return self.backend.bound.cumprod(self, axis)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        return standard_namespace(self.backend, api_version)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.backend.bound.get_item(self, key)
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    __hash__ = object.__hash__
+    __add__, __radd__ = operator("add"), reflected("add")
+    __sub__, __rsub__ = operator("subtract"), reflected("subtract")
+    __mul__, __rmul__ = operator("multiply"), reflected("multiply")
+    __truediv__, __rtruediv__ = operator("divide"), reflected("divide")
+    __floordiv__, __rfloordiv__ = operator("floor_divide"), reflected("floor_divide")
+    __mod__, __rmod__ = operator("mod"), reflected("mod")
+    __pow__, __rpow__ = operator("power"), reflected("power")
+    __matmul__, __rmatmul__ = operator("matmul"), reflected("matmul")
+    __lt__, __le__ = operator("less"), operator("less_equal")
+    __gt__, __ge__ = operator("greater"), operator("greater_equal")
+    __eq__ = operator("equal")
+    __ne__ = operator("not_equal")
+
+    def __neg__(self) -> Any:
+        return self.run(self.backend, "negative", (self,))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self.run(self.backend, "absolute", (self,))
+
+    def _of_all(self, name: str, options: Any) -> Any:
+        if options:
+            raise TracedTensorError(
+                f"{name}() of a traced tensor takes no axis, because native tensors then return different results: use "
+                f"ops.{name}(x, axis)"
+            )
+        return getattr(self.backend.bound, name)(self)
