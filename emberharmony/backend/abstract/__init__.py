@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.abstract.creation import AbstractCreation
-from emberharmony.backend.abstract.elementwise import AbstractElementwise
 from emberharmony.backend.abstract.indexing import AbstractIndexing
 from emberharmony.backend.abstract.linear import AbstractLinear
 from emberharmony.backend.abstract.loops import AbstractLoops
 from emberharmony.backend.abstract.readers import AbstractReaders
 from emberharmony.backend.abstract.reductions import AbstractReductions
+from emberharmony.backend.abstract.rules import pointwise
 from emberharmony.backend.abstract.shapes import AbstractShapes
 from emberharmony.backend.abstract.tensors import AbstractTensors
 from emberharmony.backend.base import Backend
@@ -22,7 +22,6 @@ from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError
 
 
 class AbstractBackend(
-    AbstractElementwise,
     AbstractReductions,
     AbstractCreation,
     AbstractShapes,
@@ -35,13 +34,15 @@ class AbstractBackend(
 ):
     """A backend whose tensors have the shapes and dtypes of the wrapped backend's, and no values.
 
-    It defines every primitive. The bodies of composites run over these, so no op of the wrapped backend runs on tensors
-    of more than one element.
+    It has a rule for every primitive; one that no base class defines works element by element, like most. The bodies of
+    composites run over these, so no op of the wrapped backend runs on tensors of more than one element.
     """
 
     tensor_type = AbstractTensor
 
     def __init__(self, wrapped: Backend) -> None:
+        for op in self.missing_ops():
+            setattr(type(self), op, pointwise(op))
         self.wrapped = wrapped
         self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]
         super().__init__()

@@ -57,9 +57,11 @@ def _pointwise(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -
     return backend.abstracted(shape, dtype_from(backend, name, *args, **kwargs))
 
 
-def pointwise() -> Any:
+def pointwise(name: str) -> Rule:
     """Returns the rule of an op that works element by element: the shapes of all tensors are broadcast."""
-    return Rule(_pointwise)
+    rule = Rule(_pointwise)
+    rule.__set_name__(Rule, name)
+    return rule
 
 
 def kept(shape: Sequence[int], axis: Any, keepdims: bool) -> tuple[int, ...]:
