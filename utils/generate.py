@@ -59,7 +59,7 @@ NAMESPACES = {
     ),
     "random": Namespace(
         "Random numbers, by Keras's names",
-        ("random",),
+        ("distributions", "random"),
         classes=(
             ("emberharmony.backend.shared.random", "Generator", "Generator"),
             ("emberharmony.backend.shared.random", "Generator", "SeedGenerator"),
@@ -78,11 +78,13 @@ FLAT = {
         "device",
         "dtype",
         "elementary",
+        "histograms",
         "indexing",
         "math",
     ),
     *(
         "math",
+        "quantiles",
         "rearranging",
         "reduction",
         "rounding",
@@ -323,7 +325,7 @@ def lint_parameters() -> str:
     return "".join(lines)
 
 
-REDUCTIONS = ("norms", "products", "reduction", "statistics")
+REDUCTIONS = ("histograms", "norms", "products", "quantiles", "reduction", "signals", "statistics")
 ELEMENTWISE = ("activation", "bitwise", "comparison", "complex_numbers", "elementary", "math", "rounding")
 """The categories whose ops work element by element, except for `WHOLE`."""
 WHOLE = ("allclose", "array_equal")

@@ -116,6 +116,17 @@ from emberharmony.ops.device import memory_info as memory_info
 from emberharmony.ops.device import set_default_device as set_default_device
 from emberharmony.ops.device import synchronize as synchronize
 from emberharmony.ops.device import to_device as to_device
+from emberharmony.ops.distributions import random_bernoulli as random_bernoulli
+from emberharmony.ops.distributions import random_beta as random_beta
+from emberharmony.ops.distributions import random_binomial as random_binomial
+from emberharmony.ops.distributions import random_categorical as random_categorical
+from emberharmony.ops.distributions import random_exponential as random_exponential
+from emberharmony.ops.distributions import random_gamma as random_gamma
+from emberharmony.ops.distributions import random_gumbel as random_gumbel
+from emberharmony.ops.distributions import random_laplace as random_laplace
+from emberharmony.ops.distributions import random_multivariate_normal as random_multivariate_normal
+from emberharmony.ops.distributions import random_poisson as random_poisson
+from emberharmony.ops.distributions import random_truncated_normal as random_truncated_normal
 from emberharmony.ops.dtype import can_cast as can_cast
 from emberharmony.ops.dtype import dtype as dtype
 from emberharmony.ops.dtype import finfo as finfo
@@ -181,6 +192,9 @@ from emberharmony.ops.fft_ops import rfft2 as rfft2
 from emberharmony.ops.fft_ops import rfftfreq as rfftfreq
 from emberharmony.ops.fft_ops import rfftn as rfftn
 from emberharmony.ops.fft_ops import stft as stft
+from emberharmony.ops.histograms import bincount as bincount
+from emberharmony.ops.histograms import digitize as digitize
+from emberharmony.ops.histograms import histogram as histogram
 from emberharmony.ops.image_ops import crop_images as crop_images
 from emberharmony.ops.image_ops import extract_patches as extract_patches
 from emberharmony.ops.image_ops import extract_patches_3d as extract_patches_3d
@@ -269,24 +283,19 @@ from emberharmony.ops.products import tensordot as tensordot
 from emberharmony.ops.products import trace as trace
 from emberharmony.ops.products import vdot as vdot
 from emberharmony.ops.products import vecdot as vecdot
+from emberharmony.ops.quantiles import median as median
+from emberharmony.ops.quantiles import nanmedian as nanmedian
+from emberharmony.ops.quantiles import nanpercentile as nanpercentile
+from emberharmony.ops.quantiles import nanquantile as nanquantile
+from emberharmony.ops.quantiles import percentile as percentile
+from emberharmony.ops.quantiles import quantile as quantile
 from emberharmony.ops.random_ops import dropout as dropout
-from emberharmony.ops.random_ops import random_bernoulli as random_bernoulli
-from emberharmony.ops.random_ops import random_beta as random_beta
-from emberharmony.ops.random_ops import random_binomial as random_binomial
-from emberharmony.ops.random_ops import random_categorical as random_categorical
 from emberharmony.ops.random_ops import random_choice as random_choice
-from emberharmony.ops.random_ops import random_exponential as random_exponential
-from emberharmony.ops.random_ops import random_gamma as random_gamma
-from emberharmony.ops.random_ops import random_gumbel as random_gumbel
-from emberharmony.ops.random_ops import random_laplace as random_laplace
-from emberharmony.ops.random_ops import random_multivariate_normal as random_multivariate_normal
 from emberharmony.ops.random_ops import random_normal as random_normal
 from emberharmony.ops.random_ops import random_permutation as random_permutation
-from emberharmony.ops.random_ops import random_poisson as random_poisson
 from emberharmony.ops.random_ops import random_randint as random_randint
 from emberharmony.ops.random_ops import random_seed as random_seed
 from emberharmony.ops.random_ops import random_shuffle as random_shuffle
-from emberharmony.ops.random_ops import random_truncated_normal as random_truncated_normal
 from emberharmony.ops.random_ops import random_uniform as random_uniform
 from emberharmony.ops.random_ops import standard_normal as standard_normal
 from emberharmony.ops.random_ops import standard_uniform as standard_uniform
@@ -377,8 +386,11 @@ from emberharmony.ops.shape import unstack as unstack
 from emberharmony.ops.shape import vsplit as vsplit
 from emberharmony.ops.shape import vstack as vstack
 from emberharmony.ops.signals import convolve as convolve
+from emberharmony.ops.signals import correlate as correlate
+from emberharmony.ops.signals import diff as diff
 from emberharmony.ops.signals import interp as interp
 from emberharmony.ops.signals import polyval as polyval
+from emberharmony.ops.signals import trapezoid as trapezoid
 from emberharmony.ops.solver import cholesky as cholesky
 from emberharmony.ops.solver import cholesky_inverse as cholesky_inverse
 from emberharmony.ops.solver import det as det
@@ -435,31 +447,19 @@ from emberharmony.ops.special import xlog1py as xlog1py
 from emberharmony.ops.special import xlogy as xlogy
 from emberharmony.ops.special import zeta as zeta
 from emberharmony.ops.statistics import average as average
-from emberharmony.ops.statistics import bincount as bincount
 from emberharmony.ops.statistics import corrcoef as corrcoef
-from emberharmony.ops.statistics import correlate as correlate
 from emberharmony.ops.statistics import cov as cov
-from emberharmony.ops.statistics import diff as diff
-from emberharmony.ops.statistics import digitize as digitize
-from emberharmony.ops.statistics import histogram as histogram
-from emberharmony.ops.statistics import median as median
 from emberharmony.ops.statistics import nanargmax as nanargmax
 from emberharmony.ops.statistics import nanargmin as nanargmin
 from emberharmony.ops.statistics import nancumprod as nancumprod
 from emberharmony.ops.statistics import nancumsum as nancumsum
 from emberharmony.ops.statistics import nanmax as nanmax
 from emberharmony.ops.statistics import nanmean as nanmean
-from emberharmony.ops.statistics import nanmedian as nanmedian
 from emberharmony.ops.statistics import nanmin as nanmin
-from emberharmony.ops.statistics import nanpercentile as nanpercentile
 from emberharmony.ops.statistics import nanprod as nanprod
-from emberharmony.ops.statistics import nanquantile as nanquantile
 from emberharmony.ops.statistics import nanstd as nanstd
 from emberharmony.ops.statistics import nansum as nansum
 from emberharmony.ops.statistics import nanvar as nanvar
-from emberharmony.ops.statistics import percentile as percentile
-from emberharmony.ops.statistics import quantile as quantile
-from emberharmony.ops.statistics import trapezoid as trapezoid
 from emberharmony.ops.tensor import array as array
 from emberharmony.ops.tensor import asarray as asarray
 from emberharmony.ops.tensor import astype as astype
@@ -1117,8 +1117,10 @@ for _module in (
     "control",
     "convolution",
     "creation",
+    "distributions",
     "elementary",
     "fft_ops",
+    "histograms",
     "image_ops",
     "indexing",
     "layers",
@@ -1130,6 +1132,7 @@ for _module in (
     "norms",
     "pooling",
     "products",
+    "quantiles",
     "random_ops",
     "rearranging",
     "reduction",

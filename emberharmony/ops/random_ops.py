@@ -1,4 +1,4 @@
-"""Random numbers. In the namespace `ops.random` the names lack `random_`.
+"""Random numbers: the streams, uniform and normal draws, random orders. In `ops.random` the names lack `random_`.
 
 `seed=` takes an integer or a `Generator`, and `generator=` takes a `Generator`. With one of them, every backend returns
 the same numbers to the last bit.
@@ -10,9 +10,9 @@ backend. The backend draws uniform and normal numbers and those derived from the
 Dtype: the default float, or int64 for integers, unless `dtype` is given.
 
 Parameters are numbers, or tensors, NumPy arrays or lists that broadcast to the shape. Numbers outside the domain of a
-distribution raise `ArgumentError`. Gradients flow through tensors that shift and scale (`mean`, `stddev`, `loc`,
-`scale`, `minval`, `maxval`); the values of these, and of `p` and `rate`, are not read. The values of other tensors are
-read on the host and checked.
+distribution raise `ArgumentError`. Gradients flow through tensors that shift and scale (`mean`, `stddev`, `minval`,
+`maxval`); the values of these, and of `rate`, are not read. The values of other tensors are read on the host and
+checked. Other distributions are in `distributions`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from emberharmony.backend.shared.random import (
     CHANCE,
     FROM_ZERO,
     HOST,
-    POSITIVE,
-    Domain,
     Generator,
     below,
     check_between,
@@ -39,25 +37,19 @@ from emberharmony.backend.shared.random import (
     on_host,
     size_of,
     start_streams,
-    trials,
 )
 from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
-from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype as dtype_of
-from emberharmony.ops.elementary import log
 from emberharmony.ops.indexing import take, where
-from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, negative, subtract
-from emberharmony.ops.products import matmul
-from emberharmony.ops.reduction import argmax
-from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
-from emberharmony.ops.solver import cholesky
+from emberharmony.ops.math import absolute, add, divide, maximum, minimum, multiply, subtract
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 
 
@@ -110,55 +102,14 @@ def random_normal(
     loc, scale = number("mean", mean), number("stddev", stddev, FROM_ZERO)
     wanted, source = floating(dtype), generator_of(seed, generator)
     if loc is None or scale is None:
-        values = standard_normal(shape, dtype) if source is None else _moved(source.normal(shape, wanted), wanted)
-        return _scaled(values, mean=mean, stddev=stddev)
+        values = (
+            standard_normal(shape, dtype) if source is None else convert_to_tensor(source.normal(shape, wanted), wanted)
+        )
+        return scaled(values, mean=mean, stddev=stddev)
     if source is not None:
-        return _moved(source.normal(shape, wanted) * scale + loc, wanted)
+        return convert_to_tensor(source.normal(shape, wanted) * scale + loc, wanted)
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
-
-
-@op
-def random_multivariate_normal(
-    mean: TensorLike,
-    cov: TensorLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns normal random vectors with the given mean and covariance: `mean + L @ z`, where `L = cholesky(cov)`.
-
-    So the vectors have gradients by `mean` and `cov`. Only the lower half of `cov` is read. On MLX the Cholesky
-    decomposition forces evaluation.
-
-    Shape: mean (..., n) and cov (..., n, n) to (*shape, n).
-
-    Args:
-        shape: how many vectors to draw; the axes of `mean` and `cov` before the last ones broadcast to it. By default
-            it is the shape of these axes.
-
-    Raises:
-        LinAlgError: if a covariance matrix is not positive-definite; add a small multiple of `ops.eye(n)`.
-        ShapeError: if the shapes of `mean`, `cov` and `shape` do not fit.
-
-    Example:
-        >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
-        (3, 2)
-    """
-    wanted = floating(dtype)
-    centre, matrix = cast(mean, wanted), cast(cov, wanted)
-    if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
-        raise ShapeError(
-            f"expected a mean of shape (..., n) and a covariance of shape (..., n, n), got {tuple(mean.shape)} and "
-            f"{tuple(cov.shape)}"
-        )
-    batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
-    drawn = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    check_fits_shape("the mean and the covariance", batch, drawn)
-    noise = random_normal((*drawn, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
-    noise = expand_dims(to_device(noise, get_device(matrix)), -1)
-    return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
 
 
 @op
@@ -190,7 +141,11 @@ def random_uniform(
     low, high = number("minval", minval), number("maxval", maxval)
     wanted, source = floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
-        values = standard_uniform(shape, dtype) if source is None else _moved(source.uniform(shape, wanted), wanted)
+        values = (
+            standard_uniform(shape, dtype)
+            if source is None
+            else convert_to_tensor(source.uniform(shape, wanted), wanted)
+        )
         return _between(values, minval, maxval)
     if source is None and low == 0.0 and high == 1.0:
         return standard_uniform(shape, dtype)
@@ -202,7 +157,7 @@ def random_uniform(
         # The width of a range may overflow the dtype; half of the width never does.
         half = drawn * (high / 2 - low / 2)
         wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
-        return _moved((half + low + half if wide else drawn * (high - low) + low).clip(max=limit), wanted)
+        return convert_to_tensor((half + low + half if wide else drawn * (high - low) + low).clip(max=limit), wanted)
     values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(wanted).max:
         step = multiply(values, high / 2 - low / 2)
@@ -240,243 +195,7 @@ def random_randint(
         for name, value in (("minval", minval), ("maxval", maxval))
     )
     check_between(low, high, wanted)
-    return convert_to_tensor(_source(seed, generator).integers(shape, low, high, wanted), wanted)
-
-
-@op
-def random_bernoulli(
-    shape: Shape,
-    p: Varying = 0.5,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns 1 with probability p, else 0, as floats.
-
-    Args:
-        p: a number from 0 to 1, or a tensor that broadcasts to the shape; in a tensor, values below 0 count as 0 and
-            values above 1 as 1.
-
-    Raises:
-        ArgumentError: if `p` is a number outside [0, 1].
-        ShapeError: if a tensor does not broadcast to the shape.
-    """
-    chance: Any = number("p", p, CHANCE)
-    uniform = random_uniform(shape, seed=seed, generator=generator)
-    if chance is None:
-        chance = _parameter("p", p, uniform.shape)
-        uniform = to_device(uniform, get_device(chance))
-    return cast(less(uniform, chance), floating(dtype))
-
-
-@op
-def random_poisson(
-    shape: Shape,
-    lam: Varying = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns Poisson random numbers of mean `lam`, as floats.
-
-    Args:
-        lam: a number that is not negative, or a tensor that broadcasts to the shape.
-
-    Raises:
-        ArgumentError: if a mean is negative or not finite.
-    """
-    return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, FROM_ZERO))
-
-
-@op
-def random_binomial(
-    shape: Shape,
-    counts: int | Sequence[Any] | Tensor,
-    probabilities: Varying,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns how many of `counts` trials succeed, as floats.
-
-    Args:
-        counts: whole numbers that are not negative.
-        probabilities: the probability that a trial succeeds, from 0 to 1. Both may be tensors that broadcast to the
-            shape.
-
-    Raises:
-        ArgumentError: if a count or a probability is outside its range.
-    """
-    known = trials(counts if isinstance(counts, int) else to_numpy(counts), shape)
-    return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, CHANCE))
-
-
-@op
-def random_exponential(
-    shape: Shape,
-    scale: Varying = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns exponential random numbers of mean `scale`.
-
-    Args:
-        scale: a number that is not negative, or a tensor that broadcasts to the shape.
-
-    Raises:
-        ArgumentError: if a number is negative or not finite.
-    """
-    if number("scale", scale, FROM_ZERO) is None:
-        return _scaled(_drawn("standard_exponential", shape, dtype, seed, generator), scale=scale)
-    return _drawn("exponential", shape, dtype, seed, generator, scale=(scale, FROM_ZERO))
-
-
-@op
-def random_gamma(
-    shape: Shape,
-    alpha: Varying,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-    scale: Varying = 1.0,
-) -> Tensor:
-    """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`.
-
-    Args:
-        alpha, scale: numbers that are not negative, or tensors that broadcast to the shape.
-
-    Raises:
-        ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
-    """
-    if number("scale", scale, FROM_ZERO) is None:
-        return _scaled(_drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO)), scale=scale)
-    return _drawn("gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO), scale=(scale, FROM_ZERO))
-
-
-@op
-def random_beta(
-    shape: Shape,
-    alpha: Varying,
-    beta: Varying,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns beta random numbers, between 0 and 1, of mean `alpha / (alpha + beta)`.
-
-    Args:
-        alpha, beta: positive numbers, or tensors of them that broadcast to the shape.
-
-    Raises:
-        ArgumentError: if a value is not positive or not finite.
-    """
-    return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, POSITIVE), beta=(beta, POSITIVE))
-
-
-@op
-def random_gumbel(
-    shape: Shape,
-    loc: Varying = 0.0,
-    scale: Varying = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`.
-
-    Args:
-        loc, scale: numbers, or tensors that broadcast to the shape.
-
-    Raises:
-        ArgumentError: if a number is not finite, or if `scale` is negative.
-        ShapeError: if a tensor does not broadcast to the shape.
-    """
-    shift, factor = number("loc", loc), number("scale", scale, FROM_ZERO)
-    if generator_of(seed, generator) is not None:
-        if shift is None or factor is None:
-            return _scaled(_drawn("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
-        return _drawn("gumbel", shape, dtype, seed, generator, loc=(shift, Domain()), scale=(factor, FROM_ZERO))
-    # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
-    wanted = floating(dtype)
-    uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
-    logarithms = cast(log(negative(log(uniform))), wanted)
-    if shift is None or factor is None:
-        return _scaled(negative(logarithms), loc=loc, scale=scale)
-    return add(multiply(logarithms, -factor), shift)
-
-
-@op
-def random_laplace(
-    shape: Shape,
-    loc: Varying = 0.0,
-    scale: Varying = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`.
-
-    Args:
-        loc, scale: numbers, or tensors that broadcast to the shape.
-
-    Raises:
-        ArgumentError: if a number is not finite, or if `scale` is negative.
-        ShapeError: if a tensor does not broadcast to the shape.
-    """
-    if number("loc", loc) is None or number("scale", scale, FROM_ZERO) is None:
-        return _scaled(_drawn("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
-    return _drawn("laplace", shape, dtype, seed, generator, loc=(loc, Domain()), scale=(scale, FROM_ZERO))
-
-
-@op
-def random_truncated_normal(
-    shape: Shape,
-    mean: Varying = 0.0,
-    stddev: Varying = 1.0,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns normal random numbers; those more than two standard deviations from the mean are drawn again.
-
-    Args:
-        mean, stddev: mean and standard deviation before truncation; numbers, or tensors that broadcast to the shape.
-
-    Raises:
-        ArgumentError: if a number is not finite, or if `stddev` is negative.
-        ShapeError: if a tensor does not broadcast to the shape.
-    """
-    loc, scale, wanted = number("mean", mean), number("stddev", stddev, FROM_ZERO), floating(dtype)
-    values = _source(seed, generator).truncated_normal(shape, wanted)
-    if loc is None or scale is None:
-        return _scaled(_moved(values, wanted), mean=mean, stddev=stddev)
-    return _moved(values * scale + loc, wanted)
-
-
-@op
-def random_categorical(
-    logits: TensorLike,
-    num_samples: int,
-    dtype: DTypeLike | None = None,
-    seed: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Returns random classes, each with the probability that the softmax of its row of logits gives.
-
-    No value is read on the host. A row that holds NaN always gives the class of its first NaN.
-
-    Shape: (..., classes) to (..., num_samples).
-
-    Example:
-        >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()
-        [[0, 0], [1, 1]]
-    """
-    # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
-    rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
-    noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
-    drawn = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
-    return drawn if dtype is None else cast(drawn, dtype)
+    return convert_to_tensor(source_of(seed, generator).integers(shape, low, high, wanted), wanted)
 
 
 @op
@@ -493,7 +212,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
     """
     n = size_of(x)
     if n is not None:
-        return convert_to_tensor(_source(seed, generator).permutation(n))
+        return convert_to_tensor(source_of(seed, generator).permutation(n))
     return random_shuffle(x, axis, seed, generator)
 
 
@@ -505,7 +224,7 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
         AxisError: if `axis` is out of range.
     """
     (along,) = normalized(axis, len(x.shape))
-    return take(x, _source(seed, generator).permutation(x.shape[along]), along)
+    return take(x, source_of(seed, generator).permutation(x.shape[along]), along)
 
 
 @op
@@ -533,7 +252,7 @@ def random_choice(
         normalized(0, len(pool.shape))
         n = pool.shape[0]
     weights = None if p is None else on_host("p", to_numpy(p), n, CHANCE)
-    drawn = _source(seed, generator).choice(n, shape, replace, weights)
+    drawn = source_of(seed, generator).choice(n, shape, replace, weights)
     return convert_to_tensor(drawn) if pool is None else take(pool, drawn, 0)
 
 
@@ -559,7 +278,7 @@ def dropout(
     dropped = number("rate", rate)
     if dropped is not None and not 0.0 <= dropped <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
-    kept = subtract(1.0, _parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
+    kept = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
     shape: Any = inputs.shape if noise_shape is None else noise_shape
     if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
         shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
@@ -571,11 +290,12 @@ def dropout(
     return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
 
 
-def _source(seed: Any, generator: Generator | None) -> Generator:
+def source_of(seed: Any, generator: Generator | None) -> Generator:
+    """Returns `generator`, or a generator for `seed`, or the default stream of the host."""
     return generator_of(seed, generator) or HOST.get()
 
 
-def _parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> Tensor:
+def parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> Tensor:
     """Returns a parameter that is not a Python number as a tensor, cast to `dtype` if it is given.
 
     Raises:
@@ -590,13 +310,13 @@ def _parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) ->
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 
 
-def _scaled(values: Tensor, **parameters: Any) -> Tensor:
+def scaled(values: Tensor, **parameters: Any) -> Tensor:
     """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
     found: list[Any] = []
     for name, value in parameters.items():
         known = number(name, value)
         if known is None:
-            tensor = _parameter(name, value, values.shape, dtype_of(values))
+            tensor = parameter(name, value, values.shape, dtype_of(values))
             values = to_device(values, get_device(tensor))
             found.append(tensor)
         else:
@@ -609,7 +329,7 @@ def _scaled(values: Tensor, **parameters: Any) -> Tensor:
 def _between(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     """Returns numbers in [0, 1) mapped to the range between two bounds; NaN where the bounds are not a finite range."""
     own = dtype_of(values)
-    low, high = (_parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))
+    low, high = (parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))
     limits = FloatInfo.of(own)
     # The width of a range may overflow the dtype; half of the width never does.
     half = subtract(multiply(high, 0.5), multiply(low, 0.5))
@@ -617,33 +337,3 @@ def _between(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     under = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
     inside = minimum(add(add(low, step), step), maximum(low, under))
     return where(logical_and(greater_equal(half, 0.0), less(half, math.inf)), inside, math.nan)
-
-
-def _drawn(
-    law: str,
-    shape: Shape,
-    dtype: Any,
-    seed: Any,
-    generator: Generator | None,
-    *known: Any,
-    **parameters: tuple[Any, Domain],
-) -> Tensor:
-    """Returns random numbers of a distribution of `numpy.random.Generator`, drawn on the host.
-
-    Args:
-        known: parameters that are read and checked already.
-        parameters: other parameters by name, each with its domain.
-    """
-    wanted = floating(dtype)
-    host = [_read(name, value, shape, domain) for name, (value, domain) in parameters.items()]
-    values = _source(seed, generator).draw(law, shape, *known, *host)
-    return _moved(values.astype("float64" if wanted is float64 else "float32"), wanted)
-
-
-def _read(name: str, value: Any, shape: Shape, domain: Domain) -> Any:
-    known = number(name, value, domain)
-    return on_host(name, to_numpy(value), shape, domain) if known is None else known
-
-
-def _moved(values: Any, dtype: DType) -> Tensor:
-    return convert_to_tensor(values, dtype)

@@ -1,9 +1,10 @@
-"""Samples along a line: interpolation between them, convolution, polynomials."""
+"""Samples along a line: differences, integrals, interpolation, correlation, convolution, polynomials."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact, promote
@@ -11,14 +12,66 @@ from emberharmony.core.options import number
 from emberharmony.core.types import Operand, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater, isfinite, isnan, less, logical_and, logical_not, logical_or
 from emberharmony.ops.complex_numbers import conj
-from emberharmony.ops.creation import zeros_like
+from emberharmony.ops.creation import arange, zeros_like
+from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.indexing import take, where
 from emberharmony.ops.math import add, clip, divide, mod, multiply, subtract
-from emberharmony.ops.shape import broadcast_to, concatenate, flip, unstack
+from emberharmony.ops.reduction import sum
+from emberharmony.ops.shape import broadcast_to, concatenate, expand_dims, flip, moveaxis, pad, split, unstack
 from emberharmony.ops.sorting import argsort, searchsorted
-from emberharmony.ops.statistics import correlate
 from emberharmony.ops.tensor import cast
+
+
+@op
+def diff(
+    a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+) -> Tensor:
+    """Returns the n-th differences between neighbouring elements along an axis.
+
+    Args:
+        prepend: a tensor to put before `a` along the axis before taking differences.
+        append: a tensor to put after `a` along the axis.
+
+    Raises:
+        ArgumentError: if `n` is negative.
+        AxisError: if `axis` is out of range.
+        DTypeError: if `a` is boolean.
+
+    Example:
+        >>> ops.diff([1, 4, 9]).tolist()
+        [3, 5]
+    """
+    if n < 0:
+        raise ArgumentError(f"expected n of 0 or more, got {n}")
+    parts = [part for part in (prepend, a, append) if part is not None]
+    a = concatenate(parts, axis) if len(parts) > 1 else a
+    (place,) = normalized(axis, len(a.shape))
+    for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
+        ends = split(a, [1], axis)[1]
+        starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
+        a = subtract(ends, starts)
+    return a
+
+
+@op
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """Returns the integral along an axis by the trapezoidal rule.
+
+    Args:
+        x: the positions of the samples, as a vector or in the shape of `y`. Without it, samples are `dx` apart.
+
+    Example:
+        >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
+        4.0
+    """
+    # Cast to float, because sums and differences of narrow integers would wrap.
+    y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
+    heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
+    if x is None:
+        return multiply(sum(heights, -1), dx)
+    x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
+    return sum(multiply(heights, diff(x)), -1)
 
 
 @op
@@ -94,6 +147,39 @@ def _repeated(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tensor,
     xp, fp = take(xp, order), take(fp, order)
     ends = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
     return x, concatenate(ends), concatenate([fp[-1:], fp, fp[:1]])
+
+
+@op
+def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "full"] = "valid") -> Tensor:
+    """Returns the cross-correlation of two vectors, `sum(x1[n + k] * conj(x2[n]))` for each shift k.
+
+    The memory needed grows with the product of the lengths.
+
+    Args:
+        mode: "full" keeps all shifts with an overlap, "valid" those with a full overlap, and "same" as many as the
+            longer vector has elements.
+
+    Raises:
+        ArgumentError: if `mode` is unknown.
+        ShapeError: if an operand is empty or is not a vector.
+
+    Example:
+        >>> ops.correlate([1, 2, 3], [0, 1]).tolist()
+        [2, 3]
+    """
+    if mode not in ("valid", "same", "full"):
+        raise ArgumentError(f"expected mode 'valid', 'same' or 'full', got {mode!r}")
+    if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
+        raise ShapeError(f"expected two vectors that are not empty, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+    long, short = x1.shape[0], x2.shape[0]
+    if long < short:
+        return flip(conj(correlate(x2, x1, mode)), 0)
+    padded = pad(x1, (short - 1, short - 1))
+    first = {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[mode]
+    count = {"full": long + short - 1, "same": long, "valid": long - short + 1}[mode]
+    device = get_device(x1)
+    shifts = add(expand_dims(arange(first, first + count, device=device), 1), arange(short, device=device))
+    return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 
 
 @op

@@ -20,6 +20,7 @@ from emberharmony.rules.creation import RULES as CREATION
 from emberharmony.rules.device import RULES as DEVICES
 from emberharmony.rules.elementary import RULES as ELEMENTARY
 from emberharmony.rules.fft import RULES as FFT
+from emberharmony.rules.histograms import RULES as HISTOGRAMS
 from emberharmony.rules.indexing import RULES as INDEXING
 from emberharmony.rules.math import RULES as MATH
 from emberharmony.rules.products import RULES as PRODUCTS
@@ -30,7 +31,6 @@ from emberharmony.rules.shape import RULES as SHAPE
 from emberharmony.rules.solver import RULES as SOLVER
 from emberharmony.rules.sorting import RULES as SORTING
 from emberharmony.rules.special import RULES as SPECIAL
-from emberharmony.rules.statistics import RULES as STATISTICS
 from emberharmony.rules.tensor import RULES as TENSOR
 from emberharmony.rules.transforms import RULES as TRANSFORMS
 from emberharmony.transforms import rules as registry
@@ -48,8 +48,8 @@ RULES.update(
     {
         op: rule
         for rules in (
-            *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, INDEXING, MATH, PRODUCTS),
-            *(REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, STATISTICS, TENSOR, TRANSFORMS),
+            *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, MATH),
+            *(PRODUCTS, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, TENSOR, TRANSFORMS),
         )
         for op, rule in rules.items()
     }

@@ -10,7 +10,7 @@ from emberharmony.core.registry import OPS
 NAMESPACES = ("fft", "image", "linalg", "nn", "random")
 WHOLE = {name: name for name in ("fft", "image", "linalg", "random")}
 WHOLE |= dict.fromkeys(("activation", "attention", "losses", "normalization", "pooling"), "nn")
-WHOLE |= dict.fromkeys(("resampling", "warping"), "image")
+WHOLE |= dict.fromkeys(("resampling", "warping"), "image") | {"distributions": "random"}
 """The categories whose ops are all in one namespace."""
 
 

@@ -1,4 +1,4 @@
-"""Interpolation, convolution and polynomials: edges, dtypes, gradients, transforms."""
+"""Differences, interpolation, correlation, convolution and polynomials: edges, dtypes, gradients, transforms."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
+from emberharmony.core import errors
 
 XP, FP = np.float32([0.0, 1.0, 3.0]), np.float32([0.0, 10.0, 30.0])
 
@@ -60,3 +61,33 @@ def test_polyval_of_a_constant_is_finite_everywhere(backend: str) -> None:
     assert ops.polyval(np.zeros(0, np.float32), [1.0, 2.0]).tolist() == [0.0, 0.0]
     assert ops.dtype(ops.polyval(np.int32([1, 2]), np.int32([3]))) == "int32"
     assert float(ops.grad(lambda x: ops.polyval([2.0, 0.0, 1.0], x))(3.0)) == 12.0
+
+
+def test_correlate_of_integers_gives_integers(backend: str) -> None:
+    found = ops.correlate(np.array([1, 2, 3], np.int32), np.array([2, 1], np.int32), "full")
+    assert found.tolist() == np.correlate([1, 2, 3], [2, 1], "full").tolist()
+    assert ops.dtype(found) == "int32"
+
+
+def test_more_differences_than_elements_are_none(backend: str) -> None:
+    squares = ops.square(ops.arange(4))
+    for n in range(6):
+        assert ops.diff(squares, n).tolist() == np.diff(np.arange(4) ** 2, n).tolist()
+    assert ops.shape(ops.diff(ops.ones((2, 4)), 2**70, 0)) == (0, 4)
+    assert ops.shape(ops.diff(ops.ones((2, 0)), 2**40)) == (2, 0)
+    with pytest.raises(errors.ArgumentTypeError, match="diff"):
+        ops.diff(squares, 7.5)  # type: ignore[arg-type]
+    with pytest.raises(errors.AxisError, match="diff"):
+        ops.diff(squares, 2**40, 1)
+
+
+def test_wrong_arguments_of_diff_and_correlate_are_refused(backend: str) -> None:
+    x = [1.0, 2.0]
+    with pytest.raises(errors.ArgumentError):
+        ops.diff(x, -1)
+    with pytest.raises(errors.AxisError):
+        ops.diff(x, axis=1)
+    with pytest.raises(errors.ArgumentError):
+        ops.correlate(x, x, "some")  # type: ignore[arg-type]
+    with pytest.raises(errors.ShapeError):
+        ops.correlate([x], x)

@@ -19,6 +19,7 @@ from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
+from emberharmony.backend.mlx.histograms_ops import MLXHistogramsOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
@@ -33,7 +34,6 @@ from emberharmony.backend.mlx.shape_ops import MLXShapeOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.special_ops import MLXSpecialOps
-from emberharmony.backend.mlx.statistics_ops import MLXStatisticsOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
@@ -47,7 +47,7 @@ class MLXBackend(
     MLXSpecialOps,
     MLXComplexNumbersOps,
     MLXReductionOps,
-    MLXStatisticsOps,
+    MLXHistogramsOps,
     MLXComparisonOps,
     MLXBitwiseOps,
     MLXCreationOps,

@@ -17,6 +17,7 @@ from emberharmony.backend.numpy.dtype_ops import NumpyDTypeOps
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
+from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
@@ -29,7 +30,6 @@ from emberharmony.backend.numpy.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.solver_ops import NumpySolverOps
 from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.special_ops import NumpySpecialOps
-from emberharmony.backend.numpy.statistics_ops import NumpyStatisticsOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.core import errors
@@ -42,7 +42,7 @@ class NumpyBackend(
     NumpySpecialOps,
     NumpyComplexNumbersOps,
     NumpyReductionOps,
-    NumpyStatisticsOps,
+    NumpyHistogramsOps,
     NumpyComparisonOps,
     NumpyBitwiseOps,
     NumpyCreationOps,

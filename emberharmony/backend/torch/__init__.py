@@ -18,6 +18,7 @@ from emberharmony.backend.torch.dtype_ops import TorchDTypeOps
 from emberharmony.backend.torch.dtypes import DTYPES, shareable
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
+from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
 from emberharmony.backend.torch.losses_ops import TorchLossesOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
@@ -33,7 +34,6 @@ from emberharmony.backend.torch.shape_ops import TorchShapeOps
 from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.special_ops import TorchSpecialOps
-from emberharmony.backend.torch.statistics_ops import TorchStatisticsOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
@@ -55,7 +55,7 @@ class TorchBackend(
     TorchSpecialOps,
     TorchComplexNumbersOps,
     TorchReductionOps,
-    TorchStatisticsOps,
+    TorchHistogramsOps,
     TorchComparisonOps,
     TorchBitwiseOps,
     TorchCreationOps,

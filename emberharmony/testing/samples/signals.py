@@ -10,7 +10,32 @@ _XP, _FP = np.array([-1.0, 0.0, 0.5, 2.0, 4.0]), np.array([2.0, -1.0, 0.5, 0.75,
 _NEAR = _AT * 0.25
 _LONG, _SHORT = grid(-3, 5, 7), grid(-1, 2, 4)[::-1].copy()
 
+INTS = ("int32", "uint8")
+_CUBE = np.random.default_rng(1).permutation(grid(-3, 5, 24)).reshape(2, 3, 4)
+_PAIRS = ((_CUBE[0, 0], _CUBE[1, 0, :3]), (_CUBE[0, 0], _CUBE[1, 0]), (_CUBE[0, 0, :2], _CUBE[1, 0]))
+
 SAMPLES = [
+    Sample(
+        "diff",
+        np.diff,
+        (case(_CUBE), case(_CUBE, 2, 1), case(_CUBE, prepend=_CUBE[..., :1], append=_CUBE), case(_CUBE, 9)),
+        floor=8,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=("int32", "int64", "uint8"),
+        tolerance=1,
+    ),
+    Sample(
+        "trapezoid",
+        np.trapezoid,
+        (case(_CUBE), case(_CUBE, None, 0.5, 1), case(_CUBE, np.sort(_CUBE, 1), 1.0, 1), case(_CUBE, _CUBE[0, 0])),
+        tolerance=6,
+        floor=8,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=INTS[:1],
+        result="float",
+    ),
     Sample(
         "interp",
         np.interp,
@@ -29,6 +54,16 @@ SAMPLES = [
         tolerance=1,
         floor=4,
         fixed=True,
+    ),
+    Sample(
+        "correlate",
+        np.correlate,
+        tuple(case(a, v, mode) for a, v in _PAIRS for mode in ("valid", "same", "full")),
+        tolerance=2,
+        floor=16,
+        differentiable=True,
+        dtypes=REAL + COMPLEX,
+        integers=("int32", "int64"),
     ),
     Sample(
         "convolve",

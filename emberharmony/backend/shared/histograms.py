@@ -1,51 +1,10 @@
-"""Quantiles, as positions between the elements of a sorted axis, and the arguments of histograms and counts."""
-
-from typing import Any
+"""The arguments of histograms and counts."""
 
 import numpy as np
 
-from emberharmony.backend.host import plain
 from emberharmony.backend.shared.device import check_memory
-from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.options import constant
-
-METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns, for each quantile, the index of the element below, that of the one above, and the weight of the latter.
-
-    Args:
-        q: quantiles, float64.
-        length: of the axis; or, as a column, the number of elements of each row that are counted.
-        method: one of `METHODS`.
-
-    Raises:
-        ArgumentError: if the method is unknown, or a quantile is outside [0, 1].
-    """
-    if method not in METHODS:
-        raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
-    if not ((q >= 0) & (q <= 1)).all():
-        raise ArgumentError(f"quantiles must be from 0 to 1, got {brief(q)}")
-    at = q * np.maximum(length - 1, 0)
-    low, high = np.floor(at), np.ceil(at)
-    if method == "lower":
-        at = high = low
-    elif method == "higher":
-        at = low = high
-    elif method == "nearest":
-        at = low = high = np.round(at)
-    weight = np.where(high > low, 0.5, 0.0) if method == "midpoint" else at - low
-    return low.astype(np.int64), high.astype(np.int64), weight
-
-
-def digits(q: Any) -> np.ndarray:
-    """Returns the quantiles of a call as a float64 array.
-
-    Raises:
-        UnsupportedOpError: if they are a tensor that is being differentiated.
-    """
-    return plain(constant("q", q)).astype(np.float64)
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:

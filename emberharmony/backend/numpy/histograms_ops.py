@@ -1,14 +1,14 @@
-"""Statistics, on NumPy."""
+"""Histograms, on NumPy."""
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.backend.shared.histograms import countable, edges
 from emberharmony.core.options import dense
 
 
-class NumpyStatisticsOps:
-    """Holds the ops of `ops/statistics.py`."""
+class NumpyHistogramsOps:
+    """Holds the ops of `ops/histograms.py`."""
 
     @staticmethod
     def bincount(

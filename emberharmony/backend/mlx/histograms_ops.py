@@ -1,4 +1,4 @@
-"""Statistics, on MLX."""
+"""Histograms, on MLX."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import of_host, promotion
-from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.backend.shared.histograms import countable, edges
 from emberharmony.core import op_globals
 from emberharmony.core.options import dense
 
 
-class MLXStatisticsOps:
-    """Holds the ops of `ops/statistics.py`."""
+class MLXHistogramsOps:
+    """Holds the ops of `ops/histograms.py`."""
 
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:

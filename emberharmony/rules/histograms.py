@@ -1,4 +1,4 @@
-"""Rules of `ops/statistics.py`."""
+"""Rules of `ops/histograms.py`."""
 
 import math
 from typing import Any

@@ -1,14 +1,14 @@
-"""Statistics, on PyTorch."""
+"""Histograms, on PyTorch."""
 
 import torch
 
-from emberharmony.backend.shared.statistics import countable, edges
+from emberharmony.backend.shared.histograms import countable, edges
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.core.options import dense
 
 
-class TorchStatisticsOps:
-    """Holds the ops of `ops/statistics.py`."""
+class TorchHistogramsOps:
+    """Holds the ops of `ops/histograms.py`."""
 
     @staticmethod
     def bincount(

@@ -1,0 +1,351 @@
+"""Distributions of random numbers, beyond the normal and the uniform. In `ops.random` the names lack `random_`.
+
+`seed`, `generator`, dtypes and parameters work as in `random_ops`. Gradients flow through tensors that shift and scale
+(`mean`, `cov`, `stddev`, `loc`, `scale`); the values of these (except for `cov`) and of `p` are not read. The values of
+other tensors are read on the host and checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.backend.shared.random import (
+    CHANCE,
+    FROM_ZERO,
+    POSITIVE,
+    Domain,
+    Generator,
+    check_fits_shape,
+    floating,
+    generator_of,
+    number,
+    on_host,
+    trials,
+)
+from emberharmony.core.dispatch import op
+from emberharmony.core.dtypes import float32, float64
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
+from emberharmony.ops.comparison import less
+from emberharmony.ops.device import get_device, to_device
+from emberharmony.ops.elementary import log
+from emberharmony.ops.math import add, multiply, negative
+from emberharmony.ops.products import matmul
+from emberharmony.ops.random_ops import (
+    parameter,
+    random_normal,
+    random_uniform,
+    scaled,
+    source_of,
+    standard_uniform,
+)
+from emberharmony.ops.reduction import argmax
+from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
+from emberharmony.ops.solver import cholesky
+from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+
+@op
+def random_multivariate_normal(
+    mean: TensorLike,
+    cov: TensorLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns normal random vectors with the given mean and covariance: `mean + L @ z`, where `L = cholesky(cov)`.
+
+    So the vectors have gradients by `mean` and `cov`. Only the lower half of `cov` is read. On MLX the Cholesky
+    decomposition forces evaluation.
+
+    Shape: mean (..., n) and cov (..., n, n) to (*shape, n).
+
+    Args:
+        shape: how many vectors to draw; the axes of `mean` and `cov` before the last ones broadcast to it. By default
+            it is the shape of these axes.
+
+    Raises:
+        LinAlgError: if a covariance matrix is not positive-definite; add a small multiple of `ops.eye(n)`.
+        ShapeError: if the shapes of `mean`, `cov` and `shape` do not fit.
+
+    Example:
+        >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
+        (3, 2)
+    """
+    wanted = floating(dtype)
+    centre, matrix = cast(mean, wanted), cast(cov, wanted)
+    if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
+        raise ShapeError(
+            f"expected a mean of shape (..., n) and a covariance of shape (..., n, n), got {tuple(mean.shape)} and "
+            f"{tuple(cov.shape)}"
+        )
+    batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
+    drawn = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    check_fits_shape("the mean and the covariance", batch, drawn)
+    noise = random_normal((*drawn, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
+    noise = expand_dims(to_device(noise, get_device(matrix)), -1)
+    return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
+
+
+@op
+def random_bernoulli(
+    shape: Shape,
+    p: Varying = 0.5,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns 1 with probability p, else 0, as floats.
+
+    Args:
+        p: a number from 0 to 1, or a tensor that broadcasts to the shape; in a tensor, values below 0 count as 0 and
+            values above 1 as 1.
+
+    Raises:
+        ArgumentError: if `p` is a number outside [0, 1].
+        ShapeError: if a tensor does not broadcast to the shape.
+    """
+    chance: Any = number("p", p, CHANCE)
+    uniform = random_uniform(shape, seed=seed, generator=generator)
+    if chance is None:
+        chance = parameter("p", p, uniform.shape)
+        uniform = to_device(uniform, get_device(chance))
+    return cast(less(uniform, chance), floating(dtype))
+
+
+@op
+def random_poisson(
+    shape: Shape,
+    lam: Varying = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns Poisson random numbers of mean `lam`, as floats.
+
+    Args:
+        lam: a number that is not negative, or a tensor that broadcasts to the shape.
+
+    Raises:
+        ArgumentError: if a mean is negative or not finite.
+    """
+    return _drawn("poisson", shape, dtype, seed, generator, lam=(lam, FROM_ZERO))
+
+
+@op
+def random_binomial(
+    shape: Shape,
+    counts: int | Sequence[Any] | Tensor,
+    probabilities: Varying,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns how many of `counts` trials succeed, as floats.
+
+    Args:
+        counts: whole numbers that are not negative.
+        probabilities: the probability that a trial succeeds, from 0 to 1. Both may be tensors that broadcast to the
+            shape.
+
+    Raises:
+        ArgumentError: if a count or a probability is outside its range.
+    """
+    known = trials(counts if isinstance(counts, int) else to_numpy(counts), shape)
+    return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, CHANCE))
+
+
+@op
+def random_exponential(
+    shape: Shape,
+    scale: Varying = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns exponential random numbers of mean `scale`.
+
+    Args:
+        scale: a number that is not negative, or a tensor that broadcasts to the shape.
+
+    Raises:
+        ArgumentError: if a number is negative or not finite.
+    """
+    if number("scale", scale, FROM_ZERO) is None:
+        return scaled(_drawn("standard_exponential", shape, dtype, seed, generator), scale=scale)
+    return _drawn("exponential", shape, dtype, seed, generator, scale=(scale, FROM_ZERO))
+
+
+@op
+def random_gamma(
+    shape: Shape,
+    alpha: Varying,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+    scale: Varying = 1.0,
+) -> Tensor:
+    """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`.
+
+    Args:
+        alpha, scale: numbers that are not negative, or tensors that broadcast to the shape.
+
+    Raises:
+        ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
+    """
+    if number("scale", scale, FROM_ZERO) is None:
+        return scaled(_drawn("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO)), scale=scale)
+    return _drawn("gamma", shape, dtype, seed, generator, alpha=(alpha, FROM_ZERO), scale=(scale, FROM_ZERO))
+
+
+@op
+def random_beta(
+    shape: Shape,
+    alpha: Varying,
+    beta: Varying,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns beta random numbers, between 0 and 1, of mean `alpha / (alpha + beta)`.
+
+    Args:
+        alpha, beta: positive numbers, or tensors of them that broadcast to the shape.
+
+    Raises:
+        ArgumentError: if a value is not positive or not finite.
+    """
+    return _drawn("beta", shape, dtype, seed, generator, alpha=(alpha, POSITIVE), beta=(beta, POSITIVE))
+
+
+@op
+def random_gumbel(
+    shape: Shape,
+    loc: Varying = 0.0,
+    scale: Varying = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`.
+
+    Args:
+        loc, scale: numbers, or tensors that broadcast to the shape.
+
+    Raises:
+        ArgumentError: if a number is not finite, or if `scale` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
+    """
+    shift, factor = number("loc", loc), number("scale", scale, FROM_ZERO)
+    if generator_of(seed, generator) is not None:
+        if shift is None or factor is None:
+            return scaled(_drawn("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
+        return _drawn("gumbel", shape, dtype, seed, generator, loc=(shift, Domain()), scale=(factor, FROM_ZERO))
+    # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
+    wanted = floating(dtype)
+    uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
+    logarithms = cast(log(negative(log(uniform))), wanted)
+    if shift is None or factor is None:
+        return scaled(negative(logarithms), loc=loc, scale=scale)
+    return add(multiply(logarithms, -factor), shift)
+
+
+@op
+def random_laplace(
+    shape: Shape,
+    loc: Varying = 0.0,
+    scale: Varying = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns Laplace random numbers: `loc` plus or minus an exponential random number of mean `scale`.
+
+    Args:
+        loc, scale: numbers, or tensors that broadcast to the shape.
+
+    Raises:
+        ArgumentError: if a number is not finite, or if `scale` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
+    """
+    if number("loc", loc) is None or number("scale", scale, FROM_ZERO) is None:
+        return scaled(_drawn("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
+    return _drawn("laplace", shape, dtype, seed, generator, loc=(loc, Domain()), scale=(scale, FROM_ZERO))
+
+
+@op
+def random_truncated_normal(
+    shape: Shape,
+    mean: Varying = 0.0,
+    stddev: Varying = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns normal random numbers; those more than two standard deviations from the mean are drawn again.
+
+    Args:
+        mean, stddev: mean and standard deviation before truncation; numbers, or tensors that broadcast to the shape.
+
+    Raises:
+        ArgumentError: if a number is not finite, or if `stddev` is negative.
+        ShapeError: if a tensor does not broadcast to the shape.
+    """
+    loc, scale, wanted = number("mean", mean), number("stddev", stddev, FROM_ZERO), floating(dtype)
+    values = source_of(seed, generator).truncated_normal(shape, wanted)
+    if loc is None or scale is None:
+        return scaled(convert_to_tensor(values, wanted), mean=mean, stddev=stddev)
+    return convert_to_tensor(values * scale + loc, wanted)
+
+
+@op
+def random_categorical(
+    logits: TensorLike,
+    num_samples: int,
+    dtype: DTypeLike | None = None,
+    seed: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns random classes, each with the probability that the softmax of its row of logits gives.
+
+    No value is read on the host. A row that holds NaN always gives the class of its first NaN.
+
+    Shape: (..., classes) to (..., num_samples).
+
+    Example:
+        >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()
+        [[0, 0], [1, 1]]
+    """
+    # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
+    rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
+    noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
+    drawn = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
+    return drawn if dtype is None else cast(drawn, dtype)
+
+
+def _drawn(
+    law: str,
+    shape: Shape,
+    dtype: Any,
+    seed: Any,
+    generator: Generator | None,
+    *known: Any,
+    **parameters: tuple[Any, Domain],
+) -> Tensor:
+    """Returns random numbers of a distribution of `numpy.random.Generator`, drawn on the host.
+
+    Args:
+        known: parameters that are read and checked already.
+        parameters: other parameters by name, each with its domain.
+    """
+    wanted = floating(dtype)
+    host = [_read(name, value, shape, domain) for name, (value, domain) in parameters.items()]
+    values = source_of(seed, generator).draw(law, shape, *known, *host)
+    return convert_to_tensor(values.astype("float64" if wanted is float64 else "float32"), wanted)
+
+
+def _read(name: str, value: Any, shape: Shape, domain: Domain) -> Any:
+    known = number(name, value, domain)
+    return on_host(name, to_numpy(value), shape, domain) if known is None else known

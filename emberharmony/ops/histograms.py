@@ -1,0 +1,62 @@
+"""Histograms: the bins of elements, and the counts of integers and of elements in bins."""
+
+from __future__ import annotations
+
+from emberharmony.core.dispatch import op
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.ops.sorting import searchsorted
+
+
+@op
+def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
+    """Returns the index of the bin of each element (int64): 0 below the first edge, len(bins) above the last one.
+
+    Args:
+        bins: the edges in ascending order.
+        right: whether an element on an edge belongs to the bin below it; by default it belongs to the bin above.
+
+    Example:
+        >>> ops.digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
+        [1, 2, 3]
+    """
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+@op
+def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, sparse: bool = False) -> Tensor:
+    """Returns how often each integer from 0 occurs in a vector, or the sum of its weights.
+
+    Shape: (max(x) + 1,), but at least (minlength,). Dtype: int64, or that of the weights. Forces evaluation on MLX.
+
+    Args:
+        sparse: an option of Keras; only False is accepted.
+
+    Raises:
+        ArgumentError: if an integer is negative, or `sparse` is True.
+        DTypeError: if `x` does not hold integers.
+        ShapeError: if `x` is not a vector.
+
+    Example:
+        >>> ops.bincount([0, 2, 2]).tolist()
+        [1, 0, 2]
+    """
+    ...
+
+
+@op
+def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None) -> tuple[Tensor, Tensor]:
+    """Returns the counts (int64) of elements in bins of equal width, and the edges of the bins.
+
+    The last bin includes its upper edge. Forces evaluation on MLX.
+
+    Args:
+        range: the lower and upper edge of all bins; by default the smallest and largest element of `x`.
+
+    Raises:
+        ArgumentError: if there are no bins or the range is empty.
+
+    Example:
+        >>> [part.tolist() for part in ops.histogram([0.0, 1.0, 1.0], 2)]
+        [[1, 2], [0.0, 0.5, 1.0]]
+    """
+    ...

@@ -1,0 +1,81 @@
+"""Rows of `ops/distributions.py`: the oracles draw by NumPy from the same seed.
+
+`tests/ops/test_distributions.py` tests the laws.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.sample import Sample, case
+from emberharmony.testing.samples.random import HIGH, LOW, SHAPE, drawn, row, source
+
+_COV = np.array([[2.0, 0.5], [0.5, 1.0]])
+
+
+def _vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
+    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]) if shape is None else shape
+    noise = source().standard_normal((*batch, mean.shape[-1]), np.float32).astype(np.float64)
+    return mean + (np.linalg.cholesky(cov) @ noise[..., None])[..., 0]
+
+
+def _truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
+    stream = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
+    values = stream.standard_normal(shape, np.float32)
+    while (outside := np.abs(values) > 2).any():
+        values[outside] = stream.standard_normal(int(outside.sum()), np.float32)
+    return mean + stddev * values.astype(np.float64)
+
+
+def _bernoulli(shape: Any, p: Any = 0.5, seed: int = 0) -> Any:
+    return np.where(source().random(shape, np.float32) < np.float32(p), 1.0, 0.0)
+
+
+SAMPLES = [
+    row("random_truncated_normal", _truncated, (1.0, 2.0), (LOW, HIGH), (LOW, 0.5), differentiable=True),
+    row("random_gumbel", drawn("gumbel"), (1.0, 2.0), (LOW, HIGH), (1.0, HIGH), differentiable=True),
+    row("random_laplace", drawn("laplace"), (1.0, 2.0), (LOW, HIGH), (LOW, 0.5), differentiable=True),
+    row("random_exponential", drawn("exponential"), (2.0,), (HIGH,), differentiable=True),
+    Sample(
+        "random_multivariate_normal",
+        _vectors,
+        (
+            case(LOW, _COV, (3,), seed=0),
+            case(LOW, _COV, seed=0),
+            case(HIGH * LOW, _COV, (2, 3), seed=0),
+            case(LOW, np.stack([_COV, 2 * _COV]), (3, 2), seed=0),
+        ),
+        ("float32",),
+        result="float32",
+        differentiable=True,
+        tolerance=4.0,
+        fixed=True,
+        named=True,
+    ),
+    Sample(
+        "random_gamma",
+        drawn("gamma"),
+        (case(SHAPE, 2.0, seed=0), case(SHAPE, HIGH, seed=0), case(SHAPE, 0.5, seed=0, scale=HIGH)),
+        ("float32",),
+        result="float32",
+        tolerance=2.0,
+    ),
+    row("random_beta", drawn("beta"), (2.0, 3.0), (HIGH, np.array([0.5, 4.0]))),
+    row("random_poisson", drawn("poisson"), (2.0,), (HIGH,), tolerance=0.0),
+    row(
+        "random_binomial",
+        drawn("binomial"),
+        (9, 0.25),
+        (np.array([[1], [9], [90]]), np.array([0.25, 0.5])),
+        tolerance=0.0,
+    ),
+    row(
+        "random_bernoulli",
+        _bernoulli,
+        (0.25,),
+        (np.array([0.0, 1.0]),),
+        (np.array([[0.25], [0.5], [0.75]]),),
+        tolerance=0.0,
+    ),
+    Sample("random_categorical", str, (), reference="tests"),
+]
