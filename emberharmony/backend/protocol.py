@@ -46,7 +46,7 @@ class TensorBackend(Protocol):
         """Returns `x1 + x2`; for booleans this is `or`."""
         ...
 
-    def affine_transform(self, images: TensorLike, transform: TensorLike, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def affine_transform(self, images: TensorLike, transform: TensorLike, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: Varying = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`."""
         ...
 
@@ -170,7 +170,7 @@ class TensorBackend(Protocol):
         """Returns the symmetric triangular window of `x` points, which is zero at both ends."""
         ...
 
-    def batch_normalization(self, x: TensorLike, mean: TensorLike, variance: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: float = 0.001) -> Tensor:
+    def batch_normalization(self, x: TensorLike, mean: TensorLike, variance: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: Varying = 0.001) -> Tensor:
         """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis."""
         ...
 
@@ -262,7 +262,7 @@ class TensorBackend(Protocol):
         """Returns the smallest integer not below each element; integer tensors are unchanged."""
         ...
 
-    def celu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
+    def celu(self, x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`."""
         ...
 
@@ -346,7 +346,7 @@ class TensorBackend(Protocol):
         """Returns the number of non-zero elements over axes (int64)."""
         ...
 
-    def cov(self, x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
+    def cov(self, x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
         """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False."""
         ...
 
@@ -454,7 +454,7 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`."""
         ...
 
-    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: float | None = None, is_causal: bool = False, flash_attention: bool | None = None, attn_logits_soft_cap: float | None = None) -> Tensor:
+    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: Varying | None = None, is_causal: bool = False, flash_attention: bool | None = None, attn_logits_soft_cap: Varying | None = None) -> Tensor:
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
@@ -494,11 +494,11 @@ class TensorBackend(Protocol):
         """Returns the sum of products that an index expression in Einstein notation describes."""
         ...
 
-    def elastic_transform(self, images: TensorLike, alpha: float = 20.0, sigma: float = 5.0, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'reflect', fill_value: float = 0.0, seed: Any = None, data_format: Literal['channels_last', 'channels_first'] | None = None, generator: Generator | None = None) -> Tensor:
+    def elastic_transform(self, images: TensorLike, alpha: Varying = 20.0, sigma: float = 5.0, interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'reflect', fill_value: Varying = 0.0, seed: Any = None, data_format: Literal['channels_last', 'channels_first'] | None = None, generator: Generator | None = None) -> Tensor:
         """Returns images whose pixels are moved by smooth random displacements, with new displacements for each image."""
         ...
 
-    def elu(self, x: TensorLike, alpha: float = 1.0) -> Tensor:
+    def elu(self, x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`."""
         ...
 
@@ -730,7 +730,7 @@ class TensorBackend(Protocol):
         """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
         ...
 
-    def hard_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
+    def hard_shrink(self, x: TensorLike, threshold: Varying = 0.5) -> Tensor:
         """Returns `x`, but 0 where `abs(x)` is at most the threshold."""
         ...
 
@@ -930,7 +930,7 @@ class TensorBackend(Protocol):
         """Returns the Kronecker product; the operand with fewer axes first gets leading axes of length 1."""
         ...
 
-    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None, *, rms_scaling: bool = False) -> Tensor:
+    def layer_normalization(self, x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None, *, rms_scaling: bool = False) -> Tensor:
         """Returns `x` scaled to mean 0 and variance 1 over axes, times `gamma` plus `beta`."""
         ...
 
@@ -942,7 +942,7 @@ class TensorBackend(Protocol):
         """Returns `x1 * 2**x2`; the power itself does not overflow."""
         ...
 
-    def leaky_relu(self, x: TensorLike, negative_slope: float = 0.2) -> Tensor:
+    def leaky_relu(self, x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
         """Returns `x` where it is positive, else `negative_slope * x`."""
         ...
 
@@ -1066,7 +1066,7 @@ class TensorBackend(Protocol):
         """Returns the stacked results of `f` for each slice of the tree `xs` along the first axis."""
         ...
 
-    def map_coordinates(self, inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: float = 0.0) -> Tensor:
+    def map_coordinates(self, inputs: TensorLike, coordinates: TensorLike, order: int, fill_mode: Literal['constant', 'nearest', 'wrap', 'mirror', 'reflect'] = 'constant', fill_value: Varying = 0.0) -> Tensor:
         """Returns the values of a tensor at positions between its elements."""
         ...
 
@@ -1090,7 +1090,7 @@ class TensorBackend(Protocol):
         """Returns `x` with its last two axes swapped."""
         ...
 
-    def max(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+    def max(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
         """Returns the largest element over axes."""
         ...
 
@@ -1118,7 +1118,7 @@ class TensorBackend(Protocol):
         """Returns coordinate grids of vectors."""
         ...
 
-    def min(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+    def min(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
         """Returns the smallest element over axes."""
         ...
 
@@ -1150,7 +1150,7 @@ class TensorBackend(Protocol):
         """Returns `x1 * x2`; for booleans this is `and`."""
         ...
 
-    def nan_to_num(self, x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    def nan_to_num(self, x: TensorLike, nan: Varying = 0.0, posinf: Varying | None = None, neginf: Varying | None = None) -> Tensor:
         """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype."""
         ...
 
@@ -1186,7 +1186,7 @@ class TensorBackend(Protocol):
         """Returns the smallest element over axes that is not NaN; NaN where all are NaN."""
         ...
 
-    def nanpercentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def nanpercentile(self, x: TensorLike, q: Varying, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th percentiles over axes of the elements that are not NaN, with `q` from 0 to 100."""
         ...
 
@@ -1194,11 +1194,11 @@ class TensorBackend(Protocol):
         """Returns the product over axes of the elements that are not NaN."""
         ...
 
-    def nanquantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def nanquantile(self, x: TensorLike, q: Varying, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes of the elements that are not NaN; forces evaluation on MLX."""
         ...
 
-    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    def nanstd(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
         """Returns the standard deviation over axes of the elements that are not NaN; for real tensors."""
         ...
 
@@ -1206,7 +1206,7 @@ class TensorBackend(Protocol):
         """Returns the sum over axes of the elements that are not NaN."""
         ...
 
-    def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    def nanvar(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
         """Returns the variance over axes of the elements that are not NaN; for real tensors."""
         ...
 
@@ -1242,7 +1242,7 @@ class TensorBackend(Protocol):
         """Returns the norm of vectors (one axis) or matrices (two axes); without `ord` and `axis`, of all elements."""
         ...
 
-    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float | None = None) -> Tensor:
+    def normalize(self, x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying | None = None) -> Tensor:
         """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`."""
         ...
 
@@ -1266,7 +1266,7 @@ class TensorBackend(Protocol):
         """Returns the products of each element of `x1` with each element of `x2`, both flattened."""
         ...
 
-    def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: float | None = None) -> Tensor:
+    def pad(self, x: TensorLike, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: Literal['constant', 'reflect', 'symmetric', 'edge', 'wrap'] = 'constant', constant_values: Varying | None = None) -> Tensor:
         """Returns `x` with elements added before and after each axis."""
         ...
 
@@ -1278,11 +1278,11 @@ class TensorBackend(Protocol):
         """Returns the elements with the kth smallest one in its sorted position, along an axis or of the flattened `x`."""
         ...
 
-    def percentile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def percentile(self, x: TensorLike, q: Varying, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th percentiles over axes, with `q` from 0 to 100; otherwise like `quantile`."""
         ...
 
-    def perspective_transform(self, images: TensorLike, start_points: Tensor | Sequence[Any], end_points: Tensor | Sequence[Any], interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def perspective_transform(self, images: TensorLike, start_points: Tensor | Sequence[Any], end_points: Tensor | Sequence[Any], interpolation: Literal['bilinear', 'nearest'] = 'bilinear', fill_value: Varying = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images warped so that four points of each image move to four other points."""
         ...
 
@@ -1314,7 +1314,7 @@ class TensorBackend(Protocol):
         """Returns the product over axes; 1 if there are no elements."""
         ...
 
-    def psnr(self, x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
+    def psnr(self, x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
         """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal."""
         ...
 
@@ -1330,7 +1330,7 @@ class TensorBackend(Protocol):
         """Returns Q and R with `x = Q @ R`."""
         ...
 
-    def quantile(self, x: TensorLike, q: float | Sequence[float] | Tensor, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
+    def quantile(self, x: TensorLike, q: Varying, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes, with `q` from 0 to 1; NaN if an element is NaN."""
         ...
 
@@ -1442,7 +1442,7 @@ class TensorBackend(Protocol):
         """Returns the same elements in another shape; one length may be -1, which is inferred."""
         ...
 
-    def resize(self, images: TensorLike, size: Sequence[int], interpolation: Literal['nearest', 'bilinear', 'bicubic', 'lanczos3', 'lanczos5'] = 'bilinear', antialias: bool = False, crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: Literal['constant'] = 'constant', fill_value: float = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def resize(self, images: TensorLike, size: Sequence[int], interpolation: Literal['nearest', 'bilinear', 'bicubic', 'lanczos3', 'lanczos5'] = 'bilinear', antialias: bool = False, crop_to_aspect_ratio: bool = False, pad_to_aspect_ratio: bool = False, fill_mode: Literal['constant'] = 'constant', fill_value: Varying = 0.0, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns images resized to a height and width."""
         ...
 
@@ -1474,7 +1474,7 @@ class TensorBackend(Protocol):
         """Returns hue, saturation and value, from 0 to 1, of RGB images with values from 0 to 1."""
         ...
 
-    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None) -> Tensor:
+    def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None) -> Tensor:
         """Returns `x` divided by its root mean square over axes, times `scale`."""
         ...
 
@@ -1606,7 +1606,7 @@ class TensorBackend(Protocol):
         """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images."""
         ...
 
-    def soft_shrink(self, x: TensorLike, threshold: float = 0.5) -> Tensor:
+    def soft_shrink(self, x: TensorLike, threshold: Varying = 0.5) -> Tensor:
         """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold."""
         ...
 
@@ -1666,7 +1666,7 @@ class TensorBackend(Protocol):
         """Returns `x * x`; booleans stay booleans."""
         ...
 
-    def squareplus(self, x: TensorLike, b: float = 4) -> Tensor:
+    def squareplus(self, x: TensorLike, b: Varying = 4) -> Tensor:
         """Returns `(x + sqrt(x**2 + b)) / 2` without overflow."""
         ...
 
@@ -1674,7 +1674,7 @@ class TensorBackend(Protocol):
         """Returns `x` without axes of length 1; by default all of them are removed."""
         ...
 
-    def ssim(self, image1: TensorLike, image2: TensorLike, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def ssim(self, image1: TensorLike, image2: TensorLike, max_val: Varying = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: Varying = 0.01, k2: Varying = 0.03, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
         """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels."""
         ...
 
@@ -1690,7 +1690,7 @@ class TensorBackend(Protocol):
         """Returns uniform random numbers in [0, 1) from the default stream of the backend."""
         ...
 
-    def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    def std(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
         """Returns the standard deviation over axes, the square root of `var`."""
         ...
 
@@ -1758,7 +1758,7 @@ class TensorBackend(Protocol):
         """Returns the sum of products over pairs of axes."""
         ...
 
-    def threshold(self, x: TensorLike, threshold: float, default_value: float) -> Tensor:
+    def threshold(self, x: TensorLike, threshold: Varying, default_value: Varying) -> Tensor:
         """Returns `x` where it is above the threshold, else the default value."""
         ...
 
@@ -1786,7 +1786,7 @@ class TensorBackend(Protocol):
         """Returns `x` with its axes in another order; by default they are reversed."""
         ...
 
-    def trapezoid(self, y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    def trapezoid(self, y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axis: int = -1) -> Tensor:
         """Returns the integral along an axis by the trapezoidal rule."""
         ...
 
@@ -1818,7 +1818,7 @@ class TensorBackend(Protocol):
         """Returns the windows of a tensor as columns."""
         ...
 
-    def unique(self, x: TensorLike, sorted: bool = True, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, size: int | None = None, fill_value: float | None = None) -> Tensor | Any:
+    def unique(self, x: TensorLike, sorted: bool = True, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None, size: int | None = None, fill_value: Varying | None = None) -> Tensor | Any:
         """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX."""
         ...
 
@@ -1854,7 +1854,7 @@ class TensorBackend(Protocol):
         """Returns the Vandermonde matrix of a vector, whose columns are its powers."""
         ...
 
-    def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+    def var(self, x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
         """Returns the variance over axes: the mean squared distance from the mean, computed in two passes."""
         ...
 

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
 from emberharmony.core import op_globals
-from emberharmony.core.errors import ArgumentTypeError, EmberError
+from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.op_code.code_swap import SWAP as SWAP
 from emberharmony.core.op_code.code_swap import choose_dispatch
 from emberharmony.core.op_code.op_source import GLOBALS as GLOBALS
@@ -196,7 +196,8 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     if traced is not None:  # the fast path does not test every parameter, and does not look into lists
         return traced.run(backend, name, arguments)
     spec = OPS[name]
-    if not isinstance(error, EmberError) and (
+    # The native function may have read an option that is traced, which the full implementation differentiates.
+    if (not isinstance(error, EmberError) or isinstance(error, TracedTensorError)) and (
         hasattr(backend.implementation(spec), "__fast__")
         or any(backend.option(x) is not x for x in arguments)
         or any(_is_odd_flag(p, x) for p, x in zip(spec.parameters, arguments, strict=False))

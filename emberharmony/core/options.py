@@ -1,24 +1,28 @@
-"""Checks of options that an op reads as Python numbers, so that it has no gradient with respect to them."""
+"""Checks of the options of ops, and which of them have no gradient because the op reads them as Python numbers."""
 
 import operator
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from emberharmony.core import selection
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, UnsupportedOpError, brief
 from emberharmony.core.tracing import is_traced
 
 T = TypeVar("T")
 
 
-def constant(name: str, value: T) -> T:
+def constant(name: str, value: T, reason: str = "") -> T:
     """Returns an option unchanged: a number, a tensor, or a nested sequence of them.
+
+    Args:
+        reason: why there is no gradient, for the message.
 
     Raises:
         UnsupportedOpError: if it contains a tensor that is being differentiated.
     """
-    if value.__class__ is not float and value.__class__ is not int and _holds_traced(value):
+    if value.__class__ is not float and value.__class__ is not int and holds_traced(value):
         raise UnsupportedOpError(
-            f"there is no gradient with respect to {name!r}: pass a number, or ops.stop_gradient(x)"
+            f"there is no gradient with respect to {name!r}{', because ' * bool(reason)}{reason}: pass a number, or "
+            f"ops.stop_gradient(x)"
         )
     return value
 
@@ -30,6 +34,23 @@ def number(name: str, value: Any) -> float:
         UnsupportedOpError: if it is a tensor that is being differentiated.
     """
     return float(constant(name, value))
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Returns whether an option is a Python number, so that a native function may take it, and not a tensor or list."""
+    return isinstance(value, (int, float))
+
+
+def without_axes(name: str, value: Any) -> Any:
+    """Returns an option unchanged: a number, or a tensor without axes.
+
+    Raises:
+        ShapeError: if it is a list, or a tensor with axes.
+    """
+    shape = (len(value),) if isinstance(value, (list, tuple)) else tuple(getattr(value, "shape", ()))
+    if shape:
+        raise ShapeError(f"{name} is a number or a tensor without axes, got shape {shape}")
+    return value
 
 
 def integer(name: str, value: Any, least: int) -> int:
@@ -58,9 +79,10 @@ def dense(name: str, value: object) -> None:
         raise ArgumentError(f"{name}={value!r} is not available, because all tensors are dense; leave {name} out")
 
 
-def _holds_traced(value: Any) -> bool:
+def holds_traced(value: Any) -> bool:
+    """Returns whether an option is, or contains, a tensor that is being differentiated."""
     if isinstance(value, (list, tuple)):
-        return any(_holds_traced(item) for item in value)
+        return any(holds_traced(item) for item in value)
     if not hasattr(value, "dtype"):
         return False
     if is_traced(value):  # by any backend: a namespace may run an op while another backend is active

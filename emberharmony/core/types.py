@@ -81,7 +81,7 @@ Tensors: TypeAlias = Annotated[Sequence[Any], "Tensors"]
 """A sequence of `TensorLike`; becomes a list of tensors."""
 
 Varying: TypeAlias = float | Sequence[Any] | Tensor
-"""A number, or a tensor or list with a number for each random draw; the op itself converts it."""
+"""A real option: a number, or a tensor or list of numbers that broadcasts; the op itself converts it."""
 
 Shape: TypeAlias = int | Sequence[int]
 """A length or a sequence of lengths."""

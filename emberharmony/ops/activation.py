@@ -9,12 +9,12 @@ from emberharmony.backend.promote import normalized
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.options import number
-from emberharmony.core.types import Axis, Tensor, TensorLike
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater, less, less_equal
 from emberharmony.ops.creation import arange
 from emberharmony.ops.device import get_device
-from emberharmony.ops.dtype import dtype
+from emberharmony.ops.dtype import dtype, option
 from emberharmony.ops.elementary import erf, exp, expm1, log, log1p, tanh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import (
@@ -35,6 +35,7 @@ from emberharmony.ops.reduction import cumsum, max, sum
 from emberharmony.ops.shape import moveaxis, split
 from emberharmony.ops.sorting import sort
 from emberharmony.ops.tensor import cast
+from emberharmony.ops.transforms import stop_gradient
 
 
 @op
@@ -60,18 +61,18 @@ def relu6(x: TensorLike) -> Tensor:
 
 
 @op
-def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
+def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
     """Returns `x` where it is positive, else `negative_slope * x`.
 
     Example:
         >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
         [-0.5, 2.0]
     """
-    return where(greater(x, 0), add(x, 0.0), multiply(x, number("negative_slope", negative_slope)))
+    return where(greater(x, 0), add(x, 0.0), multiply(x, option("negative_slope", negative_slope, x)))
 
 
 @op
-def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
+def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
 
     Example:
@@ -79,7 +80,7 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
         [0.0, 2.0]
     """
     above = greater(x, 0)
-    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), number("alpha", alpha)))
+    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), option("alpha", alpha, x)))
 
 
 @op
@@ -92,14 +93,14 @@ def selu(x: TensorLike) -> Tensor:
 
 
 @op
-def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
+def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
 
     Example:
         >>> ops.celu([0.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    factor = number("alpha", alpha)
+    factor = option("alpha", alpha, x)
     return add(maximum(x, 0.0), multiply(expm1(minimum(divide(x, factor), 0.0)), factor))
 
 
@@ -210,7 +211,7 @@ def hard_tanh(x: TensorLike) -> Tensor:
 
 
 @op
-def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
+def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x`, but 0 where `abs(x)` is at most the threshold.
 
     Example:
@@ -221,15 +222,18 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 @op
-def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
+def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     """Returns `x` moved towards 0 by the threshold; 0 where `abs(x)` is at most the threshold.
 
     Example:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
         [0.0, 1.5]
     """
-    bound = number("threshold", threshold)
-    return subtract(x, clip(x, -bound, bound))
+    bound = option("threshold", threshold, x)
+    if bound.__class__ is float:
+        return subtract(x, clip(x, -bound, bound))
+    x = _inexact(x)
+    return subtract(x, clip(x, negative(bound), bound))
 
 
 @op
@@ -244,32 +248,38 @@ def tanh_shrink(x: TensorLike) -> Tensor:
 
 
 @op
-def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
+def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tensor:
     """Returns `x` where it is above the threshold, else the default value.
 
     Example:
         >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
         [0.0, 3.0]
     """
-    return where(less_equal(x, threshold), default_value, x)
+    default = default_value if is_number(default_value) else option("default_value", default_value, x)
+    return where(less_equal(x, threshold), default, x)
 
 
 @op
-def squareplus(x: TensorLike, b: float = 4) -> Tensor:
+def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     """Returns `(x + sqrt(x**2 + b)) / 2` without overflow.
 
     Raises:
-        ArgumentError: if `b` is negative.
+        ArgumentError: if `b` is a negative number; the values of a tensor are not read.
 
     Example:
         >>> ops.squareplus([0.0]).tolist()
         [1.0]
     """
-    b = number("b", b)
-    if b < 0:
-        raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
+    b = option("b", b, x)
     x = _inexact(x)
     half = multiply(x, 0.5)
+    if b.__class__ is not float:
+        # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
+        scale = stop_gradient(maximum(absolute(half), 1.0))
+        share = divide(divide(b, scale), multiply(scale, 4.0))
+        return add(half, multiply(sqrt(add(square(divide(half, scale)), share)), scale))
+    if b < 0:
+        raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     if dtype(half).is_complex:
         return add(half, sqrt(add(square(half), float(b) / 4)))
     return add(half, hypot(half, float(b) ** 0.5 / 2))

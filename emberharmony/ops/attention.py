@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from emberharmony.backend.shared.attention import check_attention
 from emberharmony.core.dispatch import op
-from emberharmony.core.options import number
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, finfo
+from emberharmony.ops.dtype import dtype, finfo, option
 from emberharmony.ops.elementary import tanh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, divide, multiply
@@ -29,17 +28,17 @@ def dot_product_attention(
     value: TensorLike,
     bias: TensorLike | None = None,
     mask: TensorLike | None = None,
-    scale: float | None = None,
+    scale: Varying | None = None,
     is_causal: bool = False,
     flash_attention: bool | None = None,
-    attn_logits_soft_cap: float | None = None,
+    attn_logits_soft_cap: Varying | None = None,
 ) -> Tensor:
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
     Args:
         bias: added to the products; broadcast to (batch, heads, queries, keys).
         mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values.
-        scale: the factor of the products; None is `1 / sqrt(width)`.
+        scale: the factor of the products, broadcast like `bias`; None is `1 / sqrt(width)`.
         is_causal: whether query i is limited to the keys up to i.
         flash_attention: an option of Keras without effect: the backend chooses its kernel.
         attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
@@ -61,11 +60,11 @@ def dot_product_attention(
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
-    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else number("scale", scale)
+    factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = widened(logits)
     if attn_logits_soft_cap is not None:
-        cap = number("attn_logits_soft_cap", attn_logits_soft_cap)
+        cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)
         logits = multiply(tanh(divide(logits, cap)), cap)
     logits = logits if bias is None else add(logits, bias)
     lowest = finfo(dtype(logits)).min * 0.5

@@ -2,7 +2,7 @@
 
 `seed`, `generator`, dtypes and parameters work as in `random_ops`. Gradients flow through tensors that shift and scale
 (`mean`, `cov`, `stddev`, `loc`, `scale`); the values of these (except for `cov`) and of `p` are not read. The values of
-other tensors are read on the host and checked.
+other tensors are read on the host and checked; a gradient by one of these, or by `p`, raises `UnsupportedOpError`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from emberharmony.backend.shared.random import (
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import float32, float64
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.options import constant
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import less
 from emberharmony.ops.device import get_device, to_device
@@ -44,6 +45,11 @@ from emberharmony.ops.reduction import argmax
 from emberharmony.ops.shape import broadcast_shapes, expand_dims, squeeze
 from emberharmony.ops.solver import cholesky
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+_DISCRETE = "the draws are discrete"
+_REASONS = {"poisson": _DISCRETE, "binomial": _DISCRETE}
+"""By distribution, why its draws have no gradient."""
+_IMPLICIT = "the derivative of the quantile function is not available"
 
 
 @op
@@ -110,7 +116,7 @@ def random_bernoulli(
     chance: Any = number("p", p, CHANCE)
     uniform = random_uniform(shape, seed=seed, generator=generator)
     if chance is None:
-        chance = parameter("p", p, uniform.shape)
+        chance = parameter("p", constant("p", p, _DISCRETE), uniform.shape)
         uniform = to_device(uniform, get_device(chance))
     return cast(less(uniform, chance), floating(dtype))
 
@@ -153,7 +159,7 @@ def random_binomial(
     Raises:
         ArgumentError: if a count or a probability is outside its range.
     """
-    known = trials(counts if isinstance(counts, int) else to_numpy(counts), shape)
+    known = trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
     return _drawn("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, CHANCE))
 
 
@@ -341,11 +347,13 @@ def _drawn(
         parameters: other parameters by name, each with its domain.
     """
     wanted = floating(dtype)
-    host = [_read(name, value, shape, domain) for name, (value, domain) in parameters.items()]
+    host = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
     values = source_of(seed, generator).draw(law, shape, *known, *host)
     return convert_to_tensor(values.astype("float64" if wanted is float64 else "float32"), wanted)
 
 
-def _read(name: str, value: Any, shape: Shape, domain: Domain) -> Any:
+def _read(law: str, name: str, value: Any, shape: Shape, domain: Domain) -> Any:
     known = number(name, value, domain)
-    return on_host(name, to_numpy(value), shape, domain) if known is None else known
+    if known is not None:
+        return known
+    return on_host(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)

@@ -9,10 +9,12 @@ from typing import Any
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import ALL, DType, as_dtype
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.numeric.finfo import KINDS, FloatInfo, IntegerInfo
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike, TensorOrDType
-from emberharmony.ops.tensor import is_tensor
+from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
 
 
 @op
@@ -115,3 +117,23 @@ def iinfo(type: TensorOrDType) -> IntegerInfo:
         127
     """
     return IntegerInfo.of(dtype(type) if is_tensor(type) else as_dtype(type))
+
+
+def option(name: str, value: Any, x: Tensor) -> Any:
+    """Returns a real option of an op on `x`: a number as a float, anything else as a tensor.
+
+    The tensor gets the dtype of `x`, or the default float if `x` holds integers, so that an option never changes the
+    dtype of a result.
+
+    Raises:
+        DTypeError: if the option is complex.
+    """
+    if value.__class__ is float:
+        return value
+    if is_number(value):
+        return float(value)
+    tensor = convert_to_tensor(value)
+    own = dtype(tensor)
+    if own.is_complex:
+        raise DTypeError(f"{name} is real, not {own.name}")
+    return cast(tensor, as_inexact(dtype(x)))

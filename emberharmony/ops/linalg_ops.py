@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from emberharmony.core.dispatch import op
+from emberharmony.core.options import number
 from emberharmony.core.types import DTypeLike, Tensor, TensorLike
 from emberharmony.ops.indexing import diagonal
 from emberharmony.ops.math import divide, multiply
@@ -29,6 +30,8 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
         >>> ops.linalg.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()
         2.0
     """
+    if p is not None and not isinstance(p, str):
+        p = number("p", p)
     if p not in (None, 2, -2):
         return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
     s = svdvals(x)

@@ -6,15 +6,16 @@ Dtype: integers become the default float.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.options import number
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import log_softmax, softplus
 from emberharmony.ops.comparison import greater_equal, less, logical_and
-from emberharmony.ops.dtype import result_type
+from emberharmony.ops.dtype import option, result_type
 from emberharmony.ops.elementary import log, log10
 from emberharmony.ops.indexing import take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
@@ -85,22 +86,26 @@ def sparse_categorical_crossentropy(
 
 
 @op
-def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
+def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
     """Returns the peak signal-to-noise ratio of two tensors in decibels; infinite if they are equal.
 
     Args:
         max_val: the largest possible difference between two elements, for example 255 for 8-bit images.
 
     Raises:
-        ArgumentError: if `max_val` is not positive.
+        ArgumentError: if `max_val` is a number that is not positive; the values of a tensor are not read.
 
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()
         20.0
     """
-    max_val = number("max_val", max_val)
-    if not max_val > 0:
-        raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
     error = mean(square(subtract(widened(x1), widened(x2))))
-    ratio = subtract(20.0 * math.log10(max_val), multiply(log10(error), 10.0))
+    limit = option("max_val", max_val, error)
+    if is_number(limit):
+        if not limit > 0:
+            raise ArgumentError(f"max_val is a positive number, not {max_val!r:.60}")
+        peak: Any = 20.0 * math.log10(limit)
+    else:
+        peak = multiply(log10(limit), 20.0)
+    ratio = subtract(peak, multiply(log10(error), 10.0))
     return cast(ratio, as_inexact(result_type(x1, x2)))

@@ -9,8 +9,8 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.types import Axis, Tensor, TensorLike
-from emberharmony.ops.dtype import dtype
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
+from emberharmony.ops.dtype import dtype, option
 from emberharmony.ops.math import add, multiply, rsqrt, square, subtract
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.shape import reshape
@@ -23,7 +23,7 @@ def layer_normalization(
     gamma: TensorLike | None = None,
     beta: TensorLike | None = None,
     axis: Axis = -1,
-    epsilon: float | None = None,
+    epsilon: Varying | None = None,
     *,
     rms_scaling: bool = False,
 ) -> Tensor:
@@ -32,7 +32,7 @@ def layer_normalization(
     Args:
         gamma: broadcast to `x`; a tensor that has the lengths of the axes `axis` alone belongs to these axes.
         beta: like `gamma`.
-        epsilon: added to the variance; None is 1e-7.
+        epsilon: added to the variance, with its axes kept at length 1; None is 1e-7.
         rms_scaling: whether to divide `x` by its standard deviation without subtracting the mean, and to ignore `beta`.
             Keras has this option but advises against it; `rms_normalization` divides by the root mean square.
 
@@ -40,7 +40,8 @@ def layer_normalization(
     """
     wide = widened(x)
     centred = subtract(wide, mean(wide, axis, True))
-    factor = rsqrt(add(mean(square(centred), axis, True), EPSILON if epsilon is None else epsilon))
+    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
+    factor = rsqrt(add(mean(square(centred), axis, True), limit))
     result = _like(multiply(wide if rms_scaling else centred, factor), x)
     result = result if gamma is None else multiply(result, _along(gamma, axis, x))
     return result if beta is None or rms_scaling else add(result, _along(beta, axis, x))
@@ -48,7 +49,7 @@ def layer_normalization(
 
 @op
 def rms_normalization(
-    x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: float | None = None
+    x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None
 ) -> Tensor:
     """Returns `x` divided by its root mean square over axes, times `scale`.
 
@@ -58,7 +59,7 @@ def rms_normalization(
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     wide = widened(x)
-    limit = EPSILON if epsilon is None else epsilon
+    limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     result = _like(multiply(wide, rsqrt(add(mean(square(wide), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
@@ -71,7 +72,7 @@ def batch_normalization(
     axis: int,
     offset: TensorLike | None = None,
     scale: TensorLike | None = None,
-    epsilon: float = 1e-3,
+    epsilon: Varying = 1e-3,
 ) -> Tensor:
     """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis.
 
@@ -83,7 +84,7 @@ def batch_normalization(
     """
     shape = [1] * x.ndim
     shape[axis] = x.shape[axis]
-    factor = rsqrt(add(reshape(variance, shape), epsilon))
+    factor = rsqrt(add(reshape(variance, shape), option("epsilon", epsilon, variance)))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
     return result if offset is None else add(result, reshape(offset, shape))

@@ -14,9 +14,9 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.constants import inf
 from emberharmony.core.options import constant
-from emberharmony.core.types import Axis, Tensor, TensorLike
+from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import equal, greater, less, logical_and
-from emberharmony.ops.dtype import dtype
+from emberharmony.ops.dtype import dtype, option
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import absolute, add, divide, maximum, multiply, power, sqrt, square, subtract
 from emberharmony.ops.reduction import count_nonzero, max, min, sum
@@ -66,6 +66,7 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
         >>> ops.matrix_norm([[1, -2], [3, 4]], 1).tolist()
         6.0
     """
+    constant("ord", ord)
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims)
     if ord in ("nuc", 2, -2):
@@ -108,7 +109,7 @@ def norm(
 
 
 @op
-def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float | None = None) -> Tensor:
+def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying | None = None) -> Tensor:
     """Returns `x` divided by its norms over an axis; norms below `epsilon` are replaced by `epsilon`.
 
     Args:
@@ -123,8 +124,8 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: float |
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
-    least = EPSILON if epsilon is None else epsilon
-    return divide(x, maximum(vector_norm(x, axis, True, order_of(order, "order")), least))
+    norms = vector_norm(x, axis, True, order_of(constant("order", order), "order"))
+    return divide(x, maximum(norms, EPSILON if epsilon is None else option("epsilon", epsilon, norms)))
 
 
 @op

@@ -44,6 +44,7 @@ from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
 from emberharmony.core.errors import ArgumentError, DTypeError
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import constant
 from emberharmony.core.types import DTypeLike, Shape, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import greater_equal, less, logical_and
 from emberharmony.ops.device import get_device, to_device
@@ -251,7 +252,7 @@ def random_choice(
         pool = convert_to_tensor(a)
         normalized(0, len(pool.shape))
         n = pool.shape[0]
-    weights = None if p is None else on_host("p", to_numpy(p), n, CHANCE)
+    weights = None if p is None else on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, CHANCE)
     drawn = source_of(seed, generator).choice(n, shape, replace, weights)
     return convert_to_tensor(drawn) if pool is None else take(pool, drawn, 0)
 

@@ -19,7 +19,7 @@ from emberharmony.backend.promote import single
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
+from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import not_equal
 from emberharmony.ops.control import associative_scan
 from emberharmony.ops.dtype import dtype as dtype_of
@@ -63,12 +63,12 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @op
-def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the variance over axes: the mean squared distance from the mean, computed in two passes.
 
     Args:
         correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. If the divisor
-            is not positive, the variance is NaN.
+            is not positive, the variance is NaN. It is a number, or a tensor without axes.
 
     Example:
         >>> ops.var([1.0, 3.0]).tolist()
@@ -78,7 +78,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: fl
 
 
 @op
-def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the standard deviation over axes, the square root of `var`.
 
     Example:
@@ -89,11 +89,12 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: fl
 
 
 @op
-def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
     """Returns the largest element over axes.
 
     Args:
-        initial: a lower bound of the result, which is returned if there are no elements.
+        initial: a lower bound of the result, which is returned if there are no elements; a number, or a tensor without
+            axes.
 
     Raises:
         ShapeError: if there are no elements and no `initial`.
@@ -109,11 +110,12 @@ amax = alias("amax", max)
 
 
 @op
-def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: float | None = None) -> Tensor:
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varying | None = None) -> Tensor:
     """Returns the smallest element over axes.
 
     Args:
-        initial: an upper bound of the result, which is returned if there are no elements.
+        initial: an upper bound of the result, which is returned if there are no elements; a number, or a tensor without
+            axes.
 
     Raises:
         ShapeError: if there are no elements and no `initial`.

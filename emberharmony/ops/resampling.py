@@ -26,10 +26,10 @@ from emberharmony.backend.shared.image import (
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import constant
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.options import constant, is_number
+from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.device import get_device
-from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.dtype import dtype, option, result_type
 from emberharmony.ops.indexing import get_item, take
 from emberharmony.ops.math import add, divide, multiply, square, subtract
 from emberharmony.ops.reduction import mean
@@ -49,7 +49,7 @@ def resize(
     crop_to_aspect_ratio: bool = False,
     pad_to_aspect_ratio: bool = False,
     fill_mode: Literal["constant"] = "constant",
-    fill_value: float = 0.0,
+    fill_value: Varying = 0.0,
     data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images resized to a height and width.
@@ -205,11 +205,11 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
 def ssim(
     image1: TensorLike,
     image2: TensorLike,
-    max_val: float = 1.0,
+    max_val: Varying = 1.0,
     filter_size: int = 11,
     filter_sigma: float = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
+    k1: Varying = 0.01,
+    k2: Varying = 0.03,
     data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns the structural similarity of two images, from -1 to 1, as the mean over all windows and channels.
@@ -249,10 +249,15 @@ def ssim(
     product, squares = multiply(mean1, mean2), add(square(mean1), square(mean2))
     covariance = subtract(smoothed(multiply(x, y)), product)
     variances = subtract(smoothed(add(square(x), square(y))), squares)
-    c1, c2 = (k1 * max_val) ** 2, (k2 * max_val) ** 2
+    limit = option("max_val", max_val, x)
+    c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
     above = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
     index = divide(above, multiply(add(squares, c1), add(variances, c2)))
     return cast(mean(index, (-3, -2, -1)), _floating(kind))
+
+
+def _stabilizer(k: Any, limit: Any) -> Any:
+    return (k * limit) ** 2 if is_number(k) and is_number(limit) else square(multiply(k, limit))
 
 
 def _on_host(name: str, value: Any) -> Any:
@@ -292,13 +297,13 @@ def _correlated(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     return total
 
 
-def _padded(x: Tensor, axis: int, before: int, after: int, value: float | None = None) -> Tensor:
+def _padded(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:
     """Returns `x` with a value added on both sides of an axis, which is counted from the end."""
     around = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
     return pad(x, around, constant_values=value) if before or after else x
 
 
-def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: float | None = None) -> Tensor:
+def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
     """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
     for axis, length, fit in zip(axes, lengths, in_proportion(lengths, target), strict=True):

@@ -5,12 +5,16 @@ Shape: operands are broadcast. Complex tensors raise `DTypeError`, except in `ro
 
 from __future__ import annotations
 
+import math
+
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import DTypeError
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
-from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike
-from emberharmony.ops.comparison import greater_equal, isnan, less_equal, logical_or
+from emberharmony.core.types import DTypeLike, Operand, Tensor, TensorLike, Varying
+from emberharmony.ops.comparison import equal, greater_equal, isnan, less_equal, logical_or
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import clip
 from emberharmony.ops.tensor import cast
@@ -63,14 +67,28 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
 
 
 @op
-def nan_to_num(x: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(
+    x: TensorLike, nan: Varying = 0.0, posinf: Varying | None = None, neginf: Varying | None = None
+) -> Tensor:
     """Returns `x` with NaN and infinities replaced, by default by 0 and the largest finite numbers of the dtype.
+
+    Args:
+        nan, posinf, neginf: real numbers; for a real `x` also tensors, which broadcast.
 
     Example:
         >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
         [0.0, 1.0]
     """
-    ...
+    kind = dtype_of(x)
+    if kind.is_complex:
+        raise DTypeError(f"for a tensor of {kind.name}, expected numbers as nan, posinf and neginf, got a tensor")
+    if not kind.is_floating:
+        return x
+    limits = FloatInfo.of(kind)
+    below = limits.min if neginf is None else option("neginf", neginf, x)
+    above = limits.max if posinf is None else option("posinf", posinf, x)
+    finite = where(equal(x, math.inf), above, where(equal(x, -math.inf), below, x))
+    return where(isnan(x), option("nan", nan, x), finite)
 
 
 @op

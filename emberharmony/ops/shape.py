@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.shape import matrices, uneven_cuts
+from emberharmony.backend.shared.shape import check_pad, matrices, pad_indices, pad_pairs, uneven_cuts
 from emberharmony.core.dispatch import alias, op
-from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors
+from emberharmony.core.errors import DTypeError
+from emberharmony.core.numeric.promotion import promote
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Axis, Shape, Tensor, TensorLike, Tensors, Varying
+from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.tensor import cast, convert_to_tensor
 
 
 @op
@@ -373,7 +378,7 @@ def pad(
     x: TensorLike,
     pad_width: int | Sequence[int] | Sequence[Sequence[int]],
     mode: Literal["constant", "reflect", "symmetric", "edge", "wrap"] = "constant",
-    constant_values: float | None = None,
+    constant_values: Varying | None = None,
 ) -> Tensor:
     """Returns `x` with elements added before and after each axis.
 
@@ -381,14 +386,36 @@ def pad(
         pad_width: one number for all sides, a pair (before, after) for all axes, or one pair for each axis.
         mode: "constant" (adds `constant_values`), "edge" (repeats the last element), "reflect" (mirrors without the
             edge), "symmetric" (mirrors with the edge) or "wrap" (continues periodically).
-        constant_values: the value to add; None is 0.
+        constant_values: the value to add: a number, or a tensor that broadcasts to the result; None is 0.
 
     Raises:
         ArgumentError: if `mode` is unknown, or if `constant_values` is given with another mode than "constant".
-        ShapeError: if the widths do not fit the axes.
+        ShapeError: if the widths do not fit the axes, or a tensor of constants does not fit the result.
+        DTypeError: if a tensor of constants has a dtype of another kind than integers `x`.
 
     Example:
         >>> ops.pad([1, 2], 1).tolist()
         [0, 1, 2, 0]
     """
-    ...
+    # The built-in backends run this body only if `constant_values` is a tensor.
+    check_pad(mode, constant_values)
+    pairs = pad_pairs(pad_width, len(x.shape))
+    if mode != "constant":
+        for axis, (before, after) in enumerate(pairs):
+            places = pad_indices(x.shape[axis], before, after, mode) if before or after else ()
+            slices = [x[(*[slice(None)] * axis, slice(place, place + 1))] for place in map(int, places)]
+            x = concatenate(slices, axis) if slices else x
+        return x
+    kind = dtype_of(x)
+    weak = constant_values is None or is_number(constant_values)
+    constant = convert_to_tensor(constant_values or 0, kind) if weak else convert_to_tensor(constant_values)
+    if promote(kind, dtype_of(constant)).kind != kind.kind:
+        raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {kind.name}; cast it")
+    shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
+    border, block = broadcast_to(cast(constant, kind), shape), x
+    for axis in range(len(shape) - 1, -1, -1):
+        before, after = pairs[axis]
+        ahead = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
+        end = shape[axis] - after
+        block = concatenate([border[(*ahead, slice(before))], block, border[(*ahead, slice(end, None))]], axis)
+    return block

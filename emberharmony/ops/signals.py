@@ -9,12 +9,13 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact, promote
 from emberharmony.core.options import number
-from emberharmony.core.types import Operand, Tensor, TensorLike
+from emberharmony.core.types import Operand, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import equal, greater, isfinite, isnan, less, logical_and, logical_not, logical_or
 from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, zeros_like
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option
 from emberharmony.ops.indexing import take, where
 from emberharmony.ops.math import add, clip, divide, mod, multiply, subtract
 from emberharmony.ops.reduction import sum
@@ -55,7 +56,7 @@ def diff(
 
 
 @op
-def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axis: int = -1) -> Tensor:
     """Returns the integral along an axis by the trapezoidal rule.
 
     Args:
@@ -69,7 +70,7 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis:
     y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
     heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
     if x is None:
-        return multiply(sum(heights, -1), dx)
+        return multiply(sum(heights, -1), option("dx", dx, y))
     x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))
     return sum(multiply(heights, diff(x)), -1)
 

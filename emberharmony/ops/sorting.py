@@ -15,7 +15,7 @@ from emberharmony.core.dispatch import op
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import integer
 from emberharmony.core.results import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Tensor, TensorLike, Tensors
+from emberharmony.core.types import Tensor, TensorLike, Tensors, Varying
 from emberharmony.ops.comparison import equal, greater, isnan, less, logical_and, logical_not, not_equal
 from emberharmony.ops.complex_numbers import imag, real
 from emberharmony.ops.creation import arange, full
@@ -180,7 +180,7 @@ def unique(
     return_counts: bool = False,
     axis: int | None = None,
     size: int | None = None,
-    fill_value: float | None = None,
+    fill_value: Varying | None = None,
 ) -> Tensor | Any:
     """Returns the sorted unique elements of the flattened `x`, with at most one NaN; forces evaluation on MLX.
 
@@ -224,7 +224,12 @@ def unique(
         missing = integer("size", size, 0) - index.shape[0]
         values, index, counts = values[:size], index[:size], counts[:size]
         if missing > 0:
-            values = pad(values, [(0, missing), *[(0, 0)] * (len(values.shape) - 1)], "constant", fill_value or 0)
+            values = pad(
+                values,
+                [(0, missing), *[(0, 0)] * (len(values.shape) - 1)],
+                "constant",
+                0 if fill_value is None else fill_value,
+            )
             index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
     values = moveaxis(values, 0, place)
     inverse = reshape(inverse, x.shape) if axis is None else inverse

@@ -7,15 +7,17 @@ tensor are NaN too.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.options import number
-from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike
+from emberharmony.core.options import is_number
+from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import equal, greater, isnan, logical_not
-from emberharmony.ops.complex_numbers import conj
+from emberharmony.ops.complex_numbers import conj, real
 from emberharmony.ops.dtype import dtype as dtype_of
+from emberharmony.ops.dtype import option
 from emberharmony.ops.indexing import diagonal, where
 from emberharmony.ops.math import clip, divide, multiply, sqrt, square, subtract
 from emberharmony.ops.normalization import widened
@@ -116,14 +118,15 @@ def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
     return divide(sum(_without_nan(x, 0), axis, keepdims), count), count
 
 
-def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: float) -> Tensor:
+def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     x = widened(x)
     missing = isnan(x)
     centre, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
     off = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
-    count = sum(logical_not(missing), axis, keepdims)
-    divisor = where(greater(count, correction), subtract(count, correction), math.nan)
+    count = cast(sum(logical_not(missing), axis, keepdims), dtype_of(x))
+    freedom = subtract(count, option("correction", correction, x))
+    divisor = where(greater(freedom, 0.0), freedom, math.nan)
     return divide(sum(square(off), axis, keepdims), divisor)
 
 
@@ -139,7 +142,7 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @op
-def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the variance over axes of the elements that are not NaN; for real tensors.
 
     Args:
@@ -153,7 +156,7 @@ def nanvar(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction:
 
 
 @op
-def nanstd(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: float = 0) -> Tensor:
+def nanstd(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Varying = 0) -> Tensor:
     """Returns the standard deviation over axes of the elements that are not NaN; for real tensors.
 
     Args:
@@ -249,7 +252,7 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 
 
 @op
-def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
+def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     """Returns the covariance matrix of variables, which are the rows of `x`, or the columns if `rowvar` is False.
 
     Args:
@@ -267,8 +270,14 @@ def cov(x: TensorLike, rowvar: bool = True, correction: float = 1) -> Tensor:
     result = as_inexact(dtype_of(x))
     rows = widened(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     off = subtract(rows, mean(rows, 1, True))
-    freedom = rows.shape[1] - number("correction", correction)
-    found = divide(matmul(off, conj(matrix_transpose(off))), float(freedom) if freedom > 0 else 0.0)
+    divisor: Any
+    if is_number(correction):
+        freedom = rows.shape[1] - correction
+        divisor = float(freedom) if freedom > 0 else 0.0
+    else:
+        left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
+        divisor = where(greater(left, 0.0), left, 0.0)
+    found = divide(matmul(off, conj(matrix_transpose(off))), divisor)
     return cast(squeeze(found), result)
 
 

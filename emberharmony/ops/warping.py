@@ -15,12 +15,12 @@ from emberharmony.backend.shared.image import computed_in, held, homography, smo
 from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import constant
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.options import constant, number
+from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.comparison import equal, greater_equal, less, logical_and
 from emberharmony.ops.creation import arange, ones_like
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, result_type
+from emberharmony.ops.dtype import dtype, option, result_type
 from emberharmony.ops.indexing import get_item, take, where
 from emberharmony.ops.math import absolute, add, clip, divide, minimum, mod, multiply, sign, subtract
 from emberharmony.ops.random_ops import random_normal
@@ -41,7 +41,7 @@ def map_coordinates(
     coordinates: TensorLike,
     order: int,
     fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
-    fill_value: float = 0.0,
+    fill_value: Varying = 0.0,
 ) -> Tensor:
     """Returns the values of a tensor at positions between its elements.
 
@@ -80,7 +80,7 @@ def affine_transform(
     transform: TensorLike,
     interpolation: Literal["bilinear", "nearest"] = "bilinear",
     fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "constant",
-    fill_value: float = 0.0,
+    fill_value: Varying = 0.0,
     data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images whose pixel (x, y) shows the input at `((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k)`.
@@ -125,7 +125,7 @@ def perspective_transform(
     start_points: Tensor | Sequence[Any],
     end_points: Tensor | Sequence[Any],
     interpolation: Literal["bilinear", "nearest"] = "bilinear",
-    fill_value: float = 0.0,
+    fill_value: Varying = 0.0,
     data_format: Literal["channels_last", "channels_first"] | None = None,
 ) -> Tensor:
     """Returns images warped so that four points of each image move to four other points.
@@ -159,11 +159,11 @@ def perspective_transform(
 @op
 def elastic_transform(
     images: TensorLike,
-    alpha: float = 20.0,
+    alpha: Varying = 20.0,
     sigma: float = 5.0,
     interpolation: Literal["bilinear", "nearest"] = "bilinear",
     fill_mode: Literal["constant", "nearest", "wrap", "mirror", "reflect"] = "reflect",
-    fill_value: float = 0.0,
+    fill_value: Varying = 0.0,
     seed: Any = None,
     data_format: Literal["channels_last", "channels_first"] | None = None,
     generator: Generator | None = None,
@@ -183,10 +183,11 @@ def elastic_transform(
     """
     x = _batch(images, data_format)
     count, height, width, _ = x.shape
+    sigma = number("sigma", sigma)
     noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
     fields = gaussian_blur(to_device(noise, get_device(images)), smoothing_size(sigma), sigma)
     across, down = _grid(height, width, fields)
-    shifts = unstack(multiply(fields, alpha), axis=-1)
+    shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
     places = [add(down, shifts[1]), add(across, shifts[0])]
     return _as_given(_shown(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
@@ -210,7 +211,7 @@ def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
     return across, expand_dims(down, -1)
 
 
-def _shown(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: float) -> Tensor:
+def _shown(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
     """Returns the pixels of a batch at positions down and across."""
     if interpolation not in _ORDERS:
         raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
@@ -226,7 +227,7 @@ def _sampled(
     places: Sequence[Tensor],
     order: int,
     mode: str,
-    value: float,
+    value: Any,
     first: Tensor | None = None,
 ) -> Tensor:
     """Returns rows, which hold the elements of a tensor of a shape, at positions along each axis of that shape.
@@ -240,7 +241,8 @@ def _sampled(
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     kind = dtype(rows)
     wide = computed_in(kind)
-    outside = held(value, kind)
+    varying = hasattr(value, "shape") or isinstance(value, list)
+    outside = option("fill_value", value, rows) if varying else held(value, kind)
     table = cast(rows, wide) if order else rows
     total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):

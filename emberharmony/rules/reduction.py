@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from emberharmony.core.options import is_number
 from emberharmony.ops.comparison import equal, greater, greater_equal, isfinite
 from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, ones_like
@@ -41,21 +42,41 @@ def _count(x: T, axis: Any) -> int:
 
 def _var(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
-    count = _count(x, axis) - correction
-    return multiply(_kept(g, x, axis), multiply(centred, 2 / count if count else math.nan))
+    return multiply(_kept(g, x, axis), multiply(centred, _over(2, _count(x, axis) - correction)))
 
 
 def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
     weight = divide_no_nan(_kept(g, x, axis), _kept(y, x, axis))
-    return multiply(weight, divide(centred, _count(x, axis) - correction))
+    return multiply(weight, multiply(centred, _over(1, _count(x, axis) - correction)))
+
+
+def _over(share: float, freedom: Any) -> Any:
+    """Returns a number divided by the degrees of freedom, which are a tensor if `correction` is one."""
+    return divide(float(share), freedom) if not is_number(freedom) else share / freedom if freedom else math.nan
+
+
+def _by_correction(share: float) -> Any:
+    """Returns the rule of a variance (share 1) or standard deviation (share 1/2) for its argument `correction`."""
+    return lambda g, y, x, axis=None, keepdims=False, correction=0: multiply(
+        g, multiply(y, _over(share, _count(x, axis) - correction))
+    )
 
 
 def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min: equal shares of the cotangent for the elements that equal the extreme."""
     reached = equal(x, _kept(y, x, axis))
     number = sum_(reached, axis=axis, keepdims=True)
+    if initial is not None:
+        # The result is `maximum(reduced, initial)`, which shares the cotangent evenly if both are equal.
+        g = where(equal(y, initial), multiply(g, 0.5), g)
     return where(reached, divide_no_nan(_kept(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
+
+
+def _by_initial(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
+    """Returns the gradient of max or min by `initial`: half of the cotangent where an element is equal to it."""
+    shared = any_(equal(x, _kept(y, x, axis)), axis, keepdims)
+    return where(equal(y, initial), where(shared, multiply(g, 0.5), g), 0.0)
 
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
@@ -124,10 +145,10 @@ RULES: dict[str, Any] = {
     "sum": (lambda g, y, x, axis=None, *_: _spread(g, x, axis),),
     "prod": (_prod,),
     "mean": (lambda g, y, x, axis=None, *_: _spread(divide(g, _count(x, axis)), x, axis),),
-    "var": (_var,),
-    "std": (_std,),
-    "max": (extreme,),
-    "min": (extreme,),
+    "var": (_var, None, None, _by_correction(1.0)),
+    "std": (_std, None, None, _by_correction(0.5)),
+    "max": (extreme, None, None, _by_initial),
+    "min": (extreme, None, None, _by_initial),
     "cumsum": (_flat(_cumsum),),
     "cumprod": (_flat(_cumprod),),
     "cummax": (_flat(_cumulativeextreme),),

@@ -1,8 +1,9 @@
 """Rules of `ops/rounding.py`."""
 
+import math
 from typing import Any
 
-from emberharmony.ops.comparison import equal, isfinite
+from emberharmony.ops.comparison import equal, isfinite, isnan
 from emberharmony.ops.creation import zeros_like
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import negative
@@ -23,5 +24,10 @@ RULES: dict[str, Any] = {
     # nextafter adds to `a` one unit in the last place, which is constant except at powers of two. Where `a` equals `b`,
     # the result is `b`.
     "nextafter": (lambda g, y, a, b: where(equal(a, b), 0.0, g), lambda g, y, a, b: zeros_like(g)),
-    "nan_to_num": (lambda g, y, x, *limits: where(isfinite(x), g, 0.0),),
+    "nan_to_num": (
+        lambda g, y, x, *limits: where(isfinite(x), g, 0.0),
+        lambda g, y, x, *limits: where(isnan(x), g, 0.0),
+        lambda g, y, x, *limits: where(equal(x, math.inf), g, 0.0),
+        lambda g, y, x, *limits: where(equal(x, -math.inf), g, 0.0),
+    ),
 }

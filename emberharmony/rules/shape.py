@@ -4,7 +4,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from emberharmony.backend.shared.shape import pad_pairs
-from emberharmony.ops.indexing import get_item
+from emberharmony.ops.creation import full_like
+from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.reduction import sum as sum_
 from emberharmony.ops.shape import (
     concatenate,
@@ -78,6 +79,11 @@ def _padded(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_v
     return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape, strict=True)))
 
 
+def _around(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
+    """Returns the part of the cotangent outside of `x`, for the constant that is there."""
+    return where(pad(full_like(x, True, dtype="bool"), pad_width), 0.0, g)
+
+
 def _split(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
     if sum(part.shape[axis] for part in y) == x.shape[axis]:
         return concatenate(g, axis)
@@ -102,5 +108,5 @@ RULES: dict[str, Any] = {
     "repeat": (_repeated,),
     "flip": (lambda g, y, x, axis=None: flip(g, axis),),
     "roll": (_rolled,),
-    "pad": (_padded,),
+    "pad": (_padded, None, None, _around),
 }

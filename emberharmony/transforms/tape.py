@@ -206,10 +206,15 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
             f"emberharmony.register_vjp({op!r}), or pass it ops.stop_gradient(x)"
         )
     given = _prepared(backend, spec, arguments)
-    if is_active(backend.bound):
-        return _call(spec.declared, spec, given)
-    with Override(backend):
-        return _call(spec.declared, spec, given)
+    try:
+        if is_active(backend.bound):
+            return _call(spec.declared, spec, given)
+        with Override(backend):
+            return _call(spec.declared, spec, given)
+    except UnsupportedOpError as error:
+        if "() on backend" in str(error):  # an op inside the body has named itself
+            raise
+        raise UnsupportedOpError(f"{op}() on backend {backend.name!r}: {error}") from error
 
 
 def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:

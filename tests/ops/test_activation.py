@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.core.errors import ArgumentError, AxisError, EmberError
+from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, EmberError
 
 
 def test_sparsemax_gives_probabilities(backend: str) -> None:
@@ -156,3 +156,50 @@ def test_the_ends_of_silu_and_gelu_are_those_of_infinity_times_a_share(backend: 
 def test_an_option_that_is_not_a_boolean_raises_a_typed_error(backend: str) -> None:
     with pytest.raises(EmberError, match=r"^gelu\(\) on backend"):
         ops.gelu(ops.ones((3,)), np.array([True, False]))
+
+
+SLOPED: dict[str, Any] = {
+    "leaky_relu": ops.leaky_relu,
+    "elu": ops.elu,
+    "celu": ops.celu,
+    "hard_shrink": ops.hard_shrink,
+    "soft_shrink": ops.soft_shrink,
+    "squareplus": ops.squareplus,
+    "threshold": lambda x, option: ops.threshold(x, 0.5, option),
+}
+
+
+@pytest.mark.parametrize("name", SLOPED)
+def test_an_option_may_be_a_tensor_that_broadcasts(name: str, backend: str) -> None:
+    activation, x = SLOPED[name], np.float32([-2.0, -0.25, 0.0, 0.75, 3.0])
+    rows = [ops.to_numpy(activation(x, option)).tolist() for option in (0.25, 0.5)]
+    for given in ([[0.25], [0.5]], np.array([[0.25], [0.5]]), ops.convert_to_tensor([[0.25], [0.5]], "float64")):
+        found = activation(x, given)
+        assert ops.dtype(found) == "float32"
+        np.testing.assert_allclose(ops.to_numpy(found), rows, rtol=1e-6)
+    assert ops.dtype(activation(np.float16([1.0]), ops.convert_to_tensor(0.5))) == "float16"
+    assert ops.shape(activation(ops.zeros((0, 2)), ops.convert_to_tensor([0.25, 0.5]))) == (0, 2)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "elu", "celu", "soft_shrink", "squareplus"])
+def test_a_complex_option_is_refused(name: str, backend: str) -> None:
+    with pytest.raises(DTypeError, match=rf"{name}\(\) on backend '{backend}'.*is real, not complex64"):
+        SLOPED[name]([1.0, -1.0], np.complex64(1j))
+
+
+def test_squareplus_is_differentiated_by_b_at_zero_and_does_not_overflow(backend: str) -> None:
+    def total(b: Any) -> Any:
+        return ops.sum(ops.squareplus([-2.0, 4.0], b))
+
+    assert float(ops.grad(total)(0.0)) == pytest.approx(1 / 8 + 1 / 16)
+    large = ops.squareplus([1e38, -1e38], ops.convert_to_tensor(4.0))
+    assert large.tolist() == pytest.approx([1e38, 0.0], rel=1e-6)
+
+
+def test_activations_have_second_derivatives_by_their_options(backend: str) -> None:
+    def curve(alpha: Any) -> Any:
+        return ops.sum(ops.celu(np.array([-1.5, 2.0]), alpha))
+
+    alpha = ops.convert_to_tensor(0.75, "float64")
+    wanted = (-1.5) ** 2 / 0.75**3 * np.exp(-2.0)
+    assert float(ops.grad(ops.grad(curve))(alpha)) == pytest.approx(wanted, rel=1e-9)

@@ -212,3 +212,29 @@ def test_the_gradient_of_logcumsumexp_is_finite_beside_infinities(backend: str) 
     _, forward = ops.jvp(ops.logcumsumexp, (x[2:],), (np.float32([1.0, 0.0]),))
     assert forward.tolist() == [1.0, 0.5]
     assert ops.vmap(ops.logcumsumexp)(np.zeros((2, 1), np.float32)).tolist() == [[0.0], [0.0]]
+
+
+def test_an_initial_value_shares_the_gradient_with_an_equal_extreme(backend: str) -> None:
+    for op, other in ((ops.max, 1.0), (ops.min, 9.0)):
+        by_x, by_initial = ops.grad(lambda x, initial, op=op: op(x, initial=initial), argnums=(0, 1))([3.0, other], 3.0)
+        assert (by_x.tolist(), float(by_initial)) == ([0.5, 0.0], 0.5)
+    by_x, by_initial = ops.grad(lambda x, initial: ops.max(x, initial=initial), argnums=(0, 1))([3.0, 1.0], 2.0)
+    assert (by_x.tolist(), float(by_initial)) == ([1.0, 0.0], 0.0)
+    assert float(ops.grad(lambda initial: ops.sum(ops.max(ops.zeros((2, 0)), 1, initial=initial)))(2.0)) == 2.0
+
+
+def test_options_of_a_reduction_have_no_axes(backend: str) -> None:
+    for call in (
+        lambda: ops.max([1.0, 2.0], initial=ops.convert_to_tensor([0.0, 3.0])),
+        lambda: ops.var([1.0, 2.0], correction=ops.convert_to_tensor([0.0, 1.0])),
+        lambda: ops.std([1.0, 2.0], correction=[0.0, 1.0]),
+    ):
+        with pytest.raises(
+            errors.ShapeError, match=r"(initial|correction) is a number or a tensor without axes, got sh"
+        ):
+            call()
+
+
+def test_a_correction_that_leaves_no_freedom_gives_nan_as_a_tensor_too(backend: str) -> None:
+    for op in (ops.var, ops.std, ops.nanvar, ops.nanstd):
+        assert np.isnan(float(op([1.0, 2.0], correction=ops.convert_to_tensor(2.0))))

@@ -174,3 +174,15 @@ def test_the_derivative_of_round_is_zero(decimals: int, backend: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         assert ops.grad(lambda x: ops.sum(ops.round(x, decimals)))(x).tolist() == [0, 0, 0, 0]
         assert ops.jvp(lambda x: ops.round(x, decimals), (x,), (ops.ones_like(x),))[1].tolist() == [0, 0, 0, 0]
+
+
+def test_nan_to_num_takes_tensors_that_broadcast(backend: str) -> None:
+    x = np.float16([np.nan, np.inf, -np.inf, 1.0])
+    found = ops.nan_to_num(
+        x, ops.convert_to_tensor(np.inf), ops.convert_to_tensor(3.0, "float64"), [4.0, 5.0, 6.0, 7.0]
+    )
+    assert found.tolist() == [np.inf, 3.0, 6.0, 1.0]
+    assert ops.dtype(found) == "float16"
+    assert ops.nan_to_num(np.int32([1, 2]), ops.convert_to_tensor(9.0)).tolist() == [1, 2]
+    with pytest.raises(DTypeError, match="for a tensor of complex64, expected numbers as nan, posinf and neginf"):
+        ops.nan_to_num(np.complex64([1.0]), ops.convert_to_tensor(9.0))

@@ -14,7 +14,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import normalized
-from emberharmony.core.options import number
+from emberharmony.core.options import is_number
 
 SHORT = 1024
 """The sequential sum of up to this many terms loses no more than a few eps."""
@@ -76,12 +76,12 @@ class MLXActivationOps:
         wide = x.astype(mx.float32)
         return (wide * mx.sigmoid(wide)).astype(x.dtype)
 
-    def leaky_relu(self, x: mx.array, negative_slope: float = 0.2) -> mx.array:
+    def leaky_relu(self, x: mx.array, negative_slope: Any = 0.2) -> mx.array:
         x = promotion.floats(x)
-        if not is_single(x):
+        if not is_single(x) or not is_number(negative_slope):
             return self.composed("leaky_relu")(x, negative_slope)
         # For equal operands MLX 0.32 differentiates by the second, so the derivative at 0 is `negative_slope`.
-        return mx.maximum(x, 0) + mx.minimum(0, x) * number("negative_slope", negative_slope)
+        return mx.maximum(x, 0) + mx.minimum(0, x) * negative_slope
 
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)

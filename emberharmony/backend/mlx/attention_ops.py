@@ -1,13 +1,14 @@
 """Attention, on MLX: the fused kernel, except where it loses digits."""
 
 from collections.abc import Callable
+from typing import Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.shared.attention import check_attention
-from emberharmony.core.options import number
+from emberharmony.core.options import is_number
 
 
 def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
@@ -46,15 +47,16 @@ class MLXAttentionOps:
         value: mx.array,
         bias: mx.array | None = None,
         mask: mx.array | None = None,
-        scale: float | None = None,
+        scale: Any = None,
         is_causal: bool = False,
         flash_attention: bool | None = None,
-        attn_logits_soft_cap: float | None = None,
+        attn_logits_soft_cap: Any = None,
     ) -> mx.array:
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
         plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
+        plain = plain and (scale is None or is_number(scale))
         if not plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
             composed = self.composed("dot_product_attention")
             return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
@@ -67,7 +69,7 @@ class MLXAttentionOps:
             queries,
             mx.swapaxes(key, 1, 2),
             mx.swapaxes(value, 1, 2),
-            scale=query.shape[-1] ** -0.5 if scale is None else number("scale", scale),
+            scale=query.shape[-1] ** -0.5 if scale is None else scale,
             mask=_added(bias, masked, query.dtype),
         )
         return mx.swapaxes(result, 1, 2)

@@ -93,13 +93,13 @@ def _share(wins: mx.array, ties: mx.array, like: mx.array) -> mx.array:
     return wins.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 
-_maximum = elementwise(
+even_maximum = elementwise(
     mx.maximum,
     lambda a, b, y: _share(a > b, a == b, y),
     lambda a, b, y: _share(b > a, a == b, y),
     chooses=True,
 )
-_minimum = elementwise(
+even_minimum = elementwise(
     mx.minimum,
     lambda a, b, y: _share(a < b, a == b, y),
     lambda a, b, y: _share(b < a, a == b, y),
@@ -234,8 +234,8 @@ class MLXMathOps:
     fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
     power = staticmethod(float32_first(mx.power, _power, _BOOL))
     hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
-    maximum = staticmethod(ordered(mx.maximum, _maximum))
-    minimum = staticmethod(ordered(mx.minimum, _minimum))
+    maximum = staticmethod(ordered(mx.maximum, even_maximum))
+    minimum = staticmethod(ordered(mx.minimum, even_minimum))
     heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
     gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
     negative = staticmethod(_negative)

@@ -11,6 +11,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.activation_ops import is_single
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.shared.normalization import EPSILON
+from emberharmony.core.options import is_number
 
 
 def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
@@ -31,17 +32,17 @@ class MLXNormalizationOps:
         gamma: mx.array | None = None,
         beta: mx.array | None = None,
         axis: Any = -1,
-        epsilon: float | None = None,
+        epsilon: Any = None,
         *,
         rms_scaling: bool = False,
     ) -> mx.array:
-        if not rms_scaling and _is_row(x, axis, gamma, beta):
+        if not rms_scaling and _is_row(x, axis, gamma, beta) and (epsilon is None or is_number(epsilon)):
             return mx.fast.layer_norm(x, gamma, beta, EPSILON if epsilon is None else epsilon)
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
 
     def rms_normalization(
-        self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: float | None = None
+        self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: Any = None
     ) -> mx.array:
-        if _is_row(x, axis, scale):
+        if _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon)):
             return mx.fast.rms_norm(x, scale, EPSILON if epsilon is None else epsilon)
         return self.composed("rms_normalization")(x, scale, axis, epsilon)

@@ -14,8 +14,9 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated, where_transformed
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, on_cpu
-from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
 from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.core.options import is_number, without_axes
 
 _FEW = 64
 """Up to this many elements the native sum is as accurate."""
@@ -91,14 +92,15 @@ def _shared(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Function:
 
 
 def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
-    def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: float | None = None) -> mx.array:
+    def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = normalized(axis, x.ndim)
-        bound = None if initial is None else promotion.common(x, initial)[1].astype(x.dtype)
+        bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
         if not x.size:
             if bound is None:
                 nonempty(x.shape, axes)
-            return mx.full(_left(x, axes, keepdims), mx.array(0, x.dtype) if bound is None else bound)
+            # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
+            return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, _left(x, axes, keepdims))
         result = _shared(native, axes)(x) if axes else x
         result = result if keepdims or not axes else mx.squeeze(result, axes)
         return result if bound is None else pair(result, bound)
@@ -191,14 +193,18 @@ def _running(native: Callable[..., mx.array]) -> Any:
     return running
 
 
-def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
     x = promotion.floats(x)
     axes = normalized(axis, x.ndim)
     if is_complex(x):
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     wide = widened(x, few=0)
     count = math.prod(x.shape[a] for a in axes)
-    divisor = mx.array(float(count - correction) if count > correction else math.nan, wide.dtype)
+    if is_number(correction):
+        divisor = mx.array(float(count - correction) if count > correction else math.nan, wide.dtype)
+    else:
+        freedom = count - promotion.common(wide, without_axes("correction", correction))[1].astype(wide.dtype)
+        divisor = mx.where(freedom > 0, freedom, math.nan)
     if not axes:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.
         return (wide - wide) / divisor
@@ -212,8 +218,8 @@ class MLXReductionOps:
     """Holds the ops of `ops/reduction.py`."""
 
     sum = staticmethod(_sum)
-    max = staticmethod(_extreme(mx.max, mx.maximum))
-    min = staticmethod(_extreme(mx.min, mx.minimum))
+    max = staticmethod(_extreme(mx.max, where_transformed(mx.maximum, even_maximum)))
+    min = staticmethod(_extreme(mx.min, where_transformed(mx.minimum, even_minimum)))
     argmax = staticmethod(_arg(mx.argmax))
     argmin = staticmethod(_arg(mx.argmin))
     cumsum = staticmethod(_cumulative(mx.cumsum))
@@ -239,12 +245,12 @@ class MLXReductionOps:
         return (total / mx.array(count, total.dtype)).astype(x.dtype)
 
     @staticmethod
-    def var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+    def var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
         x = promotion.floats(x)
         return _var(x, axis, keepdims, correction).astype(mx.float32 if is_complex(x) else x.dtype)
 
     @staticmethod
-    def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: float = 0) -> mx.array:
+    def std(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
         x = promotion.floats(x)
         variance = _var(x, axis, keepdims, correction)
         # The derivative of the square root is infinite at 0, which would make the gradient NaN.

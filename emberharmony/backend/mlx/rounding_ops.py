@@ -1,5 +1,8 @@
 """Rounding, and the signs, neighbours and exponents of floating-point numbers, on MLX."""
 
+from collections.abc import Callable
+from typing import Any
+
 import mlx.core as mx
 
 from emberharmony.backend.mlx.complex_numbers_ops import paired
@@ -7,7 +10,7 @@ from emberharmony.backend.mlx.derivatives import elementwise
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.promote import Native
-from emberharmony.backend.shared.rounding import Decimals, replacements
+from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 from emberharmony.core.dispatch import fast
 
 _COMPLEX = ("complex",)
@@ -58,6 +61,8 @@ _next = elementwise(_nextafter, lambda x1, x2, y: (x1 != x2).astype(y.dtype), la
 class MLXRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
+    composed: Callable[[str], Callable[..., mx.array]]
+
     floor = staticmethod(_kept(mx.floor))
     ceil = staticmethod(_kept(mx.ceil))
     signbit = staticmethod(_signbit)
@@ -82,11 +87,12 @@ class MLXRoundingOps(Decimals):
         small = mx.abs(x) < mx.array(bound, x.dtype)
         return mx.where(small, mx.round(x * scale) / scale, mx.stop_gradient(x))
 
-    @staticmethod
-    def nan_to_num(x: mx.array, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> mx.array:
+    def nan_to_num(self, x: mx.array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> mx.array:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
         nan, posinf, neginf = replacements(nan, posinf, neginf)
         if is_complex(x):
-            parts = [MLXRoundingOps.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x))]
+            parts = [self.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x))]
             return paired(mx.stack(parts, -1))
         if not is_float(x):
             return x

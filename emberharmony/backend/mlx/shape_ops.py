@@ -1,7 +1,7 @@
 """Changes of shape, on MLX."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -47,6 +47,8 @@ def _inferred(size: int, shape: Any) -> tuple[int, ...]:
 
 class MLXShapeOps:
     """Holds the ops of `ops/shape.py`."""
+
+    composed: Callable[[str], Callable[..., mx.array]]
 
     swapaxes = staticmethod(mx.swapaxes)
     broadcast_shapes = staticmethod(broadcast_shapes)
@@ -162,9 +164,9 @@ class MLXShapeOps:
         short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
         return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
-    @staticmethod
-    def pad(x: mx.array, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> mx.array:
-        check_pad(mode, constant_values)
+    def pad(self, x: mx.array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> mx.array:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)

@@ -72,7 +72,7 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     # For slopes up to 1, the larger one of both branches is the right one.
-    below = x * float(slope)
+    below = x * slope
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
@@ -105,6 +105,6 @@ class NumpyActivationOps:
     def elu(self, x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
         return self.composed("elu")(x, alpha)
 
-    @fast(_leaky_relu, _PLAIN)
+    @fast(_leaky_relu, f"{_PLAIN} and ({{1}}.__class__ is float or {{1}}.__class__ is int)")
     def leaky_relu(self, x: np.ndarray, negative_slope: float = 0.2) -> np.ndarray:
         return self.composed("leaky_relu")(x, negative_slope)

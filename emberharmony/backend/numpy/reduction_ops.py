@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.dtypes import cast, promotion
 from emberharmony.backend.numpy.folding import fold, long_rows, squares
 from emberharmony.backend.promote import normalized
+from emberharmony.core.options import without_axes
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _FLOAT32, _FLOAT64, _COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
@@ -55,7 +56,7 @@ def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray
     return mean if mean.dtype is x.dtype else mean.astype(x.dtype)
 
 
-def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: float) -> np.ndarray:
+def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarray:
     """Returns the variance, computed in float64."""
     rows = long_rows(x, axis)
     if rows is not None:
@@ -70,17 +71,29 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: float) -> np.ndar
     return _shared(fold(np.add, powers, axis, keepdims), count, correction)
 
 
-def _shared(total: np.ndarray, count: int, correction: float) -> np.ndarray:
+def _shared(total: np.ndarray, count: int, correction: Any) -> np.ndarray:
     """Returns a sum of squares divided by the degrees of freedom; NaN if there are none."""
-    return total / (count - correction if count > correction else np.nan)
+    try:
+        freedom = count - correction if count > correction else np.nan
+    except (TypeError, ValueError):  # NumPy reads no truth value from several numbers
+        without_axes("correction", correction)
+        raise
+    return total / freedom
 
 
 def _extreme(ufunc: np.ufunc) -> Any:
-    def extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: float | None = None) -> np.ndarray:
+    def extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         if initial is None:
             return fold(ufunc, x, axis, keepdims)
-        return ufunc.reduce(x, _axes(axis), None, None, keepdims, promotion.common(x, initial)[1].astype(x.dtype))
+        return ufunc.reduce(
+            x,
+            _axes(axis),
+            None,
+            None,
+            keepdims,
+            promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype),
+        )
 
     return extreme
 
@@ -122,12 +135,12 @@ class NumpyReductionOps:
     cummin = staticmethod(_running(np.minimum))
 
     @staticmethod
-    def var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: float = 0) -> np.ndarray:
+    def var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:
         x = promotion.floats(x)
         return _var(x, axis, keepdims, correction).astype(x.real.dtype)
 
     @staticmethod
-    def std(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: float = 0) -> np.ndarray:
+    def std(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:
         x = promotion.floats(x)
         return np.sqrt(_var(x, axis, keepdims, correction)).astype(x.real.dtype)
 

@@ -1,11 +1,12 @@
 """Rounding, and the signs, neighbours and exponents of floating-point numbers, on NumPy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import DTYPES, promotion
-from emberharmony.backend.shared.rounding import Decimals, replacements
+from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 from emberharmony.core.dispatch import fast
 from emberharmony.core.numeric.finfo import FloatInfo
 
@@ -35,6 +36,8 @@ def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
 class NumpyRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
+    composed: Callable[[str], Callable[..., np.ndarray]]
+
     floor = staticmethod(_kept(np.floor))
     ceil = staticmethod(_kept(np.ceil))
     trunc = staticmethod(_kept(np.trunc))
@@ -57,10 +60,9 @@ class NumpyRoundingOps(Decimals):
         with np.errstate(over="ignore", invalid="ignore"):
             return super()._rounded_floats(x, decimals)
 
-    @staticmethod
-    def nan_to_num(
-        x: np.ndarray, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-    ) -> np.ndarray:
+    def nan_to_num(self, x: np.ndarray, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> np.ndarray:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
         nan, posinf, neginf = replacements(nan, posinf, neginf)
         if x.dtype.kind != "V":
             return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)

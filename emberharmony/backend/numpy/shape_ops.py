@@ -1,7 +1,7 @@
 """Changes of shapes and of the order of elements, on NumPy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ def _roll(x: np.ndarray, shift: Any, axis: Any = None) -> np.ndarray:
 
 class NumpyShapeOps:
     """Holds the ops of `ops/shape.py`."""
+
+    composed: Callable[[str], Callable[..., np.ndarray]]
 
     transpose = staticmethod(lambda x, axes=None: x.transpose(axes))
     swapaxes = staticmethod(lambda x, axis1, axis2: x.swapaxes(axis1, axis2))
@@ -132,9 +134,9 @@ class NumpyShapeOps:
         axes = normalized(axis, x.ndim)
         return x[tuple(slice(None, None, -1 if a in axes else 1) for a in range(x.ndim))]
 
-    @staticmethod
-    def pad(x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: float | None = None) -> np.ndarray:
-        check_pad(mode, constant_values)
+    def pad(self, x: np.ndarray, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> np.ndarray:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]

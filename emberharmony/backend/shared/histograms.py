@@ -25,7 +25,7 @@ def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None
         raise ArgumentError(f"a histogram has at least one bin, not {bins}")
     check_memory((bins,), 8)
     if limits is not None:
-        low, high = constant("range", limits)
+        low, high = (float(edge) for edge in constant("range", limits))
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ArgumentError(f"the range from {low} to {high} is not finite and ascending")
     # An empty range is widened to length 1, as in np.histogram.

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.numeric.finfo import IntegerInfo
-from emberharmony.core.options import number
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
 """For floats of 4 and 8 bytes, the largest power of ten, and the number from which all floats are integers."""
@@ -109,12 +108,16 @@ class Decimals:
         return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
 
 
+def holds_tensor(*replacements: Any) -> bool:
+    """Returns whether one of the replacements of `nan_to_num` is a tensor or a list, and not a number or None."""
+    return any(hasattr(value, "shape") or isinstance(value, (list, tuple)) for value in replacements)
+
+
 def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | None, float | None]:
     """Returns the numbers by which `nan_to_num` replaces NaN and the infinities; None stands for the default.
 
     Raises:
         ArgumentTypeError: if one is not a real number.
-        UnsupportedOpError: if one is a tensor that is being differentiated.
     """
     above = None if posinf is None else _real("posinf", posinf)
     below = None if neginf is None else _real("neginf", neginf)
@@ -122,7 +125,6 @@ def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | Non
 
 
 def _real(name: str, value: Any) -> float:
-    shape: Any = getattr(value, "shape", ())
-    if not isinstance(value, (int, float)) and (shape or not hasattr(value, "__float__")):
-        raise ArgumentTypeError(f"{name} is a real number, not {brief(value)}; use ops.where to put in a tensor")
-    return number(name, value)
+    if not hasattr(value, "__float__"):
+        raise ArgumentTypeError(f"{name} is a real number or a tensor, not {brief(value)}")
+    return float(value)

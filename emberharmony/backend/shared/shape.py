@@ -197,22 +197,23 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return broadcast([as_shape(shape) for shape in shapes])
 
 
-def check_pad(mode: str, constant_values: float | None) -> None:
-    """Checks the options of `pad`.
+def check_pad(mode: str, constant_values: Any) -> bool:
+    """Checks the options of `pad`, and returns whether the constant values are a tensor or a list.
 
     Raises:
         ArgumentError: if the mode is unknown, or takes no constant values.
-        ArgumentTypeError: if the constant values are not a number.
+        ArgumentTypeError: if the constant values are not a number, a tensor or a list.
     """
-    if constant_values is not None and not isinstance(constant_values, (int, float, complex)):
-        raise ArgumentTypeError(
-            f"constant_values is a number, not {type(constant_values).__name__}; to pad with a tensor, use "
-            f"ops.concatenate or ops.where"
-        )
     if mode not in PAD_MODES:
         raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
-    if mode != "constant" and constant_values is not None:
+    if constant_values is None:
+        return False
+    varying = hasattr(constant_values, "shape") or isinstance(constant_values, list)
+    if not varying and not isinstance(constant_values, (int, float, complex)):
+        raise ArgumentTypeError(f"constant_values is a number or a tensor, not {type(constant_values).__name__}")
+    if mode != "constant":
         raise ArgumentError(f"constant_values goes with mode 'constant', not {mode!r}")
+    return varying and not isinstance(constant_values, float)
 
 
 def counted(repeats: Any, length: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from torch.nn import functional
 from emberharmony.backend.promote import normalized
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number
 
 Native = Callable[..., torch.Tensor]
 _FLOATING = "{0}.dtype.is_floating_point"
@@ -31,6 +32,11 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
         return flat.permute(*sorted(range(x.ndim), key=order.__getitem__))
 
     return softmax
+
+
+def _by_option(native: Native, composed: Native, x: torch.Tensor, option: Any) -> torch.Tensor:
+    """Returns the result of a kernel that takes its option as a Python number, and else that of the composite."""
+    return native(promotion.floats(x), option) if is_number(option) else composed(x, option)
 
 
 class TorchActivationOps:
@@ -60,32 +66,28 @@ class TorchActivationOps:
         return self.composed("relu")(x)
 
     @fast(functional.hardshrink, _FLOATING)
-    def hard_shrink(self, x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
+    def hard_shrink(self, x: torch.Tensor, threshold: Any = 0.5) -> torch.Tensor:
         return self.composed("hard_shrink")(x, threshold)
 
     @fast(functional.threshold, _FLOATING)
-    def threshold(self, x: torch.Tensor, threshold: float, default_value: float) -> torch.Tensor:
+    def threshold(self, x: torch.Tensor, threshold: Any, default_value: Any) -> torch.Tensor:
         return self.composed("threshold")(x, threshold, default_value)
 
-    @staticmethod
     @fast(functional.softshrink, _FLOATING)
-    def soft_shrink(x: torch.Tensor, threshold: float = 0.5) -> torch.Tensor:
-        return functional.softshrink(promotion.floats(x), threshold)
+    def soft_shrink(self, x: torch.Tensor, threshold: Any = 0.5) -> torch.Tensor:
+        return _by_option(functional.softshrink, self.composed("soft_shrink"), x, threshold)
 
-    @staticmethod
     @fast(functional.leaky_relu, _FLOATING)
-    def leaky_relu(x: torch.Tensor, negative_slope: float = 0.2) -> torch.Tensor:
-        return functional.leaky_relu(promotion.floats(x), negative_slope)
+    def leaky_relu(self, x: torch.Tensor, negative_slope: Any = 0.2) -> torch.Tensor:
+        return _by_option(functional.leaky_relu, self.composed("leaky_relu"), x, negative_slope)
 
-    @staticmethod
     @fast(functional.elu, _FLOATING)
-    def elu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
-        return functional.elu(promotion.floats(x), alpha)
+    def elu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
+        return _by_option(functional.elu, self.composed("elu"), x, alpha)
 
-    @staticmethod
     @fast(functional.celu, _FLOATING)
-    def celu(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:
-        return functional.celu(promotion.floats(x), alpha)
+    def celu(self, x: torch.Tensor, alpha: Any = 1.0) -> torch.Tensor:
+        return _by_option(functional.celu, self.composed("celu"), x, alpha)
 
     @fast(functional.glu, _FLOATING)
     def glu(self, x: torch.Tensor, axis: int = -1) -> torch.Tensor:

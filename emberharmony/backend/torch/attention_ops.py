@@ -1,12 +1,14 @@
 """Attention, on PyTorch: the fused kernel, except where a derivative may be needed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
 from emberharmony.backend.shared.attention import check_attention
+from emberharmony.core.options import is_number
 
 
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
@@ -51,13 +53,14 @@ class TorchAttentionOps:
         value: torch.Tensor,
         bias: torch.Tensor | None = None,
         mask: torch.Tensor | None = None,
-        scale: float | None = None,
+        scale: Any = None,
         is_causal: bool = False,
         flash_attention: bool | None = None,
-        attn_logits_soft_cap: float | None = None,
+        attn_logits_soft_cap: Any = None,
     ) -> torch.Tensor:
         check_attention(query, key, value, bias, mask)
-        if attn_logits_soft_cap is not None or not _is_fused(query, key, value, bias):
+        plain = attn_logits_soft_cap is None and (scale is None or is_number(scale))
+        if not plain or not _is_fused(query, key, value, bias):
             composed = self.composed("dot_product_attention")
             return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
         added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])

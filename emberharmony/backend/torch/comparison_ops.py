@@ -1,19 +1,26 @@
 """Comparisons and logic, on PyTorch."""
 
+from typing import Any
+
 import torch
 
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number
 
 
 def _close(
-    x1: torch.Tensor, x2: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: torch.Tensor, x2: torch.Tensor, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
     a, b = promotion.common(x1, x2)
     # The difference of integers can overflow, so compare integers as float64.
     if not (a.dtype.is_floating_point or a.dtype.is_complex):
         a, b = a.to(torch.float64), b.to(torch.float64)
-    return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    if is_number(rtol) and is_number(atol):
+        return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    limit = promotion.common(a.real, atol)[1] + promotion.common(a.real, rtol)[1] * b.abs()
+    close = torch.where(a.isfinite() & b.isfinite(), (a - b).abs() <= limit, a == b)
+    return close | (a.isnan() & b.isnan()) if equal_nan else close
 
 
 @fast(torch.logical_not, "")

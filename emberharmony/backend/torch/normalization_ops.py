@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.backend.torch.derivatives import is_nested
+from emberharmony.core.options import is_number
 
 
 class TorchNormalizationOps:
@@ -26,13 +27,13 @@ class TorchNormalizationOps:
         gamma: torch.Tensor | None = None,
         beta: torch.Tensor | None = None,
         axis: Any = -1,
-        epsilon: float | None = None,
+        epsilon: Any = None,
         *,
         rms_scaling: bool = False,
     ) -> torch.Tensor:
         length = x.shape[-1:]
         plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
         plain = plain and axis == -1 and not rms_scaling
-        if plain and length and x.is_floating_point() and not is_nested(x):
+        if plain and (epsilon is None or is_number(epsilon)) and length and x.is_floating_point() and not is_nested(x):
             return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)

@@ -8,6 +8,7 @@ import torch
 from emberharmony.backend.promote import nonempty, normalized
 from emberharmony.backend.shared.norms import leaves_float64, order_of, range_of
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.options import constant
 
 
 def _is_held(norms: torch.Tensor, ord: float) -> bool:
@@ -46,7 +47,7 @@ class TorchNormsOps:
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
     def vector_norm(self, x: torch.Tensor, axis: Any = None, keepdims: bool = False, ord: float = 2) -> torch.Tensor:
-        x, ord = promotion.floats(x), order_of(ord)
+        x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = normalized(axis, x.ndim)
         if ord == -torch.inf:
             nonempty(x.shape, axis)

@@ -8,6 +8,7 @@ import torch
 from emberharmony.backend.promote import nonempty, normalized, single
 from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
 from emberharmony.core.dispatch import fast
+from emberharmony.core.options import is_number, without_axes
 
 _UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 _WIDE = _UNSIGNED[1:]
@@ -53,12 +54,14 @@ def _extreme(native: Any, pair: Any) -> Any:
         lambda x, axis, keepdims, initial: native(x, () if axis is None else axis, keepdims),
         f"{_PLAIN} and {{3}} is None",
     )
-    def extreme(
-        x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: float | None = None
-    ) -> torch.Tensor:
+    def extreme(x: torch.Tensor, axis: Any = None, keepdims: bool = False, initial: Any = None) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
         axes = normalized(axis, x.ndim)
-        bound = None if initial is None else promotion.common(x, initial)[1].to(device=x.device, dtype=x.dtype)
+        bound = (
+            None
+            if initial is None
+            else promotion.common(x, without_axes("initial", initial))[1].to(device=x.device, dtype=x.dtype)
+        )
         if not x.numel():
             if bound is None:
                 nonempty(x.shape, axes)
@@ -106,7 +109,7 @@ def _running(native: Any) -> Any:
     return running
 
 
-def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
+def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     """Returns the variance or the standard deviation of `x`, computed by `native`; half precision in float32.
 
     PyTorch's kernels lose no digits, and `torch.std` does not overflow where the variance would.
@@ -119,17 +122,23 @@ def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correct
     count = math.prod([x.shape[a] for a in axes])  # a list: torch.compile cannot trace a generator here
     if not x.numel():
         return torch.mean(x, axes, keepdims).real
+    if not is_number(correction):
+        freedom = count - promotion.common(x.real, without_axes("correction", correction))[1].to(
+            device=x.device, dtype=x.real.dtype
+        )
+        share = count / torch.where(freedom > 0, freedom, math.nan)
+        return native(x, axes, correction=0, keepdim=keepdims) * (share if native is torch.var else share.sqrt())
     if count > correction:
         return native(x, axes, correction=correction, keepdim=keepdims)
     # PyTorch warns if the divisor, count - correction, is not positive. The result must be NaN then.
     return native(x, axes, correction=0, keepdim=keepdims) * math.nan
 
 
-def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
+def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     return torch.var(x, axis, correction=correction, keepdim=keepdims)
 
 
-def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: float) -> torch.Tensor:
+def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     return torch.std(x, axis, correction=correction, keepdim=keepdims)
 
 
@@ -169,13 +178,13 @@ class TorchReductionOps:
 
     @staticmethod
     @fast(_plain_var, _SPREAD)
-    def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
+    def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
         return _deviations(torch.var, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
     @fast(_plain_std, _SPREAD)
-    def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: float = 0) -> torch.Tensor:
+    def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
         return _deviations(torch.std, x, axis, keepdims, correction).to(x.real.dtype)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.shared.rounding import Decimals, replacements
+from emberharmony.backend.shared.rounding import Decimals, holds_tensor, replacements
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.dispatch import fast
 
@@ -27,6 +27,8 @@ def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 class TorchRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
+    composed: Callable[[str], Callable[..., torch.Tensor]]
+
     floor = staticmethod(_kept(torch.floor))
     ceil = staticmethod(_kept(torch.ceil))
     trunc = staticmethod(_kept(torch.trunc))
@@ -47,10 +49,9 @@ class TorchRoundingOps(Decimals):
         step, still = 10.0**-decimals, x.detach()
         return torch.clamp(rounded, still - step, still + step)
 
-    @staticmethod
-    def nan_to_num(
-        x: torch.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-    ) -> torch.Tensor:
+    def nan_to_num(self, x: torch.Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> torch.Tensor:
+        if holds_tensor(nan, posinf, neginf):
+            return self.composed("nan_to_num")(x, nan, posinf, neginf)
         nan, posinf, neginf = replacements(nan, posinf, neginf)
         return torch.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 

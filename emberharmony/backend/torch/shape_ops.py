@@ -1,6 +1,6 @@
 """Changes of shape, on PyTorch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ repeat_interleave = through_signed(torch.repeat_interleave)
 
 class TorchShapeOps:
     """Holds the ops of `ops/shape.py`."""
+
+    composed: Callable[[str], Callable[..., torch.Tensor]]
 
     @staticmethod
     @fast(torch.swapaxes, "{0}.ndim")
@@ -170,11 +172,9 @@ class TorchShapeOps:
             shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
         return roll(x, shifts, axes) if axes else x.clone()
 
-    @staticmethod
-    def pad(
-        x: torch.Tensor, pad_width: Any, mode: str = "constant", constant_values: float | None = None
-    ) -> torch.Tensor:
-        check_pad(mode, constant_values)
+    def pad(self, x: torch.Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> torch.Tensor:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
             flat = [n for pair in reversed(pairs) for n in pair]
