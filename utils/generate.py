@@ -122,12 +122,12 @@ CHOICE = {
     "emberharmony.core.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
 }
 
-RAISER = ("emberharmony.core.unknown_names", "unknown_name", "_unknown_name")
-"""Where `UNKNOWN` gets its function from: the module, the name there and the name in the generated file."""
-
 UNKNOWN = '''def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
-    raise _unknown_name(__name__, name)
+    # Imported here, so that `dir` of the module shows public names only.
+    from emberharmony.core.unknown_names import unknown_name
+
+    raise unknown_name(__name__, name)
 '''
 """The function that Python calls for a name that a namespace lacks."""
 
@@ -181,7 +181,6 @@ def ops_init() -> str:
         if spec.category not in NAMESPACE_ONLY and name not in NAMESPACES:
             imports.setdefault(spec.declared.__module__, []).append(name)
     imports["emberharmony.ops"] = list(NAMESPACES)
-    imports[RAISER[0]] = []
     lines = [
         HEADER,
         '"""One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."""\n\n',
@@ -191,8 +190,6 @@ def ops_init() -> str:
         lines += [f"from {module} import {name} as {name}\n" for name in sorted(imports[module], key=str.lower)]
         if module == "emberharmony.backend.choice":
             lines.append(f"from {module} import prepare as _prepare\n")
-        if module == RAISER[0]:
-            lines.append("from {} import {} as {}\n".format(*RAISER))
     lines.append(listed({name for names in imports.values() for name in names} | {"bool"}))
     lines.append("\nbool = bool_\n\n")
     # Importing a module of the package binds its name here: `ops.tensor` would be a module, not an unknown name.
@@ -213,7 +210,7 @@ def namespace(name: str) -> str:
     imports = [(spec.declared.__module__, own, short) for short, (own, spec) in members(name).items()]
     imports += space.classes
     lines = [HEADER, f'"""{space.title}."""\n\n']
-    lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted([*imports, RAISER])]
+    lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
     return "".join([*lines, listed({here for _, _, here in imports}), f"\n\n{UNKNOWN}"])
 
 

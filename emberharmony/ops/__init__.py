@@ -546,7 +546,6 @@ from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
 from emberharmony.core.tree import tree_unflatten as tree_unflatten
-from emberharmony.core.unknown_names import unknown_name as _unknown_name
 from emberharmony.ops import fft as fft
 from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
@@ -1155,7 +1154,10 @@ for _module in (
 
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
-    raise _unknown_name(__name__, name)
+    # Imported here, so that `dir` of the module shows public names only.
+    from emberharmony.core.unknown_names import unknown_name
+
+    raise unknown_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,6 @@
 
 from emberharmony.backend.shared.random import Generator as Generator
 from emberharmony.backend.shared.random import Generator as SeedGenerator
-from emberharmony.core.unknown_names import unknown_name as _unknown_name
 from emberharmony.ops.distributions import random_bernoulli as bernoulli
 from emberharmony.ops.distributions import random_beta as beta
 from emberharmony.ops.distributions import random_binomial as binomial
@@ -55,4 +54,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
-    raise _unknown_name(__name__, name)
+    # Imported here, so that `dir` of the module shows public names only.
+    from emberharmony.core.unknown_names import unknown_name
+
+    raise unknown_name(__name__, name)

@@ -200,6 +200,14 @@ def test_python_numbers_take_the_dtype_of_the_tensor(backend: str) -> None:
     assert ops.to_numpy(ops.xlogy(0.1, x))[1] == pytest.approx(0.1 * math.log(2), rel=1e-15)
 
 
+BETAINC_OF_LARGE = [
+    *(0.013684567589487596, 0.5001716775105407, 0.9291103229655959),
+    *(0.013741322928813303, 0.5000054289165304, 0.9291755165324781),
+    *(0.013743149602451758, 0.5000000542620451, 0.9291776334628002),
+]
+"""From mpmath, by quadrature with 50 digits; SciPy 1.16 has an error of 2e-5 in the last row."""
+
+
 def test_large_parameters_keep_their_digits(backend: str) -> None:
     special = pytest.importorskip("scipy.special")
     a = np.repeat([1e5, 1e8, 1e12], 3)
@@ -207,7 +215,7 @@ def test_large_parameters_keep_their_digits(backend: str) -> None:
     for name in ("gammainc", "gammaincc"):
         np.testing.assert_allclose(ops.to_numpy(getattr(ops, name)(a, x)), getattr(special, name)(a, x), rtol=1e-13)
     b, p = 2 * a, 1 / 3 + np.tile([-3.0, 0.0, 2.0], 3) / np.sqrt(a) / 5
-    np.testing.assert_allclose(ops.to_numpy(ops.betainc(a, b, p)), special.betainc(a, b, p), rtol=1e-9)
+    np.testing.assert_allclose(ops.to_numpy(ops.betainc(a, b, p)), BETAINC_OF_LARGE, rtol=1e-9)
 
 
 REFUSED = {"polygamma": ("n",), "zeta": ("x",), "gammainc": ("a",), "gammaincc": ("a",), "betainc": ("a", "b")}
