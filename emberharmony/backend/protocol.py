@@ -846,7 +846,7 @@ class TensorBackend(Protocol):
         """Returns the inverse of square matrices."""
         ...
 
-    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+    def irfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward', *, fft_length: int | None = None) -> Tensor:
         """Returns the real inverse of `rfft`."""
         ...
 
@@ -1450,7 +1450,7 @@ class TensorBackend(Protocol):
         """Returns the dtype that tensors, dtypes and Python numbers promote to; Python numbers are weak."""
         ...
 
-    def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward') -> Tensor:
+    def rfft(self, x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = 'backward', *, fft_length: int | None = None) -> Tensor:
         """Returns the non-negative frequencies of the transform of a real tensor: n // 2 + 1 terms."""
         ...
 

@@ -58,27 +58,35 @@ def ifft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "back
 
 
 @op
-def rfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def rfft(
+    x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward", *, fft_length: int | None = None
+) -> Tensor:
     """Returns the non-negative frequencies of the transform of a real tensor: n // 2 + 1 terms.
+
+    Args:
+        fft_length: Keras's name of `n`.
 
     Raises:
         AxisError: if `axis` is out of range.
-        ArgumentError: if `n` is below 1 or `norm` is unknown.
+        ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
         DTypeError: if `x` is complex.
     """
     ...
 
 
 @op
-def irfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+def irfft(
+    x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "backward", *, fft_length: int | None = None
+) -> Tensor:
     """Returns the real inverse of `rfft`.
 
     Args:
         n: the length of the result; by default the even length `2 * (m - 1)` for m frequencies.
+        fft_length: Keras's name of `n`.
 
     Raises:
         AxisError: if `axis` is out of range.
-        ArgumentError: if `n` is below 1 or `norm` is unknown.
+        ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
     """
     ...
 

@@ -30,14 +30,19 @@ def _transform(function: Any) -> Any:
     return lambda g, y, x, n=None, axis=-1, norm="backward": _fitted(function(g, None, axis, norm), x.shape[axis], axis)
 
 
-def _rfft(g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward") -> T:
-    length = x.shape[axis] if n is None else n
+def _rfft(
+    g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
+) -> T:
+    given = fft_length if n is None else n
+    length = x.shape[axis] if given is None else given
     # The result lacks the second half of the spectrum, so the cotangent has zeros there.
     whole = fft(_fitted(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
     return _fitted(real(whole), x.shape[axis], axis)
 
 
-def _irfft(g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward") -> T:
+def _irfft(
+    g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
+) -> T:
     length = y.shape[axis]
     half = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
     count = half.shape[axis]

@@ -148,3 +148,26 @@ def test_frequencies_have_a_gradient_by_the_spacing(f: Callable[..., object], ba
 def test_a_million_frequencies(f: Callable[..., object], backend: str) -> None:
     expected = getattr(np.fft, f.__name__)(10**6, 0.1)  # type: ignore[attr-defined]
     assert np.allclose(ops.to_numpy(f(10**6, 0.1)), expected, 2.0**-23, 0.0)
+
+
+@pytest.mark.parametrize("length", [3, 4, 6, 7])
+def test_the_length_has_the_name_of_keras_too(length: int, backend: str) -> None:
+    x = ops.convert_to_tensor([[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 4.0, -1.0]])
+    tangent = ops.cos(x)
+    for f, real in ((F.rfft, ops.abs), (F.irfft, ops.square)):
+
+        def by_n(x: Any, f: Any = f, real: Any = real) -> Any:
+            return ops.sum(real(f(x, n=length)))
+
+        def by_fft_length(x: Any, f: Any = f, real: Any = real) -> Any:
+            return ops.sum(real(f(x, fft_length=length)))
+
+        for run in (
+            lambda fn: fn(x),
+            lambda fn: ops.grad(fn)(x),
+            lambda fn: ops.jvp(fn, (x,), (tangent,))[1],
+            lambda fn: ops.vmap(ops.grad(fn))(x),
+        ):
+            assert np.array_equal(ops.to_numpy(run(by_fft_length)), ops.to_numpy(run(by_n)))
+        with pytest.raises(errors.ArgumentError, match="n=4 and fft_length=3 are names of one option"):
+            f(x, 4, fft_length=3)

@@ -18,7 +18,6 @@ from emberharmony.core.registry import EMPTY, OPS, OpParameter
 RECORD = json.loads((Path(__file__).parent / "keras_signatures.json").read_text(encoding="utf-8"))["signatures"]
 
 _STANDARD = "the array API standard has another name or default, and comes first"
-_LENGTH = "the array API standard names it n, at the same position; the result is complex, not a pair of tensors"
 _INTEGERS = "integers are int64 unless a dtype is given"
 _WHERE = "the array API standard requires it; ops.nonzero(condition) gives the indices"
 
@@ -26,7 +25,6 @@ EXCLUDED: dict[str, str] = {
     "arange.step": "the array API standard has the default 1; None is accepted and means 1",
     "cross.axis": "the array API standard has the default -1; None is accepted and means the same",
     "einsum.**kwargs": "Keras passes it to the library of the backend",
-    "irfft.fft_length": _LENGTH,
     "layer_normalization.**kwargs": "Keras takes only rms_scaling there, which is a parameter of ours",
     "multi_hot.**kwargs": "Keras takes only num_tokens there, an old name of num_classes",
     "multi_hot.num_classes": "Keras refuses None, too",
@@ -34,7 +32,6 @@ EXCLUDED: dict[str, str] = {
     "random.randint.dtype": _INTEGERS,
     "rearrange.**axes_lengths": "the parameters of an op have fixed names; axes_lengths takes a dict",
     "reshape.newshape": _STANDARD,
-    "rfft.fft_length": _LENGTH,
     "take_along_axis.axis": _STANDARD,
     "view.dtype": "without a dtype there is nothing to view",
     "where.x1": _WHERE,

@@ -7,7 +7,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import both_modes
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.shared.fft import along
+from emberharmony.backend.shared.fft import along, named_by_keras
 
 
 def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:
@@ -39,5 +39,5 @@ class MLXFftOps:
 
     fft = staticmethod(_bound(mx.fft.fft))
     ifft = staticmethod(_bound(mx.fft.ifft))
-    rfft = staticmethod(_bound(mx.fft.rfft, real=True))
-    irfft = staticmethod(_bound(mx.fft.irfft, halved=True))
+    rfft = staticmethod(named_by_keras(_bound(mx.fft.rfft, real=True)))
+    irfft = staticmethod(named_by_keras(_bound(mx.fft.irfft, halved=True)))

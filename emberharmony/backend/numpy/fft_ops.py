@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.fft import along
+from emberharmony.backend.shared.fft import along, named_by_keras
 
 
 def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
@@ -26,5 +26,5 @@ class NumpyFftOps:
 
     fft = staticmethod(_bound("fft"))
     ifft = staticmethod(_bound("ifft"))
-    rfft = staticmethod(_bound("rfft", real=True))
-    irfft = staticmethod(_bound("irfft", halved=True))
+    rfft = staticmethod(named_by_keras(_bound("rfft", real=True)))
+    irfft = staticmethod(named_by_keras(_bound("irfft", halved=True)))

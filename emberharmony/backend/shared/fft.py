@@ -1,6 +1,7 @@
 """Checks of the arguments of Fourier transforms, the same on every backend."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,23 @@ def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: boo
     # The smallest complex number takes 8 bytes.
     check_memory((*shape[:place], length, *shape[place + 1 :]), 8)
     return place, length
+
+
+def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a transform along one axis that also takes its length as `fft_length`, the name that Keras has for `n`.
+
+    Raises:
+        ArgumentError: if the length is given by both names.
+    """
+
+    def named(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward", *, fft_length: Any = None) -> Any:
+        if fft_length is None:
+            return transform(x, n, axis, norm)
+        if n is not None:
+            raise ArgumentError(f"n={n} and fft_length={fft_length} are names of one option; pass one of them")
+        return transform(x, fft_length, axis, norm)
+
+    return named
 
 
 def along_all(

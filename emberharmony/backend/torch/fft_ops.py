@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from emberharmony.backend.shared.fft import along, along_all
+from emberharmony.backend.shared.fft import along, along_all, named_by_keras
 from emberharmony.backend.torch.dtypes import promotion
 
 Native = Callable[..., torch.Tensor]
@@ -63,7 +63,7 @@ class TorchFftOps:
 
     fft = staticmethod(_bound(torch.fft.fft))
     ifft = staticmethod(_bound(torch.fft.ifft))
-    rfft = staticmethod(_bound(torch.fft.rfft, real=True))
-    irfft = staticmethod(_bound(torch.fft.irfft, halved=True))
+    rfft = staticmethod(named_by_keras(_bound(torch.fft.rfft, real=True)))
+    irfft = staticmethod(named_by_keras(_bound(torch.fft.irfft, halved=True)))
     fftn = staticmethod(_many(torch.fft.fftn, torch.fft.fft))
     ifftn = staticmethod(_many(torch.fft.ifftn, torch.fft.ifft))
