@@ -13,14 +13,15 @@ from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.errors import EmberError
 from emberlint.knowledge.arguments import fits, parameters
-from emberlint.knowledge.replacements import table
+from emberlint.knowledge.replacements import Replacement, replacement, table
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
-# The values of these are arbitrary (uninitialised memory, random numbers), or their signs are (basis vectors).
-FREE = {"dropout", "empty", "empty_like", "eig", "eigh", "qr", "svd", "default_device"}
+# The values of these are arbitrary (uninitialised memory, random numbers), or their signs are (basis vectors), or
+# their order (partition).
+FREE = {"dropout", "empty", "empty_like", "eig", "eigh", "qr", "svd", "default_device", "partition"}
 # The ops differ on purpose: as in Python, 0.5 // 0.1 is 4, and the reciprocal of the integer 3 is not 0.
-MENDED = {"mlx.core.floor_divide", "numpy.reciprocal"}
+MENDED = {"mlx.core.divmod", "mlx.core.floor_divide", "numpy.reciprocal"}
 MATRIX = np.array([[0.5, 0.25], [0.125, 0.75]], "float32")
 OTHER = np.array([[0.25, 0.5], [0.5, 0.125]], "float32")
 VECTOR = np.array([0.5, 1.5, 0.25, 0.375], "float32")
@@ -98,6 +99,23 @@ def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
                     differ.append((name, found.op, given[:count]))
     assert differ == []
     assert compared > 500
+
+
+@pytest.mark.parametrize(
+    "origin, expected",
+    [
+        ("jax.scipy.special.gammaln", Replacement("gammaln", True)),
+        ("jax.numpy.interp", Replacement("interp", True)),
+        ("torch.igamma", Replacement("gammainc", True)),
+        ("torch.nn.functional.linear", Replacement("linear", False)),  # the weight has its axes swapped
+        ("torch.cholesky_solve", Replacement("cho_solve", False)),  # the factor is the second argument
+        ("torch.index_put", Replacement("set_item", False)),
+        ("numpy.put_along_axis", Replacement("put_along_axis", False)),  # writes into its argument
+        ("torch.special.airy_ai", None),
+    ],
+)
+def test_the_replacement_of_a_native_function(origin: str, expected: Replacement | None) -> None:
+    assert replacement(origin) == expected
 
 
 def test_every_replacement_exists() -> None:

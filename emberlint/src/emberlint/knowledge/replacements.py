@@ -14,6 +14,7 @@ ALIASES = (
     ("cupy.", "numpy."),
     ("tensorflow.experimental.numpy.", "numpy."),
     ("jax.nn.", "torch.nn.functional."),
+    ("jax.scipy.special.", "torch.special."),
     ("tensorflow.math.", "numpy."),
     ("tensorflow.nn.", "torch.nn.functional."),
     ("tensorflow.", "numpy."),
