@@ -86,12 +86,8 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("mm", "bmm", "mv"), "matmul(x1, x2)"),
     "expit": "sigmoid(x)",
     "sgn": "sign(x)",
-    "degrees": "rad2deg(x)",
-    "radians": "deg2rad(x)",
     **dict.fromkeys(("trapz", "trapezoidal"), "trapezoid(y, x)"),
     "math": "sqrt, ops.exp and so on",
-    "linear": "add(ops.matmul(x, weights), bias)",
-    "embedding": "take(weights, indices, axis=0)",
     # reductions
     **{f"reduce_{name}": f"{name}(x, axis)" for name in ("sum", "mean", "max", "min", "prod", "all", "any", "std")},
     "reduce_variance": "var(x, axis)",
@@ -112,7 +108,6 @@ NAMES: dict[str, str] = {
     "matrix_inverse": "inv(x)",
     "cholesky_inv": "cholesky_inverse(x)",
     "triangular_solve": "solve_triangular(a, b)",
-    "lu": "lu_factor(x)",
     # neural networks
     "layer_norm": "layer_normalization(x, gamma, beta)",
     "batch_norm": "batch_normalization(x, mean, variance, axis)",
