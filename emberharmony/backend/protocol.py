@@ -427,7 +427,7 @@ class TensorBackend(Protocol):
         ...
 
     def diff(self, a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None) -> Tensor:
-        """Returns the n-th differences between neighbouring elements along an axis."""
+        """Returns the n-th differences between neighbouring elements along an axis; booleans differ if they are not equal."""
         ...
 
     def digamma(self, x: TensorLike) -> Tensor:
@@ -686,7 +686,7 @@ class TensorBackend(Protocol):
         """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`."""
         ...
 
-    def geomspace(self, start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
+    def geomspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor:
         """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours."""
         ...
 

@@ -179,8 +179,8 @@ def logspace(
 
 @op
 def geomspace(
-    start: float,
-    stop: float,
+    start: float | Tensor,
+    stop: float | Tensor,
     num: int = 50,
     endpoint: bool = True,
     dtype: DTypeLike | None = None,
@@ -189,13 +189,14 @@ def geomspace(
 ) -> Tensor:
     """Returns `num` numbers from `start` to `stop` with a constant ratio between neighbours.
 
+    Shape: the numbers are along a new axis, at the place `axis`, of the shape to which both ends are broadcast.
+
     Args:
-        axis: the axis of the numbers in the result: 0 or -1, because the result is a vector.
+        start: the first number. The values of a tensor are not read: an end of 0, or ends of different signs, give NaN.
 
     Raises:
         AxisError: if `axis` is out of range.
-        ArgumentError: if one end is 0.
-        ArgumentTypeError: if an end is a tensor.
+        ArgumentError: if one end is the number 0.
 
     Example:
         >>> ops.geomspace(1, 8, 4).tolist()

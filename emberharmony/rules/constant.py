@@ -20,6 +20,5 @@ REFUSED = {
     "view": "it reinterprets bits, which is not a differentiable function",
     "kaiser": "its window is computed on the host; pass a number as 'beta', or ops.stop_gradient(x)",
     "arange": "the length of its result depends on 'start', 'stop' and 'step'",
-    "geomspace": "write ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))",
 }
 """Ops whose result varies with an argument but that have no gradient here, each with the reason or the way out."""

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, diag, linspace, tril, triu
 from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.elementary import log
@@ -81,12 +82,31 @@ def _logspace(
     ]
 
 
+def _geomspace(
+    g: T,
+    y: T,
+    start: T,
+    stop: T,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+) -> list[T]:
+    weight = multiply(g, conj(y))
+    return [
+        divide(_part(weight, num, endpoint, axis, True), conj(start) if hasattr(start, "shape") else start),
+        divide(_part(weight, num, endpoint, axis, False), conj(stop) if hasattr(stop, "shape") else stop),
+    ]
+
+
 RULES: dict[str, Any] = {
     "tril": (lambda g, y, x, k=0: tril(g, k),),
     "triu": (lambda g, y, x, k=0: triu(g, k),),
     "diag": (_diag,),
     "vander": (_vander,),
     "linspace": _linspace,
+    "geomspace": _geomspace,
     "logspace": _logspace,
     "full": (None, lambda g, y, shape, value, *_: g),
     "full_like": (None, lambda g, y, x, value, *_: g),

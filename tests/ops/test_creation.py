@@ -212,10 +212,51 @@ def test_logspace_has_the_gradient_of_powers_of_linspace(base: object, axis: int
         )
 
 
-def test_geomspace_refuses_tensors(backend: str) -> None:
-    for call in (lambda x: ops.geomspace(x, 2.0, 3), lambda x: ops.geomspace(1.0, x, 3)):
-        with pytest.raises(errors.ArgumentTypeError, match="start and stop are numbers"):
-            call(ops.ones(()))
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_geomspace_takes_tensors(axis: int, endpoint: bool, backend: str) -> None:
+    start, stop = np.float32([[1.0], [-0.5], [1e-30]]), np.float32([2.0, 1e30])
+    stop = stop * np.sign(start)
+    found = ops.geomspace(start, ops.convert_to_tensor(stop), 5, endpoint, axis=axis)
+    wanted = np.geomspace(start.astype(float), stop.astype(float), 5, endpoint, axis=axis)
+    assert ops.dtype(found) == "float32"
+    np.testing.assert_allclose(ops.to_numpy(found), wanted, 4e-5)
+    ends = np.moveaxis(ops.to_numpy(found), axis, 0)
+    np.testing.assert_array_equal(ends[0], np.broadcast_to(start, stop.shape))
+    assert not endpoint or np.array_equal(ends[-1], stop)
+    assert np.isnan(ops.to_numpy(ops.geomspace(ops.zeros(()), 2.0, 3))).all()
+    assert ops.dtype(ops.geomspace(ops.asarray([1, 2]), 8, 4, dtype="int32")) == "int32"
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 4), ("float64", 4), ("float16", 8), ("bfloat16", 8)])
+def test_geomspace_of_tensors_is_precise(dtype: str, count: int, backend: str) -> None:
+    start, stop = (ops.cast(np.linspace(low, low + 3.5, 40), dtype) for low in (0.5, 0.75))
+    found = ops.to_numpy(ops.cast(ops.geomspace(start, stop, 9), "float64"))
+    wanted = np.geomspace(*(ops.to_numpy(ops.cast(end, "float64")) for end in (start, stop)), 9)
+    assert ops.dtype(ops.geomspace(start, stop, 9)) == dtype
+    np.testing.assert_allclose(found, wanted, count * ops.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_geomspace_has_gradients_by_both_ends(axis: int, backend: str) -> None:
+    start, stop = ops.convert_to_tensor([1.0, 2.0, 0.5]), ops.convert_to_tensor([4.0, 0.25, 0.75])
+
+    def composed(start: Any, stop: Any) -> Any:
+        return ops.exp(ops.linspace(ops.log(start), ops.log(stop), 5, axis=axis))
+
+    for argument in (0, 1):
+        own = ops.grad(lambda *ends: ops.sum(ops.sin(ops.geomspace(*ends, 5, axis=axis))), argument)
+        wanted = ops.grad(lambda *ends: ops.sum(ops.sin(composed(*ends))), argument)
+        np.testing.assert_allclose(ops.to_numpy(own(start, stop)), ops.to_numpy(wanted(start, stop)), 1e-5, 1e-6)
+        by_rows = ops.vmap(own)(start, stop)
+        np.testing.assert_allclose(ops.to_numpy(by_rows), ops.to_numpy(wanted(start, stop)), 1e-5, 1e-6)
+    tangents = (ops.sin(start), ops.cos(stop))
+    forward, composed_forward = (
+        ops.jvp(f, (start, stop), tangents)[1] for f in (lambda *ends: ops.geomspace(*ends, 5, axis=axis), composed)
+    )
+    np.testing.assert_allclose(ops.to_numpy(forward), ops.to_numpy(composed_forward), 1e-5, 1e-6)
+    only_start = ops.grad(lambda x: ops.sum(ops.geomspace(x, 8.0, 4)))(ops.convert_to_tensor(1.0))
+    np.testing.assert_allclose(ops.to_numpy(only_start), 1 + 2 * 2 / 3 + 4 / 3, 1e-6)
 
 
 def test_block_diag_promotes_and_broadcasts(backend: str) -> None:

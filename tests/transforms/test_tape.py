@@ -159,7 +159,6 @@ WITHOUT: dict[str, Any] = {
     "view": lambda x: ops.view(x, "int64"),
     "arange": lambda x: ops.arange(x),
     "logspace": lambda x: ops.logspace(x, 2.0),
-    "geomspace": lambda x: ops.geomspace(x, 2.0),
     "kaiser": lambda x: ops.kaiser(3, x),
 }
 

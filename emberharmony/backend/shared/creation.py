@@ -12,7 +12,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, int64
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.options import constant, number
 
@@ -69,6 +69,7 @@ class HostMade:
     multiply: Any
     divide: Any
     power: Any
+    sign: Any
     cast: Any
     moveaxis: Any
     get_device: Any
@@ -103,6 +104,14 @@ class HostMade:
             array = array.astype(np.int64 if own is int64 else np.float64)
         return self._placed(array, wanted, device)
 
+    def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
+        """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
+        shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
+        check_memory((shares.size, *span.shape), span.itemsize, self._memory)
+        exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
+        beside = self.get_device(span)
+        return self._placed(shares, exact, beside), self._placed(1.0 - shares, exact, beside)
+
     def linspace(
         self,
         start: Any,
@@ -129,11 +138,7 @@ class HostMade:
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
-        weights = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
-        check_memory((weights.size, *span.shape), span.itemsize, self._memory)
-        exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
-        beside = self.get_device(span)
-        part, rest = (self._placed(w, exact, beside) for w in (weights, 1.0 - weights))
+        part, rest = self._shares(span, num, endpoint)
         samples = self.add(self.multiply(rest, first), self.multiply(part, last))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
@@ -164,21 +169,25 @@ class HostMade:
 
     def geomspace(
         self,
-        start: float,
-        stop: float,
+        start: Any,
+        stop: Any,
         num: int = 50,
         endpoint: bool = True,
         dtype: Any = None,
         axis: int = 0,
         device: Any = None,
     ) -> Any:
-        constant("start or stop", [start, stop])
-        if not _are_numbers(start, stop):
-            raise ArgumentTypeError(
-                "start and stop are numbers; for tensors use ops.exp(ops.linspace(ops.log(start), ops.log(stop), num))"
-            )
-        normalized(axis, 1)
         check_memory((num,), 8)
+        if not _are_numbers(start, stop):
+            first, last = self.convert(start), self.convert(stop)
+            sign = self.sign(first)
+            first, last = self.divide(first, sign), self.divide(last, sign)
+            part, rest = self._shares(self.multiply(first, last), num, endpoint)
+            # The product of these powers is exactly `start` and `stop` at the ends.
+            samples = self.multiply(sign, self.multiply(self.power(first, rest), self.power(last, part)))
+            samples = samples if device is None else self.to_device(samples, device)
+            return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
+        normalized(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
         own = self.dtypes[_made_of(start, stop, 0.0)]
         return self._placed(self._whole(array, dtype), own if dtype is None else dtype, device)
