@@ -1,6 +1,6 @@
 """Attention.
 
-Dtype: integers become the default float.
+Dtype: integers become the default float; queries, keys and values are promoted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import softmax
 from emberharmony.ops.creation import tri
 from emberharmony.ops.device import get_device, to_device
-from emberharmony.ops.dtype import dtype, finfo, option
+from emberharmony.ops.dtype import dtype, finfo, option, result_type
 from emberharmony.ops.elementary import tanh
 from emberharmony.ops.indexing import where
 from emberharmony.ops.math import add, divide, multiply
@@ -60,6 +60,9 @@ def dot_product_attention(
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
+    if not query.dtype == key.dtype == value.dtype:
+        common = result_type(query, key, value)
+        query, key, value = cast(query, common), cast(key, common), cast(value, common)
     factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
     logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
     logits = widened(logits)

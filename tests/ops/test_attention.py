@@ -116,3 +116,19 @@ def test_attention_without_heads_is_empty(backend: str) -> None:
     assert tuple(ops.dot_product_attention(none, none, none).shape) == (2, 3, 0, 4)
     with pytest.raises(ShapeError, match="the 0 key heads"):
         ops.dot_product_attention(np.ones((2, 3, 2, 4)), none, none)
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "value", "expected"),
+    [
+        ("float32", "float16", "float16", "float32"),
+        ("float16", "float32", "float16", "float32"),
+        ("float16", "float16", "float32", "float32"),
+        ("bfloat16", "float16", "float16", "float32"),
+        ("int32", "float16", "float16", "float32"),
+        ("float16", "float16", "float16", "float16"),
+    ],
+)
+def test_queries_keys_and_values_are_promoted(query: str, key: str, value: str, expected: str, backend: str) -> None:
+    inputs = [ops.cast(ops.ones((1, 2, 1, 4)), name) for name in (query, key, value)]
+    assert ops.dtype(ops.dot_product_attention(*inputs)) == expected
