@@ -10,7 +10,17 @@ from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact, promote
 from emberharmony.core.options import number
 from emberharmony.core.types import Operand, Tensor, TensorLike, Varying
-from emberharmony.ops.comparison import equal, greater, isfinite, isnan, less, logical_and, logical_not, logical_or
+from emberharmony.ops.comparison import (
+    equal,
+    greater,
+    isfinite,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    logical_or,
+    not_equal,
+)
 from emberharmony.ops.complex_numbers import conj
 from emberharmony.ops.creation import arange, zeros_like
 from emberharmony.ops.device import get_device
@@ -28,16 +38,16 @@ from emberharmony.ops.tensor import cast
 def diff(
     a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
 ) -> Tensor:
-    """Returns the n-th differences between neighbouring elements along an axis.
+    """Returns the n-th differences between neighbouring elements along an axis; booleans differ if they are not equal.
 
     Args:
+        n: how often differences are taken; 0 returns `a` itself.
         prepend: a tensor to put before `a` along the axis before taking differences.
         append: a tensor to put after `a` along the axis.
 
     Raises:
         ArgumentError: if `n` is negative.
         AxisError: if `axis` is out of range.
-        DTypeError: if `a` is boolean.
 
     Example:
         >>> ops.diff([1, 4, 9]).tolist()
@@ -45,13 +55,14 @@ def diff(
     """
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
-    parts = [part for part in (prepend, a, append) if part is not None]
+    parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]
     a = concatenate(parts, axis) if len(parts) > 1 else a
     (place,) = normalized(axis, len(a.shape))
+    between = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
         ends = split(a, [1], axis)[1]
         starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
-        a = subtract(ends, starts)
+        a = between(ends, starts)
     return a
 
 
