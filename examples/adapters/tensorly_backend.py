@@ -5,7 +5,7 @@ from tensorly.backend.core import Backend, backend_array, backend_basic_math, ba
 
 from emberharmony import ops
 
-SAME = "arange argmax argmin argsort concatenate conj diag dot eigh flip kron log log2 logsumexp max mean moveaxis"
+SAME = "arange argmax argmin argsort concatenate conj copy diag dot eigh flip kron log log2 logsumexp max mean moveaxis"
 SAME += " nan ndim qr shape sign solve sort stack sum svd tensordot trace transpose"
 
 
@@ -14,7 +14,6 @@ class EmberBackend(Backend, backend_name="emberharmony"):
 
     is_tensor = staticmethod(ops.is_tensor)
     to_numpy = staticmethod(ops.to_numpy)
-    copy = staticmethod(ops.copy)
 
     @staticmethod
     def context(tensor):
@@ -29,11 +28,15 @@ class EmberBackend(Backend, backend_name="emberharmony"):
         return ops.clip(tensor, a_min, a_max)
 
     @staticmethod
+    def where(condition, *values):
+        return ops.where(condition, *values) if values else ops.nonzero(condition)
+
+    @staticmethod
     def lstsq(a, b, rcond=None):
         return ops.lstsq(a, b, rcond), None  # tensorly does not read the residuals
 
 
-for name in {*backend_types, *backend_basic_math, *backend_array, *SAME.split()}:
+for name in {*backend_types, *backend_basic_math, *backend_array, *SAME.split()} - {"where"}:
     EmberBackend.register_method(name, getattr(ops, name))
 
 if __name__ == "__main__":
