@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized
-from emberharmony.backend.shared.fft import along
+from emberharmony.backend.shared.fft import along, named_by_keras
 from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.backend.shared.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
@@ -69,7 +70,10 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
         shape = resized(x.shape, place, length // 2 + 1 if halves else length)
         return backend.abstracted(shape, dtype_from(backend, name, x, 1, axis, norm))
 
-    return Rule(transformed)
+    def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:
+        return named_by_keras(functools.partial(transformed, backend, name))(*args, **kwargs)
+
+    return Rule(with_both_names if halves or halved else transformed)
 
 
 class AbstractLinear:
