@@ -57,3 +57,56 @@ def test_torch_compile_traces_composites_without_a_graph_break() -> None:
     pytest.importorskip("torch")
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert "traced" in run.stdout, run.stderr[-2000:]
+
+
+SPECIAL = {
+    **dict.fromkeys(
+        ("digamma", "entr", "erfcx", "gammaln", "i0e", "i1", "i1e", "log_ndtr", "logit", "ndtr", "ndtri"), 1
+    ),
+    **dict.fromkeys(("beta", "betaln", "gammainc", "gammaincc", "polygamma", "xlog1py", "xlogy", "zeta"), 2),
+    "betainc": 3,
+}
+"""The number of tensors that each special function takes."""
+DIFFERENTIATED = {"betainc": "eager", "i0e": "eager", "xlog1py": "aot_eager"}
+"""The functions that are traced with their gradients, and by what; aot_eager takes seconds for most of them."""
+SPECIAL_PROGRAM = """
+import sys
+import torch
+from emberharmony import ops
+
+ops.set_backend("torch")
+x = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+for part in sys.argv[1].split():
+    name, count, backend = part.split(":")
+    function = getattr(ops, name)
+    given = [torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)] * (int(count) - 1)
+    leaf = x.clone().requires_grad_()
+    wanted = function(*given, leaf)
+    torch._dynamo.reset()
+    try:
+        compiled = torch.compile(lambda *xs: function(*xs), fullgraph=True, backend=backend or "eager")
+        found = compiled(*given, leaf if backend else x)
+        pairs = [(found, wanted)]
+        if backend:
+            pairs.append((torch.autograd.grad(found.sum(), leaf)[0], torch.autograd.grad(wanted.sum(), leaf)[0]))
+        print(name, all(torch.allclose(a, b, rtol=1e-13, atol=0.0) for a, b in pairs))
+    except Exception as error:
+        print(name, repr(error)[:300].replace(chr(10), " "))
+"""
+
+
+@pytest.fixture(scope="module")
+def traced_special() -> dict[str, str]:
+    """Returns what the program printed for each special function."""
+    pytest.importorskip("torch")
+    given = " ".join(f"{name}:{count}:{DIFFERENTIATED.get(name, '')}" for name, count in SPECIAL.items())
+    command = [sys.executable, "-W", "ignore", "-c", SPECIAL_PROGRAM, given]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = (line.partition(" ") for line in run.stdout.splitlines())
+    return {name: rest for name, _, rest in lines}
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize("name", sorted(SPECIAL))
+def test_torch_compile_traces_special_functions_and_their_gradients(name: str, traced_special: dict[str, str]) -> None:
+    assert traced_special[name] == "True"

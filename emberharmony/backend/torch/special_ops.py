@@ -54,6 +54,8 @@ _FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
     "i1e": torch.special.i1e,
 }
 """Functions of float64 tensors of one shape."""
+_INPUTS = 4
+"""How many inputs `_Special` has: the name of the function and three tensors."""
 
 
 class _Special(torch.autograd.Function):
@@ -62,12 +64,17 @@ class _Special(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(name: str, *tensors: torch.Tensor) -> torch.Tensor:
-        """Returns the function, in the dtype of the tensors."""
+    def forward(name: str, x: torch.Tensor, y: torch.Tensor | None, z: torch.Tensor | None) -> torch.Tensor:
+        """Returns the function, in the dtype of the tensors; those that it does not take are None.
+
+        Dynamo (PyTorch 2.13) passes the context as the first argument of a `forward` with `*tensors` if no argument
+        needs a gradient.
+        """
+        tensors = [t for t in (x, y, z) if t is not None]
         # MPS has no float64.
-        wide = torch.float32 if tensors[-1].device.type == "mps" else torch.float64
-        together = torch.broadcast_tensors(*[x.to(wide) for x in tensors])  # type: ignore[no-untyped-call]
-        return _FUNCTIONS[name](*together).to(tensors[0].dtype)
+        wide = torch.float32 if x.device.type == "mps" else torch.float64
+        together = torch.broadcast_tensors(*[t.to(wide) for t in tensors])  # type: ignore[no-untyped-call]
+        return _FUNCTIONS[name](*together).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -81,13 +88,14 @@ class _Special(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
         """Returns the gradients."""
-        *tensors, y = ctx.saved_tensors
+        tensors, y = _saved(ctx)
         if cotangent is None:
-            return (None,) * (1 + len(tensors))
-        return None, *(
+            return (None,) * _INPUTS
+        gradients = [
             (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needed else None
-            for derivative, x, needed in zip(DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=True)
-        )
+            for derivative, x, needed in zip(DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False)
+        ]
+        return None, *gradients, *(None,) * (_INPUTS - 1 - len(gradients))
 
 
 class _SpecialInBothModes(_Special):
@@ -96,10 +104,16 @@ class _SpecialInBothModes(_Special):
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent."""
-        *tensors, y = ctx.saved_tensors
-        pairs = zip(DERIVATIVES[ctx.name], tangents, strict=True)
+        tensors, y = _saved(ctx)
+        pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         parts = [tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None]
         return sum(parts, torch.zeros_like(y))
+
+
+def _saved(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Returns the tensors that were given to the function, and its result."""
+    *given, y = ctx.saved_tensors
+    return [x for x in given if x is not None], y
 
 
 def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
@@ -112,8 +126,13 @@ def _special(name: str, *arguments: Any) -> torch.Tensor:
     """Returns a special function of tensors and numbers."""
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
-    chosen = _Special if torch.compiler.is_compiling() else _SpecialInBothModes
-    result: torch.Tensor = chosen.apply(name, *tensors)  # type: ignore[no-untyped-call]
+    chosen: type[_Special] = _SpecialInBothModes
+    if torch.compiler.is_compiling():
+        # Dynamo (PyTorch 2.13) refuses a tensor that is passed twice.
+        chosen = _Special
+        tensors = [x.clone() if any(x is y for y in tensors[:i]) else x for i, x in enumerate(tensors)]
+    missing = (None,) * (_INPUTS - 1 - len(tensors))
+    result: torch.Tensor = chosen.apply(name, *tensors, *missing)  # type: ignore[no-untyped-call]
     return result
 
 
