@@ -15,24 +15,35 @@ from emberharmony.backend.shared import special, special_integrals
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
-_SINGLE = types.SimpleNamespace(
+_PLAIN = types.SimpleNamespace(
     **{
         name: getattr(mx, name)
         for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
     },
     column=lambda numbers, x: mx.array(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
+    digits=special_integrals.DOUBLE,
     entries=lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
+    # To pick would read the mask.
     picked=lambda mask, function, *arguments: function(*arguments),
+    picks=False,
 )
 # mx.exp computes float64 with the precision of float32.
-_DOUBLE = types.SimpleNamespace(**(vars(_SINGLE) | {"exp": exp_of_double}))
+_DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"exp": exp_of_double}))
+_SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
+
+
+def _namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype]:
+    """Returns the namespace for results of this dtype, and the dtype that it computes in."""
+    if not on_cpu():
+        return _PLAIN, mx.float32
+    return _DOUBLE if dtype == mx.float64 else _SINGLE, mx.float64
 
 
 def _op(name: str, function: Callable[..., mx.array]) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
 
     def computed(*tensors: mx.array) -> mx.array:
-        xp, wide = (_DOUBLE, mx.float64) if on_cpu() else (_SINGLE, mx.float32)
+        xp, wide = _namespace(tensors[0].dtype)
         return function(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors))).astype(tensors[0].dtype)
 
     fixed = {i: argument for i, argument in enumerate(DERIVATIVES[name]) if isinstance(argument, str)}

@@ -15,16 +15,23 @@ _BLOCK = 4096
 
 def _picked(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    places = np.flatnonzero(mask)
+    if places.size == mask.size:
+        return np.asarray(function(*arguments))
     result = np.zeros(mask.shape)
-    if mask.any():
-        result[mask] = function(*(np.broadcast_to(x, mask.shape)[mask] for x in arguments))
+    if places.size:
+        result[places] = function(*(x[places] for x in arguments))
     return result
 
 
 class _Namespace:
-    """The namespace that the shared functions compute with."""
+    """The namespace that the shared functions compute with, on vectors of one length."""
 
+    picks = True
     picked = staticmethod(_picked)
+
+    def __init__(self, digits: special_integrals.Digits) -> None:
+        self.digits = digits
 
     @staticmethod
     def entries(table: tuple[float, ...], index: np.ndarray) -> np.ndarray:
@@ -40,7 +47,7 @@ class _Namespace:
         return getattr(np, name)
 
 
-_XP = _Namespace()
+_DOUBLE, _SINGLE = _Namespace(special_integrals.DOUBLE), _Namespace(special_integrals.SINGLE)
 
 
 def _special(function: Callable[..., Any], *arguments: Any) -> np.ndarray:
@@ -50,10 +57,11 @@ def _special(function: Callable[..., Any], *arguments: Any) -> np.ndarray:
     wide = [np.ravel(x) for x in np.broadcast_arrays(*(x.astype(np.float64, copy=False) for x in tensors))]
     shape = np.broadcast_shapes(*(x.shape for x in tensors))
     result = np.empty(wide[0].shape, tensors[0].dtype)
+    xp = _DOUBLE if result.dtype == np.float64 else _SINGLE
     with np.errstate(all="ignore"):
         for start in range(0, result.size, _BLOCK):
             part = slice(start, start + _BLOCK)
-            result[part] = function(_XP, *(x[part] for x in wide))
+            result[part] = function(xp, *(x[part] for x in wide))
     return result.reshape(shape)
 
 

@@ -1,16 +1,19 @@
 """Special functions for libraries that lack accurate ones: the gamma function and its relatives, Bessel, normal.
 
-All functions compute in float64. The parameter `xp` is a namespace with NumPy's function names and two more:
+All functions compute in float64. The parameter `xp` is a namespace with NumPy's function names and these:
 `xp.entries(table, index)` returns elements of a sequence of numbers, and `xp.picked(mask, function, *arguments)`
-returns `function(*arguments)`, of which only the elements where the mask is true are used. `special_integrals` has the
-incomplete gamma and beta functions.
+returns `function(*arguments)`, of which only the elements where the mask is true are used. `xp.picks` is true if it
+computes no others. `special_integrals` has the incomplete gamma and beta functions.
 
 Source: the Chebyshev series were computed with 60 digits. DLMF 5.11 has the asymptotic series of the logarithm of the
 gamma function and of its derivative, DLMF 25.11.5 the formula of Euler and Maclaurin for the zeta function. The
-quantile of the normal distribution is M. J. Wichura's, Algorithm AS 241, Applied Statistics 37 (1988) 477-484.
+beta function uses the approximation of C. Lanczos, SIAM J. Numer. Anal. B 1 (1964) 86-96, with the coefficients of
+Boost (`lanczos13m53`). The quantile of the normal distribution is M. J. Wichura's, Algorithm AS 241, Applied Statistics
+37 (1988) 477-484.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 from emberharmony.backend.shared.elementary import (
@@ -98,6 +101,18 @@ _BERNOULLI = (
     *(1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510),
     *(43867 / 798, -174611 / 330, 854513 / 138, -236364091 / 2730),
 )
+# Lanczos's rational function of 1 / z, and its parameter.
+_LANCZOS_TOP = (
+    *(56906521.913471564, 103794043.11634454, 86363131.28813859, 43338889.324676138),
+    *(14605578.087685068, 3481712.1549806459, 601859.61716810988, 75999.293040145426),
+    *(6955.9996025153761, 449.94455690631681, 19.519927882476175, 0.50984166556566762),
+    *(0.0060618423462489065,),
+)
+_LANCZOS_BELOW = (
+    *(39916800.0, 120543840.0, 150917976.0, 105258076.0, 45995730.0, 13339535.0),
+    *(2637558.0, 357423.0, 32670.0, 1925.0, 66.0, 1.0),
+)
+_LANCZOS = 6.0246800407767296
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 _DIRECT = 10
 """How many terms of the zeta function are added up before the formula of Euler and Maclaurin."""
@@ -134,60 +149,79 @@ def _from_nearest(xp: Any, x: Any) -> Any:
     return x - xp.floor(x + 0.5)
 
 
-def _reduced(xp: Any, x: Any) -> tuple[Any, Any, Any, Any]:
-    """Returns `x`, from 0 to 10, moved by whole steps to [1, 3].
-
-    Returns:
-        The distances from 1 and from 2, the factor `gamma(x) / gamma(moved)`, and `digamma(x) - digamma(moved)`.
-    """
+def _steps(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Returns how many steps of 1 move `x`, from 0 to 10, to [1, 3], and the distance of the moved one from 1."""
     steps = xp.floor(x) - 2.0
-    product, total = xp.where(x < 1.0, 1.0 / x, 1.0), xp.where(x < 1.0, -1.0 / x, 0.0)
+    return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
+
+
+def _product(xp: Any, x: Any, steps: Any) -> Any:
+    """Returns `gamma(x) / gamma(moved)`."""
+    product = xp.where(x < 1.0, 1.0 / x, 1.0)
+    for k in range(1, 9):
+        product = xp.where(steps >= k, product * (x - k), product)
+    return product
+
+
+def _sum(xp: Any, x: Any, steps: Any) -> Any:
+    """Returns `digamma(x) - digamma(moved)`."""
+    total = xp.where(x < 1.0, -1.0 / x, 0.0)
     for k in range(1, 9):
         use = steps >= k
-        product = xp.where(use, product * (x - k), product)
-        total = xp.where(use, total + 1.0 / xp.where(use, x - k, 1.0), total)
-    below = x < 1.0
-    from_one = xp.where(below, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
-    return from_one, from_one - 1.0, product, total
+        total = total + xp.where(use, 1.0 / xp.where(use, x - k, 1.0), 0.0)
+    return total
 
 
-def _core(from_one: Any, from_two: Any) -> Any:
+def _core(from_one: Any, terms: int = len(_LOG_GAMMA)) -> Any:
     """Returns `gammaln` on [1, 3], with full relative precision near its roots."""
-    return from_one * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA)
+    from_two = from_one - 1.0
+    return from_one * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
 
 
-def gamma_near(xp: Any, x: Any) -> Any:
-    """Returns the gamma function for `x` from 0 to 20."""
-    from_one, from_two, product, _ = _reduced(xp, at_most(xp, x, _ASYMPTOTIC))
-    far = at_least(xp, x, _ASYMPTOTIC)
-    outer = math.sqrt(2.0 * math.pi) * xp.power(far, far - 0.5) * xp.exp(-far) * xp.exp(stirling(far))
-    return xp.where(x < _ASYMPTOTIC, product * xp.exp(_core(from_one, from_two)), outer)
+def gamma_next(xp: Any, a: Any, terms: int) -> Any:
+    """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
+    steps, from_one = _steps(xp, a)
+    from_one = xp.where(a < 1.0, a, from_one)
+    product = xp.where(a < 1.0, 1.0, a)
+    for k in range(1, 9):
+        product = xp.where(steps >= k, product * (a - k), product)
+    return product * xp.exp(_core(from_one, terms))
 
 
 def log_gamma_next(a: Any) -> Any:
     """Returns `gammaln(1 + a)` for `a` from 0 to 2, with full relative precision near 0."""
-    return _core(a, a - 1.0)
+    return _core(a)
 
 
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
-    near = _inside(xp, x < _ASYMPTOTIC, x, 1.0)
-    from_one, from_two, product, _ = _reduced(xp, near)
+    near = x < _ASYMPTOTIC
+    inner = xp.picked(near, partial(_log_gamma_near, xp), _inside(xp, near, x, 1.0))
+    return xp.where(near, inner, xp.picked(~near, partial(_log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+
+
+def _log_gamma_near(xp: Any, x: Any) -> Any:
+    steps, from_one = _steps(xp, x)
     # The product would overflow for tiny numbers.
-    tiny = near < 1.0
-    inner = _core(from_one, from_two) + xp.where(tiny, -xp.log(near), xp.log(xp.where(tiny, 1.0, product)))
-    far = at_least(xp, x, _ASYMPTOTIC)
-    outer = (far - 0.5) * (xp.log(far) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(far))
-    return xp.where(x < _ASYMPTOTIC, inner, outer)
+    tiny = x < 1.0
+    logarithm = xp.log(xp.where(tiny, x, _product(xp, xp.where(tiny, 1.0, x), steps)))
+    return _core(from_one) + xp.where(tiny, -logarithm, logarithm)
+
+
+def _log_gamma_far(xp: Any, x: Any) -> Any:
+    return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x))
+
+
+def _reflected(xp: Any, x: Any, right: Any) -> Any:
+    """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
+    r = _from_nearest(xp, _inside(xp, x <= 0.0, x, -0.5))
+    return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * _sine(r)) - right)
 
 
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
-    right = log_gamma(xp, _inside(xp, x > 0.0, x, 1.0))
-    left = _inside(xp, x <= 0.0, x, -0.5)
-    r = _from_nearest(xp, left)
-    reflected = -xp.log(xp.abs(r) * _sine(r)) - log_gamma(xp, 1.0 - left)
-    result = xp.where(x > 0.0, right, xp.where(r == 0.0, math.inf, reflected))
+    right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
+    result = xp.where(x > 0.0, right, xp.picked(x <= 0.0, partial(_reflected, xp), x, right))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -195,21 +229,32 @@ def digamma(xp: Any, x: Any) -> Any:
     """Returns the derivative of `gammaln`; below 0 by reflection."""
     right = x > 0.0
     y = xp.where(right, x, 1.0 - x)
-    near = _inside(xp, y < _ASYMPTOTIC, y, 1.0)
-    from_one, from_two, _, total = _reduced(xp, near)
+    near = y < _ASYMPTOTIC
+    inner = xp.picked(near, partial(_digamma_near, xp), _inside(xp, near, y, 1.0))
+    positive = xp.where(near, inner, xp.picked(~near, partial(_digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    result = xp.where(right, positive, xp.picked(x < 0.0, partial(_digamma_left, xp), x, positive))
+    # 1 / x tells the two zeros apart.
+    return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
+
+
+def _digamma_near(xp: Any, x: Any) -> Any:
+    steps, from_one = _steps(xp, x)
     from_root = (from_one - (_ROOT - 1.0)) - _ROOT_REST
-    inner = from_root * chebyshev(2.0 * from_two, _DIGAMMA) + total
-    far = at_least(xp, y, _ASYMPTOTIC)
-    inverse = 1.0 / far
+    return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
+
+
+def _digamma_far(xp: Any, x: Any) -> Any:
+    inverse = 1.0 / x
     terms = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)]
-    outer = xp.log(far) - 0.5 * inverse - polynomial(inverse * inverse, terms[::-1]) * inverse * inverse
-    positive = xp.where(y < _ASYMPTOTIC, inner, outer)
+    return xp.log(x) - 0.5 * inverse - polynomial(inverse * inverse, terms[::-1]) * inverse * inverse
+
+
+def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
+    """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
     r = _from_nearest(xp, _inside(xp, x < 0.0, x, 0.5))
     across = 0.5 - xp.abs(r)
     cotangent = across * _sine(across) / (xp.where(r == 0.0, math.nan, r) * _sine(r))
-    result = xp.where(right, positive, positive - math.pi * cotangent)
-    # 1 / x tells the two zeros apart.
-    return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
+    return positive - math.pi * cotangent
 
 
 def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -298,7 +343,9 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     # At 0 the sign is that of x ** -(n + 1).
     result = xp.where(even, -1.0, 1.0) * size
     result = xp.where((x == 0.0) & even, -1.0 / x, result)
-    result = xp.where(whole, xp.where(n == 0.0, digamma(xp, x), result), math.nan)
+    plain = n == 0.0
+    result = xp.where(plain, xp.picked(plain, partial(digamma, xp), x), result)
+    result = xp.where(whole, result, math.nan)
     return xp.where(xp.isnan(x), x, result)
 
 
@@ -394,37 +441,39 @@ def i1(xp: Any, x: Any) -> Any:
     return xp.where(xp.abs(x) < math.inf, i1e(xp, size) * root * root, x)
 
 
-def _positive_beta(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Returns `beta(a, b)` and `betaln(a, b)` for a, b > 0."""
+def _lanczos(z: Any) -> Any:
+    """Returns `gamma(z) / t**(z - 1/2)` with `t = z + g - 1/2`, but for a constant factor to the power of z, z >= 1."""
+    v = 1.0 / z
+    return polynomial(v, _LANCZOS_TOP) / polynomial(v, _LANCZOS_BELOW)
+
+
+def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns factors of `beta(a, b)` for a, b > 0: it is `first * power(second, p) * exp(exponent) / p`.
+
+    Returns:
+        The first factor, the second one, p, which is the smaller argument, and the exponent.
+    """
     p, q = xp.where(a < b, a, b), xp.where(a < b, b, a)
-    near, split = q < _ASYMPTOTIC, p < _ASYMPTOTIC
-    p1, q1 = _inside(xp, near, p, 1.0), _inside(xp, near, q, 1.0)
-    # In this order nothing overflows before the result does.
-    both = p1 + q1
-    # The rounding error of the sum times the derivative of the logarithm of its gamma function, nearly.
-    error = (p1 - (both - q1)) * xp.log(at_least(xp, both, 2.0) - 0.5)
-    fraction = gamma_near(xp, q1) / gamma_near(xp, both) * (1.0 - error)
-    direct = gamma_near(xp, p1) * fraction
-    tiny = p1 < 0.5
-    log_direct = xp.where(tiny, log_gamma(xp, p1) + xp.log(fraction), xp.log(_inside(xp, ~tiny, direct, 1.0)))
-    p2, q2 = _inside(xp, ~near, p, 20.0), _inside(xp, ~near, q, 20.0)
-    total = p2 + q2
-    share = p2 / total
-    large_p = at_least(xp, p2, _ASYMPTOTIC)
-    # Both large.
-    corrections = stirling(large_p) + (stirling(q2) - stirling(total))
-    exponent = p2 * xp.log(share) + q2 * xp.log1p(-share)
-    factor = math.sqrt(2.0 * math.pi) * xp.exp(corrections) * xp.sqrt(1.0 / p2 + 1.0 / q2)
-    both_large = factor * xp.exp(exponent)
-    log_both = exponent + 0.5 * xp.log(1.0 / p2 + 1.0 / q2) + (_HALF_LOG_2PI + corrections)
-    # One large.
-    small_p = _inside(xp, split & ~near, p, 1.0)
-    corrections = stirling(q2) - stirling(total)
-    exponent = small_p + (q2 - 0.5) * xp.log1p(-small_p / total) + corrections
-    one = gamma_near(xp, small_p) * xp.power(total, -small_p) * xp.exp(exponent)
-    log_one = log_gamma(xp, small_p) + (exponent - small_p * xp.log(total))
-    value = xp.where(near, direct, xp.where(split, one, both_large))
-    return value, xp.where(near, log_direct, xp.where(split, log_one, log_both))
+    total = p + q
+    # The approximation at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
+    scaled = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(total + 1.0)) * (1.0 + p / q)
+    base, whole = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
+    return scaled * xp.sqrt(base / math.e), base / whole, p, (q + 0.5) * xp.log1p(-p / whole)
+
+
+def positive_beta(xp: Any, a: Any, b: Any) -> Any:
+    """Returns `beta(a, b)` for a, b > 0."""
+    first, second, p, exponent = _beta_factors(xp, a, b)
+    value = first * xp.power(second, p) * xp.exp(exponent) / p
+    return xp.where(a == 1.0, 1.0 / b, xp.where(b == 1.0, 1.0 / a, value))
+
+
+def _positive_betaln(xp: Any, a: Any, b: Any) -> Any:
+    """Returns `betaln(a, b)` for a, b > 0."""
+    first, second, p, exponent = _beta_factors(xp, a, b)
+    value = xp.log(first) - xp.log(p) + (p * xp.log(second) + exponent)
+    # Exact at the root (1, 1), where the negative logarithm would be -0.
+    return xp.where((a == 1.0) | (b == 1.0), 0.0 - xp.log(a * b), value)
 
 
 def _sign_of_gamma(xp: Any, x: Any) -> Any:
@@ -433,44 +482,47 @@ def _sign_of_gamma(xp: Any, x: Any) -> Any:
     return xp.where((x < 0.0) & (cell != 2.0 * xp.floor(cell / 2.0)), -1.0, 1.0)
 
 
-def _beta(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Returns `beta(a, b)`, and the logarithm of its absolute value."""
+def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
+    """Returns `beta(a, b)`, or the logarithm of its absolute value."""
     right = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
-    value, log_value = _positive_beta(xp, _inside(xp, right, a, 1.0), _inside(xp, right, b, 1.0))
     # A pole of one gamma function in the numerator is cancelled by one in the denominator if the other is an integer:
     # then the reflected arguments have the same value, up to the sign.
     low, high = xp.where(a < b, a, b), xp.where(a < b, b, a)
     pole = (low <= 0.0) & (low == xp.floor(low))
     finite = pole & (high == xp.floor(high)) & (high > 0.0) & (low + high <= 0.0) & (low > -math.inf)
-    mirrored = _positive_beta(xp, _inside(xp, finite, 1.0 - low - high, 1.0), _inside(xp, finite, high, 1.0))
-    parity = xp.where(high == 2.0 * xp.floor(high / 2.0), 1.0, -1.0)
-    usual = ~right & ~pole & (low > -math.inf) & (high < math.inf)
-    a1, b1 = _inside(xp, usual, a, 0.5), _inside(xp, usual, b, 0.5)
-    log_left = gammaln(xp, a1) + gammaln(xp, b1) - gammaln(xp, a1 + b1)
-    sign = _sign_of_gamma(xp, a1) * _sign_of_gamma(xp, b1) * _sign_of_gamma(xp, a1 + b1)
-    left = sign * xp.exp(log_left)
-    infinite = pole | ((high <= 0.0) & (high == xp.floor(high)))
+    p = xp.where(right, low, xp.where(finite, 1.0 - low - high, 1.0))
+    value = (_positive_betaln if logarithm else positive_beta)(xp, p, xp.where(right | finite, high, 1.0))
+    if not logarithm:
+        value = xp.where(right | (high == 2.0 * xp.floor(high / 2.0)), value, -value)
+    return xp.where(right | finite, value, xp.picked(~(right | finite), partial(_beta_left, xp, logarithm), low, high))
+
+
+def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
+    """Returns `_beta` where an argument is not positive, infinite or NaN."""
+    infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
+    usual = ~infinite & (low > -math.inf) & (high < math.inf)
+    a, b = _inside(xp, usual, low, 0.5), _inside(xp, usual, high, 0.5)
+    result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     end = (high == math.inf) & (low > 0.0) & (low < math.inf)
-    others = xp.where(infinite, math.inf, xp.where(end, 0.0, xp.where(usual, left, math.nan)))
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
     grown = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
-    others = xp.where(grown, math.inf * _sign_of_gamma(xp, low), others)
-    infinite = infinite | grown
-    log_others = xp.where(infinite, math.inf, xp.where(end, -math.inf, xp.where(usual, log_left, math.nan)))
-    value = xp.where(right, value, xp.where(finite, parity * mirrored[0], others))
-    log_value = xp.where(right, log_value, xp.where(finite, mirrored[1], log_others))
-    missing = xp.isnan(a) | xp.isnan(b)
-    return xp.where(missing, math.nan, value), xp.where(missing, math.nan, log_value)
+    if logarithm:
+        others = xp.where(infinite | grown, math.inf, xp.where(end, -math.inf, math.nan))
+    else:
+        result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
+        others = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
+        others = xp.where(grown, math.inf * _sign_of_gamma(xp, low), others)
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(usual, result, others))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:
     """Returns the beta function."""
-    return _beta(xp, a, b)[0]
+    return _beta(xp, a, b, False)
 
 
 def betaln(xp: Any, a: Any, b: Any) -> Any:
     """Returns the logarithm of the absolute value of the beta function."""
-    return _beta(xp, a, b)[1]
+    return _beta(xp, a, b, True)
 
 
 def _scaled_logarithm(xp: Any, x: Any, y: Any, logarithm: Any) -> Any:

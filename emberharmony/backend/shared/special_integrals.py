@@ -1,42 +1,118 @@
 """The incomplete gamma and beta functions, for libraries that lack accurate ones.
 
-Each is a positive factor times the integral of a positive function over a half line. A double exponential quadrature
-computes the integral with the same few nodes for all arguments, so nothing cancels and no loop depends on the values.
-All functions compute in float64; `xp` is as in `special`, and `xp.column(numbers, x)` returns numbers along an axis in
-front of those of `x`.
+Each is a positive factor times the integral of a positive function over a half line. A quadrature computes the integral
+with the same few nodes for all arguments, so nothing cancels and no loop depends on the values. For the gamma
+functions, whose integrand is entire, it is that of Gauss on the range where the integrand is not negligible. For the
+beta function it is a double exponential one, because the integrand has singularities close to the range. The variable
+of each integral is a logarithm.
+
+All functions compute in float64; `xp` is as in `special`, and has two more members. `xp.column(numbers, x)` returns
+numbers along an axis in front of those of `x`. `xp.digits` tells the precision of the results: `DOUBLE`, or `SINGLE` if
+they become float32, for which fewer nodes and terms suffice.
 
 Source: H. Takahasi and M. Mori, Double exponential formulas for numerical integration, Publ. RIMS 9 (1974) 721-741.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from emberharmony.backend.shared.elementary import polynomial
-from emberharmony.backend.shared.special import beta, log_gamma, log_gamma_next, stirling
+from emberharmony.backend.shared.special import gamma_next, log_gamma_next, positive_beta, stirling
 
-# The nodes exp(t - exp(-t)) for t at equal distances, and the weights: the derivatives by t, times the distance.
-_STEP = 0.11
-_PLACES = tuple(_STEP * k for k in range(-33, 38))
-_NODES = tuple(math.exp(t - math.exp(-t)) for t in _PLACES)
+# The nodes below 1/2 and the weights of Gauss's quadrature from 0 to 1, computed with 50 digits.
+_NODES_28 = (
+    *(0.001778751213022775, 0.009348417314563623, 0.022870359685530903, 0.04218348680393396, 0.06705373871280247),
+    *(0.09717931454141042, 0.1321945609931841, 0.17167445298056752, 0.21513976409429914, 0.2620628875224409),
+    *(0.31187424195546065, 0.363969186182411, 0.41771535893330963, 0.47246035505798284),
+)
+_WEIGHTS_28 = (
+    *(0.0045621412965472586, 0.01056605629638563, 0.01645071389115219, 0.022136467379502114, 0.027553672837858374),
+    *(0.0326364619834998, 0.03732310711728439, 0.041556708614450606, 0.04528587219651642, 0.04846532899896496),
+    *(0.05105648378903038, 0.05302788296142321, 0.05435559612914707, 0.0550235065082376),
+)
+_NODES_14 = (
+    *(0.006858095651593831, 0.03578255816821324, 0.0863993424651175, 0.15635354759415726, 0.24237568182092295),
+    *(0.3404438155360551, 0.44597252564632817),
+)
+_WEIGHTS_14 = (
+    *(0.01755973016587593, 0.040079043579880104, 0.06075928534395159, 0.07860158357909677, 0.09276919873896891),
+    *(0.1025992318606478, 0.1076319267315789),
+)
 _AT_ONCE = 2**16
 """How many values of the integrand are computed at once."""
-_WEIGHTS = tuple(_STEP * (1.0 + math.exp(-t)) * node for t, node in zip(_PLACES, _NODES, strict=True))
 _ODD = tuple(1.0 / (2 * k + 3) for k in reversed(range(14)))
 _FACTORIAL = tuple(1.0 / math.factorial(k + 2) for k in reversed(range(11)))
-_TERMS = 22
-"""How many terms of the power series of the incomplete gamma function for x <= 1."""
+Rule = tuple[tuple[float, ...], tuple[float, ...]]
+"""The nodes and the weights of a quadrature."""
 
 
-def _integral(xp: Any, width: Any, exponent: Callable[[Any], Any]) -> Any:
-    """Returns the integral of `exp(exponent(s))` over s > 0; the exponent falls from 0, by 1 within about `width`."""
+def _gauss(nodes: tuple[float, ...], weights: tuple[float, ...]) -> Rule:
+    """Returns a quadrature on the interval from 0 to 1, whose nodes lie symmetrically."""
+    return nodes + tuple(1.0 - node for node in nodes), weights * 2
+
+
+def _half_line(step: float, first: int, last: int) -> Rule:
+    """Returns the nodes `exp(t - exp(-t))` for t at equal distances, and the derivatives by t, times the distance."""
+    places = [step * k for k in range(first, last)]
+    nodes = tuple(math.exp(t - math.exp(-t)) for t in places)
+    return nodes, tuple(step * (1.0 + math.exp(-t)) * node for t, node in zip(places, nodes, strict=True))
+
+
+class Digits(NamedTuple):
+    """How much is computed for a precision."""
+
+    depth: float
+    """The logarithm of the largest value of an integrand over the smallest one that counts."""
+    gauss: Rule
+    half_line: Rule
+    near: int
+    """The number of terms of the power series of the incomplete gamma functions."""
+    gamma: int
+    """The number of terms of the series for the gamma function."""
+    moderate: float
+    """The size of the parameters up to which the exponent of an integrand is computed directly."""
+    exponential: tuple[float, int]
+    """The bound and the number of terms of the series of `exp(s) - 1 - s`."""
+    logarithm: tuple[float, int]
+    """The bound and the number of terms of the series of `u - log1p(u)`."""
+    coarse: tuple[float, int]
+    """The same in an integrand, which needs fewer digits where it is small."""
+
+
+DOUBLE = Digits(
+    depth=36.5,
+    gauss=_gauss(_NODES_28, _WEIGHTS_28),
+    half_line=_half_line(0.11, -33, 38),
+    near=31,
+    gamma=29,
+    moderate=60.0,
+    exponential=(0.25, 11),
+    logarithm=(0.5, 14),
+    coarse=(0.25, 8),
+)
+SINGLE = Digits(
+    depth=20.0,
+    gauss=_gauss(_NODES_14, _WEIGHTS_14),
+    half_line=_half_line(0.19, -16, 19),
+    near=23,
+    gamma=17,
+    moderate=1e6,
+    exponential=(1e-3, 3),
+    logarithm=(0.05, 3),
+    coarse=(1e-3, 2),
+)
+
+
+def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -> Any:
+    """Returns the integral of `exp(exponent(s))` by a quadrature whose nodes are multiples of `width`."""
     total, size = 0.0 * width, math.prod(width.shape)
     if not size:
         return total
-    count = min(len(_NODES), max(1, _AT_ONCE // size))
-    for start in range(0, len(_NODES), count):
-        nodes = xp.column(_NODES[start : start + count], width)
-        weights = xp.column(_WEIGHTS[start : start + count], width)
+    count = min(len(rule[0]), max(1, _AT_ONCE // size))
+    for start in range(0, len(rule[0]), count):
+        nodes, weights = (xp.column(numbers[start : start + count], width) for numbers in rule)
         total = total + xp.sum(weights * xp.exp(exponent(nodes * width)), 0)
     return total * width
 
@@ -60,78 +136,104 @@ def _log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: in
     return xp.where(small, r * (v - 2.0 * square * series), u - logarithm)
 
 
-def _coarse(xp: Any, u: Any) -> Any:
-    """Returns `u - log1p(u)` for u >= 0, with fewer digits where the integrand is small."""
-    return _log1p_less(xp, u, None, 0.25, 8)
+def _expm1_less(xp: Any, z: Any) -> Any:
+    """Returns `exp(z) - 1 - z`, with fewer digits where the integrand is small."""
+    bound, terms = xp.digits.exponential
+    small = xp.abs(z) < bound
+    v = xp.where(small, z, 0.0)
+    return xp.where(small, v * v * polynomial(v, _FACTORIAL[-terms:]), xp.expm1(z) - z)
 
 
-def _expm1_less(xp: Any, s: Any) -> Any:
-    """Returns `exp(-s) - 1 + s` for s >= 0, with fewer digits where the integrand is small."""
-    small = s < 0.25
-    v = xp.where(small, s, 0.0)
-    return xp.where(small, v * v * polynomial(-v, _FACTORIAL), xp.expm1(-s) + s)
+def _small_density(xp: Any, a: Any, x: Any) -> Any:
+    # Divide by gamma(1 + a), which does not overflow.
+    return a * xp.power(x, a) * xp.exp(-x) / gamma_next(xp, a, xp.digits.gamma)
+
+
+def _large_density(xp: Any, a: Any, x: Any) -> Any:
+    distance = _log1p_less(xp, (x - a) / a, x / a, *xp.digits.logarithm)
+    return xp.sqrt(a / (2.0 * math.pi)) * xp.exp(-stirling(a)) * xp.exp(-a * distance)
 
 
 def _density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
     large = a >= 10.0
-    low = xp.where(large, 1.0, a)
-    # Divide by gamma(1 + a), which does not overflow.
-    gamma = xp.where(low < 1.0, log_gamma_next(xp.where(low < 1.0, low, 0.5)), log_gamma(xp, low + 1.0))
-    small = low * xp.power(x, low) * xp.exp(-x) * xp.exp(-gamma)
-    high = xp.where(large, a, 10.0)
-    distance = _log1p_less(xp, xp.where(large, (x - high) / high, 0.0), xp.where(large, x / high, 1.0))
-    return xp.where(large, xp.sqrt(high / (2.0 * math.pi)) * xp.exp(-stirling(high)) * xp.exp(-high * distance), small)
+    small = xp.picked(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
+    return xp.where(large, xp.picked(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
 
 
-def _gamma_near(xp: Any, a: Any, x: Any, upper: bool) -> Any:
-    """Returns an incomplete gamma function for x <= 1, by power series."""
-    term, total = 1.0 / a, 1.0 / a
-    for k in range(1, _TERMS):
+def _gamma_near(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function for x <= 1, or x < a < 6, by power series."""
+    term = total = 1.0 / a
+    for k in range(1, xp.digits.near):
         term = term * (x / (a + k))
         total = total + term
-    lower = _density(xp, a, x) * total
+    lower = density * total
     if not upper:
         return lower
-    # Where the lower function is nearly 1, take 1 out of its series with alternating signs.
-    flat = a < 1.0
-    small = xp.where(flat, a, 0.5)
+    far = 1.0 - lower
+    flat = (a < 1.0) & (lower > 0.5)
+    near = xp.picked(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
+    return xp.where(flat, near, far)
+
+
+def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
+    """Returns the upper function for a, x <= 1: of the lower one, 1 is taken out of a series with alternating signs."""
     fall, rest = 1.0 + 0.0 * x, 0.0 * x
-    for k in range(1, _TERMS):
-        fall = fall * (-x / k)
-        rest = rest + fall / (small + k)
-    exponent = small * xp.log(x) - log_gamma_next(small)
-    return xp.where(flat & (lower > 0.5), -xp.expm1(exponent) - small * xp.exp(exponent) * rest, 1.0 - lower)
+    for k in range(1, xp.digits.near):
+        fall = fall * (x * (-1.0 / k))
+        rest = rest + fall / (a + k)
+    exponent = a * xp.log(x) - log_gamma_next(a)
+    return -xp.expm1(exponent) - a * xp.exp(exponent) * rest
 
 
-def _gamma_above(xp: Any, a: Any, x: Any) -> Any:
-    """Returns the upper function for x >= a, x > 1; the variable of the integral is `x * (1 + u)`."""
-    width = 1.0 / ((x - a) + xp.sqrt(xp.where(a > 1.0, a, 1.0)))
-    return _density(xp, a, x) * _integral(xp, width, lambda u: -((x - a) + 1.0) * u - (a - 1.0) * _coarse(xp, u))
+def _gamma_far(xp: Any, upper: bool, a: Any, x: Any, density: Any) -> Any:
+    """Returns an incomplete gamma function for x > 1, x >= a or a >= 6, from the smaller one of the two.
+
+    The variable of the integral is `x * exp(z)`, where z > 0 for the upper function, and z < 0 for the lower one.
+    """
+    right = x >= a
+    distance, depth = xp.abs(x - a), xp.digits.depth
+    # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
+    # u = exp(z) - 1, the range ends at the root of a quadratic equation.
+    leading = xp.where(right, distance * (4.0 / 3.0) + a, a)
+    half = xp.where(right, depth * (2.0 / 3.0), depth / 2.0) - distance
+    end = 2.0 * depth / (xp.sqrt(half * half + 2.0 * depth * leading) - half)
+    end = xp.where(right, xp.log1p(end), -end)
+    moderate = xp.where(right, x, a) < xp.digits.moderate
+    integral = _either(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
+    part = density * xp.abs(integral)
+    return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
 
 
-def _gamma_below(xp: Any, a: Any, x: Any) -> Any:
-    """Returns the lower function for 1 < x < a; the variable of the integral is `x * exp(-s)`."""
-    width = 1.0 / ((a - x) + xp.sqrt(a))
-    return _density(xp, a, x) * _integral(xp, width, lambda s: -(a - x) * s - x * _expm1_less(xp, s))
+def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
+    """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
+    if not xp.picks:
+        return careful(xp, *arguments)
+    found = xp.picked(mask, partial(quick, xp), *arguments)
+    return xp.where(mask, found, xp.picked(~mask, partial(careful, xp), *arguments))
+
+
+def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
+    return _integral(xp, xp.digits.gauss, end, lambda z: a * z - x * xp.expm1(z))
+
+
+def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
+    fall = a - x
+    return _integral(xp, xp.digits.gauss, end, lambda z: fall * z - x * _expm1_less(xp, z))
 
 
 def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     usual = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
-    series, right = usual & (x <= 1.0), usual & (x > 1.0) & (x >= a)
-    left = usual & (x > 1.0) & (x < a)
-    near = xp.picked(
-        series, lambda p, z: _gamma_near(xp, p, z, upper), xp.where(series, a, 1.0), xp.where(series, x, 0.5)
-    )
-    # Compute the smaller part.
-    above = xp.picked(right, lambda p, z: _gamma_above(xp, p, z), xp.where(right, a, 1.0), xp.where(right, x, 2.0))
-    below = xp.picked(left, lambda p, z: _gamma_below(xp, p, z), xp.where(left, a, 3.0), xp.where(left, x, 2.0))
-    part = xp.where(right, above, 1.0 - below) if upper else xp.where(right, 1.0 - above, below)
+    a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
+    # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
+    density, close = _density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
+    near = xp.picked(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
+    far = xp.picked(~close, partial(_gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
-    return xp.where(usual, xp.where(series, near, part), ends)
+    return xp.where(usual, xp.where(close, near, far), ends)
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -144,19 +246,42 @@ def gammaincc(xp: Any, a: Any, x: Any) -> Any:
     return _gamma(xp, a, x, True)
 
 
+def _small_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    return xp.power(x, a) * (xp.exp(b * xp.log1p(-x)) / positive_beta(xp, a, b))
+
+
+def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
+    total = a + b
+    distance = x * b - (1.0 - x) * a
+    power = -a * _log1p_less(xp, distance / a, x * (total / a), *xp.digits.logarithm)
+    power = power - b * _log1p_less(xp, -distance / b, (1.0 - x) * (total / b), *xp.digits.logarithm)
+    corrections = stirling(total) - stirling(a) - stirling(b)
+    return xp.sqrt(a / total * b / (2.0 * math.pi)) * xp.exp(corrections) * xp.exp(power)
+
+
 def _beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns `x**a * (1 - x)**b / beta(a, b)` for a, b > 0 and x between 0 and 1."""
     large = (a >= 10.0) & (b >= 10.0)
-    a0, b0, x0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b), xp.where(large, 0.5, x)
-    small = xp.power(x0, a0) * (xp.exp(b0 * xp.log1p(-x0)) / beta(xp, a0, b0))
-    a1, b1, x1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0), xp.where(large, x, 0.5)
-    total = a1 + b1
-    distance = x1 * b1 - (1.0 - x1) * a1
-    power = -a1 * _log1p_less(xp, distance / a1, x1 * (total / a1))
-    power = power - b1 * _log1p_less(xp, -distance / b1, (1.0 - x1) * (total / b1))
-    corrections = stirling(total) - stirling(a1) - stirling(b1)
-    root = xp.sqrt(a1 / total * b1 / (2.0 * math.pi))
-    return xp.where(large, root * xp.exp(corrections) * xp.exp(power), small)
+    a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
+    a1, b1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0)
+    small = xp.picked(~large, partial(_small_beta_density, xp), a0, b0, x)
+    return xp.where(large, xp.picked(large, partial(_large_beta_density, xp), a1, b1, x), small)
+
+
+def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+    b = b - 1.0
+    return _integral(xp, xp.digits.half_line, width, lambda s: b * xp.log1p(ratio * -xp.expm1(-s)) - a * s)
+
+
+def _beta_carefully(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
+    b = b - 1.0
+    slope = a - b * ratio
+
+    def exponent(s: Any) -> Any:
+        curved = ratio * _expm1_less(xp, -s) + _log1p_less(xp, -ratio * xp.expm1(-s), None, *xp.digits.coarse)
+        return -slope * s - b * curved
+
+    return _integral(xp, xp.digits.half_line, width, exponent)
 
 
 def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
@@ -168,15 +293,12 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     raised = a < 1.0
     a1 = xp.where(raised, a + 1.0, a)
     ratio = x / y
-
-    def exponent(s: Any) -> Any:
-        grown = -ratio * xp.expm1(-s)
-        return -(a1 - (b - 1.0) * ratio) * s - (b - 1.0) * (ratio * _expm1_less(xp, s) + _coarse(xp, grown))
-
     slope = a1 - (b - 1.0) * ratio
     curved = b > 1.0
     bend = xp.where(curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
-    whole = density / y * _integral(xp, 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend)), exponent)
+    width = 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend))
+    moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
+    whole = density / y * _either(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
     return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
 
 

@@ -6,7 +6,7 @@ others, in units in the last place, are 3e6 for `polygamma(1, x)`, 8e6 for `gamm
 """
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,43 +17,85 @@ from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 
-_XP = types.SimpleNamespace(
-    **{
-        name: getattr(torch, name)
-        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
-    },
-    column=lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
-    power=torch.pow,
-    entries=lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
-    picked=lambda mask, function, *arguments: function(*arguments),
-)
+_BLOCK = 2**14
+"""The number of elements computed at once on the CPU: the intermediate results then stay in the cache."""
 
 
-def _shared(function: Callable[..., Any]) -> Callable[..., torch.Tensor]:
-    return lambda *tensors: function(_XP, *tensors)
+def _picked(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
+    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    places = mask.nonzero().reshape(-1)
+    if len(places) == len(mask):
+        return function(*arguments)
+    result = torch.zeros_like(arguments[0])
+    return result.index_copy_(0, places, function(*(x[places] for x in arguments))) if len(places) else result
 
 
-_FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
+    """Returns a namespace that the shared functions compute with; one that picks takes vectors of one length."""
+    names = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "sqrt", "sum", "where")
+    return types.SimpleNamespace(
+        **{name: getattr(torch, name) for name in names},
+        column=lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
+        digits=digits,
+        entries=lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
+        picked=_picked if picks else lambda mask, function, *arguments: function(*arguments),
+        picks=picks,
+        power=torch.pow,
+    )
+
+
+_NAMESPACES = {
+    (double, picks): _namespace(special_integrals.DOUBLE if double else special_integrals.SINGLE, picks)
+    for double in (False, True)
+    for picks in (False, True)
+}
+"""By whether the results need all digits of float64, and whether the namespace picks."""
+_NATIVE: dict[str, Callable[..., torch.Tensor]] = {
     "gammaln": torch.lgamma,
-    "digamma": _shared(special.digamma),
-    "polygamma": _shared(special.polygamma),
-    "zeta": _shared(special.zeta),
-    "gammainc": _shared(special_integrals.gammainc),
-    "gammaincc": _shared(special_integrals.gammaincc),
-    "beta": _shared(special.beta),
-    "betaln": _shared(special.betaln),
-    "betainc": _shared(special_integrals.betainc),
     "xlogy": torch.special.xlogy,
     "xlog1py": torch.special.xlog1py,
-    "erfcx": _shared(special.erfcx),
-    "ndtr": _shared(special.ndtr),
-    "log_ndtr": _shared(special.log_ndtr),
     "ndtri": torch.special.ndtri,
     "i0e": torch.special.i0e,
-    "i1": _shared(special.i1),
     "i1e": torch.special.i1e,
 }
 """Functions of float64 tensors of one shape."""
+_SHARED: dict[str, Callable[..., torch.Tensor]] = {
+    "digamma": special.digamma,
+    "polygamma": special.polygamma,
+    "zeta": special.zeta,
+    "gammainc": special_integrals.gammainc,
+    "gammaincc": special_integrals.gammaincc,
+    "beta": special.beta,
+    "betaln": special.betaln,
+    "betainc": special_integrals.betainc,
+    "erfcx": special.erfcx,
+    "ndtr": special.ndtr,
+    "log_ndtr": special.log_ndtr,
+    "i1": special.i1,
+}
+"""Functions of a namespace and of float64 tensors of one shape."""
+
+
+def _has_values(x: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor may steer the computation: on the CPU, if nothing traces or maps it."""
+    if torch.compiler.is_compiling() or type(x) is not torch.Tensor or x.device.type != "cpu":
+        return False
+    return not torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def _computed(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
+    function = _SHARED[name]
+    if not all(map(_has_values, tensors)):
+        return function(_NAMESPACES[double, False], *tensors)
+    xp, shape = _NAMESPACES[double, True], tensors[0].shape
+    flat = [x.reshape(-1) for x in tensors]
+    if len(flat[0]) <= _BLOCK:
+        return function(xp, *flat).reshape(shape)
+    blocks = zip(*(torch.split(x, _BLOCK) for x in flat), strict=True)
+    return torch.cat([function(xp, *block) for block in blocks]).reshape(shape)
+
+
 _INPUTS = 4
 """How many inputs `_Special` has: the name of the function and three tensors."""
 
@@ -74,7 +116,9 @@ class _Special(torch.autograd.Function):
         # MPS has no float64.
         wide = torch.float32 if x.device.type == "mps" else torch.float64
         together = torch.broadcast_tensors(*[t.to(wide) for t in tensors])  # type: ignore[no-untyped-call]
-        return _FUNCTIONS[name](*together).to(x.dtype)
+        if name in _NATIVE:
+            return _NATIVE[name](*together).to(x.dtype)
+        return _computed(name, x.dtype is wide, together).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
