@@ -277,6 +277,49 @@ def test_put_along_axis_writes_what_numpy_writes(backend: str) -> None:
     assert ops.put_along_axis(X[0, 0], [1, 1], [5.0, 6.0], mode="add").tolist() == [0.0, 12.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize("mode", ["set", *UFUNCS])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_tensor_of_indices_writes_like_one_on_the_host(backend: str, mode: Any, axis: int) -> None:
+    length = X.shape[axis]
+    at = np.mod(np.arange(24).reshape(X.shape) * 5, length)
+    values = np.sin(np.arange(24, dtype=np.float32)).reshape(X.shape)
+    if mode == "set":
+        # Equal values make the result independent of the order of equal indices.
+        values = np.take_along_axis(values, at, axis)
+    wanted = ops.put_along_axis(X, at.tolist(), values, axis, mode).tolist()
+    for places in (at, at - length):
+        for dtype in ("int64", "int32", "int8"):
+            indices = ops.convert_to_tensor(places.astype(dtype))
+            assert ops.put_along_axis(X, indices, values, axis, mode).tolist() == wanted
+    flat = np.array([[0, 1], [1, -1]])
+    assert ops.set_item(X, ops.convert_to_tensor(flat), 3.0, mode).tolist() == _written(X, flat, 3.0, mode).tolist()
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for index in (np.array([1, 0]), np.array([-1]), np.array([-2, 1])):
+        got = ops.set_item(X, ops.convert_to_tensor(index), rows, mode)
+        assert got.tolist() == _written(X, index, rows, mode).tolist()
+
+
+@pytest.mark.parametrize("far", [3, -4, 2**40])
+def test_along_an_axis_a_tensor_of_indices_out_of_bounds_is_refused_except_on_mlx(backend: str, far: int) -> None:
+    at = ops.convert_to_tensor(np.array([[0], [far]]))
+    for mode in ("set", "add", "max"):
+        if backend == "mlx":
+            got = ops.put_along_axis(np.zeros((2, 3), np.float32), at, 9.0, 1, mode)  # type: ignore[arg-type]
+            assert got.tolist() == [[9.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        else:
+            with pytest.raises(errors.IndexOutOfBoundsError, match=rf"put_along_axis\(\) on backend '{backend}'"):
+                ops.put_along_axis(np.zeros((2, 3), np.float32), at, 9.0, 1, mode)  # type: ignore[arg-type]
+
+
+def test_the_last_of_equal_indices_in_a_tensor_gets_the_gradient(backend: str) -> None:
+    at, x = ops.convert_to_tensor(np.array([1, 1, 0])), np.float32([5.0, 6.0, 7.0])
+    weights = ops.convert_to_tensor(np.float32([1.0, 10.0, 100.0]))
+    for write in (ops.set_item, lambda x, at, v: ops.put_along_axis(x, at, v, 0)):
+        by_x, by_value = ops.grad(lambda x, v, write=write: ops.sum(weights * write(x, at, v)), argnums=(0, 1))(x, x)
+        assert by_x.tolist() == [0.0, 0.0, 100.0]
+        assert by_value.tolist() == [0.0, 10.0, 1.0]
+
+
 def test_put_along_axis_refuses_what_does_not_fit(backend: str) -> None:
     for indices, values, axis in (([0], 1.0, 0), (np.zeros((5, 1), int), 1.0, 1), ([[0], [1], [2]], np.ones(2), 1)):
         with pytest.raises(errors.ShapeError, match=r"put_along_axis\(\) on backend"):

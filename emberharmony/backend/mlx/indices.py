@@ -11,6 +11,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.indexing import checked
+from emberharmony.core import op_globals
 from emberharmony.core.checked_mode import checking
 from emberharmony.core.errors import ArgumentTypeError
 
@@ -146,7 +147,7 @@ def written(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | No
         rows = mx.concatenate([rows, mx.zeros((1, *rows.shape[1:]), rows.dtype)])
     if reduction is None:
         rows = mx.array(rows)
-        rows[at] = _last_of_equal(rows.shape[0], at, updates)
+        rows[at] = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
     else:
         rows = ON_ROWS[reduction](rows, at, updates)
     return rows[:count] if spill else rows
@@ -165,6 +166,14 @@ def led_aside(indices: mx.array, length: int) -> mx.array:
     return mx.where((indices < 0) | (indices >= length), length, indices)
 
 
+def past_the_end(indices: mx.array, length: int) -> mx.array:
+    """Returns indices from 0 up, without reading them; those out of bounds become `length`, which `written` drops."""
+    places = integers(indices).astype(mx.int64)
+    # Read as unsigned, negative numbers are the largest ones.
+    places = mx.where(places < 0, places + length, places).astype(mx.uint64)
+    return mx.minimum(places, mx.array(length, mx.uint64))
+
+
 def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     """Returns index vectors as positions in flattened axes, without reading them.
 
@@ -175,6 +184,8 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     Returns:
         Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
     """
+    if len(lengths) == 1:
+        return past_the_end(indices[..., 0], lengths[0])
     at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)

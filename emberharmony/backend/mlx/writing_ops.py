@@ -1,12 +1,18 @@
-"""Writing by any key, on MLX."""
+"""Writing by any key, and along an axis, on MLX."""
 
+import math
 from typing import Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.indices import past_the_end, written
 from emberharmony.backend.shared.indexing import is_plain
-from emberharmony.backend.shared.writing import checked_pair, combined
+from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held, suits
+from emberharmony.core import op_globals
+from emberharmony.core.checked_mode import checking
+
+_REDUCTIONS = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 
 
 class MLXWritingOps:
@@ -16,6 +22,9 @@ class MLXWritingOps:
     composed: Any
 
     def set_item(self, x: mx.array, key: Any, value: Any, mode: str = "set") -> mx.array:
+        if isinstance(key, mx.array):
+            result = _by_tensor(self, x, key, value, mode)
+            return self.composed("set_item")(x, key, value, mode) if result is None else result
         # MLX 0.32 assigns to a key of None alone as if it had no new axis.
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
             composite: mx.array = self.composed("set_item")(x, key, value, mode)
@@ -27,3 +36,55 @@ class MLXWritingOps:
         # Make the value depend on `x`: under vmap MLX 0.32 assigns wrongly if `x` is mapped over and the value is not.
         result[key] = mx.where(mx.array(True), new, old) if mode == "set" else combined(self, mode, old, new)
         return result
+
+    def put_along_axis(
+        self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
+    ) -> mx.array:
+        result = _along(self, x, indices, values, axis, mode) if axis is not None else None
+        return self.composed("put_along_axis")(x, indices, values, axis, mode) if result is None else result
+
+
+def _is_direct(x: mx.array, indices: Any) -> bool:
+    """Returns whether indices are a tensor that stays unread, and no transform needs derivatives of our own."""
+    if not isinstance(indices, mx.array) or checking() or not op_globals.untransformed:
+        return False
+    return bool(mx.issubdtype(indices.dtype, mx.integer) and indices.size and x.size)
+
+
+def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) -> mx.array | None:
+    """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
+    if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
+        return None
+    new, whole = held(backend, promotion, value, x), (*key.shape, *x.shape[1:])
+    if not suits(new.shape, whole):
+        return None
+    if mode in ("min", "max"):
+        promotion.refuse(x, ("complex",))
+    new = new.reshape(new.shape[max(new.ndim - len(whole), 0) :])
+    return written(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
+
+
+def _along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
+    """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
+    if mode not in MODES or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
+        return None
+    axis %= x.ndim
+    whole = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if indices.shape != whole:
+        return None
+    new, length = held(backend, promotion, values, x), x.shape[axis]
+    if not suits(new.shape, whole):
+        return None
+    if mode in ("min", "max"):
+        promotion.refuse(x, ("complex",))
+    new = mx.broadcast_to(new.reshape(new.shape[max(new.ndim - x.ndim, 0) :]), whole)
+    spare = mx.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+    rows, at = mx.concatenate([x, spare], axis), past_the_end(indices, length)
+    if mode == "set":
+        rows = mx.put_along_axis(rows, at, new, axis)
+    else:
+        outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+        start = mx.arange(0, outer * (length + 1) * inner, (length + 1) * inner, mx.uint64)
+        at = at.reshape(outer, -1, inner) * inner + start.reshape(-1, 1, 1) + mx.arange(inner, dtype=mx.uint64)
+        rows = written(rows.reshape(-1), at.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], False).reshape(rows.shape)
+    return rows[(*(slice(None),) * axis, slice(0, length))]

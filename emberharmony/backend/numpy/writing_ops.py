@@ -21,7 +21,7 @@ class NumpyWritingOps:
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         check_mode(mode)
         refuse_masked(key)
-        new, result = held(self, value, x), x.copy()
+        new, result = held(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))
         try:

@@ -170,7 +170,7 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
         )
 
 
-def held(backend: Any, value: Any, x: Any) -> Any:
+def held(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
     """Returns a value as a tensor of a backend in the dtype of `x`.
 
     Raises:
@@ -178,6 +178,8 @@ def held(backend: Any, value: Any, x: Any) -> Any:
     """
     if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
         return value
+    if _fits(value, promotion.kinds[x.dtype]):
+        return promotion.scalar(value, x.dtype)
     kind = backend.dtype_of(x)
     if type(value) in _NUMBERS:
         check_held(python_dtype(type(value)), kind, True)
@@ -185,6 +187,13 @@ def held(backend: Any, value: Any, x: Any) -> Any:
     given, weak = backend.convert(value), is_weak(value)
     check_held(backend.dtype_of(given), kind, weak)
     return backend.convert(value, kind) if weak else backend.bound.cast(given, kind)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Returns whether a value is a Python number that every dtype of a kind holds, so that nothing must be checked."""
+    if value.__class__ is float:
+        return kind == "float"
+    return value.__class__ is int and -1 < value < 128 and kind in ("float", "signed", "unsigned")
 
 
 def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: Any, mode: str) -> tuple[Any, Any]:
@@ -196,7 +205,7 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
         ShapeError: if the value does not broadcast to what the key selects.
     """
     check_mode(mode)
-    new, old = held(backend, value, x), x[key]
+    new, old = held(backend, promotion, value, x), x[key]
     if not suits(new.shape, old.shape):
         raise does_not_fit(new.shape, old.shape)
     if mode in ("min", "max"):
