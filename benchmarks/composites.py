@@ -182,6 +182,35 @@ ROWS: dict[str, Row] = {
             "mlx": "mx.zeros((4, x.shape[1])).at[s].add(x)",
         },
     ),
+    "set_item(x, r, x)": (
+        "set_item(x, r, x)",
+        {
+            "numpy": "assigned(x.copy(), r, x)",
+            "torch": "assigned(x.clone(), r, x)",
+            "mlx": "assigned(mx.array(x), r, x)",
+        },
+    ),
+    "set_item(x, r, x, 'add')": (
+        "set_item(x, r, x, 'add')",
+        {"torch": "x.index_add(0, r, x)", "mlx": "x.at[r].add(x)"},
+    ),
+    "put_along_axis(x, p, y)": (
+        "put_along_axis(x, p, y)",
+        {"torch": "x.scatter(1, p, y)", "mlx": "mx.put_along_axis(x, p, y, 1)"},
+    ),
+    "gammaln(u)": ("gammaln(u)", {"numpy": "special.gammaln(u)", "torch": "torch.lgamma(u)"}),
+    "digamma(u)": ("digamma(u)", {"numpy": "special.digamma(u)", "torch": "torch.digamma(u)"}),
+    "gammainc(u, v)": (
+        "gammainc(u, v)",
+        {"numpy": "special.gammainc(u, v)", "torch": "torch.special.gammainc(u, v)"},
+    ),
+    "gammaincc(u, v)": (
+        "gammaincc(u, v)",
+        {"numpy": "special.gammaincc(u, v)", "torch": "torch.special.gammaincc(u, v)"},
+    ),
+    "beta(u, v)": ("beta(u, v)", {"numpy": "special.beta(u, v)"}),
+    "betaln(u, v)": ("betaln(u, v)", {"numpy": "special.betaln(u, v)"}),
+    "betainc(u, v, f)": ("betainc(u, v, f)", {"numpy": "special.betainc(u, v, f)"}),
     "rot90(x)": ("rot90(x)", {"numpy": "np.rot90(x)", "torch": "torch.rot90(x)"}),
     "one_hot(t, 8)": (
         "one_hot(t, 8)",
@@ -202,6 +231,12 @@ class _Bodies:
         return OPS[name].declared if OPS[name].composite else OPS[name].function
 
 
+def _assigned(copied: Any, key: Any, value: Any) -> Any:
+    """Returns a tensor after an assignment to it."""
+    copied[key] = value
+    return copied
+
+
 def space(backend: str, size: str) -> dict[str, Any]:
     """Returns the names that the statements use: the libraries, and tensors of one size."""
     (rows, columns), image = SIZES[size]
@@ -217,8 +252,13 @@ def space(backend: str, size: str) -> dict[str, Any]:
         "t": random.integers(0, columns, rows),
         "s": random.integers(0, 4, rows),
         "p": random.integers(0, columns, (rows, 4)),
+        "r": random.integers(0, rows, rows),
+        "y": random.normal(size=(rows, 4)),
+        "u": random.uniform(0.2, 20, (rows, columns)),
+        "v": random.uniform(0.1, 25, (rows, columns)),
+        "f": random.uniform(0.05, 0.95, (rows, columns)),
     }
-    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies()}
+    names: dict[str, Any] = {"np": np, "ops": ops, "bodies": _Bodies(), "assigned": _assigned}
     for name, array in host.items():
         names[name] = ops.convert_to_tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
     if backend == "torch":
