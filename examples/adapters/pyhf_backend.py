@@ -51,11 +51,11 @@ class EmberBackend:
         return ops.percentile(tensor_in, q, axis, interpolation)
 
     def poisson_logpdf(self, n, lam):
-        return ops.subtract(ops.xlogy(n, lam), lam) - ops.gammaln(ops.add(n, 1.0))
+        return ops.subtract(ops.xlogy(n, lam), ops.add(lam, ops.gammaln(ops.add(n, 1.0))))
 
     def normal_logpdf(self, x, mu, sigma):
         z = ops.divide(ops.subtract(x, mu), sigma)
-        return -0.5 * ops.square(z) - ops.log(sigma) - 0.5 * math.log(2.0 * math.pi)
+        return ops.subtract(ops.multiply(ops.square(z), -0.5), ops.add(ops.log(sigma), 0.5 * math.log(2.0 * math.pi)))
 
     poisson = lambda self, n, lam: ops.exp(self.poisson_logpdf(n, lam))
     normal = lambda self, x, mu, sigma: ops.exp(self.normal_logpdf(x, mu, sigma))

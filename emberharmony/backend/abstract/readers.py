@@ -12,7 +12,7 @@ from emberharmony.backend.promote import normalized
 from emberharmony.backend.shared.random import check_fits_shape, checked_seed, size_of
 from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.backend.shared.solver import square
-from emberharmony.backend.shared.writing import check_mode, does_not_fit, held, suits
+from emberharmony.backend.shared.writing import check_mode, converted, does_not_fit, suits
 from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError, brief
 from emberharmony.core.options import integer
 from emberharmony.core.registry import OPS
@@ -179,7 +179,7 @@ class AbstractReaders:
 
     def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
         check_mode(mode)
-        new = held(self, value, x)
+        new = converted(self, value, x)
         if mode in ("min", "max") and self.kind_of(x) == "complex":
             raise DTypeError(
                 f"mode {mode!r} is not defined for {self.dtype_of(x).name}; cast the tensor first (ops.cast)"

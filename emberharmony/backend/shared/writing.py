@@ -171,15 +171,24 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
 
 
 def held(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
-    """Returns a value as a tensor of a backend in the dtype of `x`.
+    """Returns a value as a tensor of a backend in the dtype of `x`; frequent kinds of values cost little.
 
     Raises:
-        EmberError: as `check_held` and `Backend.convert` do.
+        EmberError: as `converted` does.
     """
     if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
         return value
     if _fits(value, promotion.kinds[x.dtype]):
         return promotion.scalar(value, x.dtype)
+    return converted(backend, value, x)
+
+
+def converted(backend: Any, value: Any, x: Any) -> Any:
+    """Returns a value as a tensor of a backend in the dtype of `x`.
+
+    Raises:
+        EmberError: as `check_held` and `Backend.convert` do.
+    """
     kind = backend.dtype_of(x)
     if type(value) in _NUMBERS:
         check_held(python_dtype(type(value)), kind, True)
