@@ -83,7 +83,8 @@ def unpacked(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     x1, x2 = arguments[:2]
     if first.name == "shape" and second.role == "DTypeLike" and type(x1) is type(x2) is int:
         return f"; a shape of several lengths is one argument, as in {spec.name}({(x1, x2)})"
-    several = isinstance(x2, (list, tuple)) or len(getattr(x2, "shape", ())) > 0
+    shape = getattr(x2, "shape", ())
+    several = isinstance(x2, (list, tuple)) or (isinstance(shape, tuple) and len(shape) > 0)
     if several and first.role == "Tensors" and second.name == "axis":
         return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
     return ""

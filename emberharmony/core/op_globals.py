@@ -36,6 +36,7 @@ from emberharmony.core.types import Operand as Operand
 from emberharmony.core.types import Shape as Shape
 from emberharmony.core.types import Tensor as Tensor
 from emberharmony.core.types import TensorLike as TensorLike
+from emberharmony.core.types import TensorOrDType as TensorOrDType
 from emberharmony.core.types import Tensors as Tensors
 from emberharmony.core.types import Varying as Varying
 

@@ -403,7 +403,7 @@ def pad(
     if mode != "constant":
         for axis, (before, after) in enumerate(pairs):
             places = pad_indices(x.shape[axis], before, after, mode) if before or after else ()
-            slices = [x[(*[slice(None)] * axis, slice(place, place + 1))] for place in map(int, places)]
+            slices = [x[(*[slice(None)] * axis, slice(place, place + 1), ...)] for place in map(int, places)]
             x = concatenate(slices, axis) if slices else x
         return x
     kind = dtype_of(x)
@@ -417,5 +417,7 @@ def pad(
         before, after = pairs[axis]
         ahead = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
         end = shape[axis] - after
-        block = concatenate([border[(*ahead, slice(before))], block, border[(*ahead, slice(end, None))]], axis)
+        block = concatenate(
+            [border[(*ahead, slice(before), ...)], block, border[(*ahead, slice(end, None), ...)]], axis
+        )
     return block

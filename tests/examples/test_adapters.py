@@ -147,7 +147,9 @@ print("done")
 
 
 @pytest.mark.fresh_process
-@pytest.mark.parametrize("program", [FUNCTIONS, MODELS], ids=["functions", "models"])
+@pytest.mark.parametrize(
+    "program", [pytest.param(FUNCTIONS, id="functions"), pytest.param(MODELS, id="models", marks=pytest.mark.slow)]
+)
 def test_the_backend_of_pyhf_agrees_with_that_of_pyhf_over_numpy(program: str, backend: str) -> None:
     pytest.importorskip("pyhf")
     assert run(backend, "-c", program) == "done\n"
