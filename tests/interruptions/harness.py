@@ -44,6 +44,7 @@ def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionErro
     except Exception as error:
         if error is not raised:
             raise
+        raised.__traceback__ = None  # its frames hold the state that the action left, and one of them holds `raised`
         return seen[:at], True
     return seen[:at] if at >= 0 else seen, False
 
