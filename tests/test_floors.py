@@ -61,3 +61,14 @@ def test_deferred_modules_are_on_the_floors_below() -> None:
     for path in (ROOT / "emberharmony").rglob("*.py"):
         for floor in re.findall(r"Deferred\(\"emberharmony\.(\w+)", path.read_text(encoding="utf-8")):
             assert height[floor] <= height[path.relative_to(ROOT / "emberharmony").parts[0]], path
+
+
+SHELVES = {"ops", "backend/numpy", "backend/torch", "backend/mlx", "backend/shared", "rules", "testing/samples"}
+"""The folders that have one file for each category of ops."""
+
+
+def test_no_folder_but_a_shelf_has_more_than_20_modules() -> None:
+    for top, shelves in ((ROOT / "emberharmony", SHELVES), (ROOT / "emberlint" / "src" / "emberlint", {"rules"})):
+        folders = {path.parent for path in top.rglob("*.py")}
+        wide = {folder.relative_to(top).as_posix() for folder in folders if len(list(folder.glob("*.py"))) > 20}
+        assert wide <= shelves

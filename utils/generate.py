@@ -109,7 +109,7 @@ CHOICE = {
     "emberharmony.backend.choice": ["available_backends", "backend_of", "get_backend", "set_backend", "use_backend"],
     "emberharmony.backend.namespace": ["array_namespace"],
     "emberharmony.core.namespace": ["__array_namespace_info__", "capabilities", "default_dtypes"],
-    "emberharmony.core.checked_mode": ["checked"],
+    "emberharmony.core.state.checked_mode": ["checked"],
     "emberharmony.core.numeric.constants": ["__array_api_version__", "e", "inf", "nan", "newaxis", "pi"],
     "emberharmony.core.dtypes": [
         *["bfloat16", "bool_", "complex128", "complex64", "default_complex", "default_float", "DType"],
@@ -125,7 +125,7 @@ CHOICE = {
 UNKNOWN = '''def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
     # Imported here, so that `dir` of the module shows public names only.
-    from emberharmony.core.unknown_names import unknown_name
+    from emberharmony.core.names.unknown_names import unknown_name
 
     raise unknown_name(__name__, name)
 '''

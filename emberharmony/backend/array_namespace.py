@@ -12,10 +12,10 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, default_complex, default_float
+from emberharmony.core.names.unknown_names import without
 from emberharmony.core.namespace import ArrayNamespaceInfo
 from emberharmony.core.parameter import Parameter
 from emberharmony.core.registry import OPS, OpSpec, complete
-from emberharmony.core.unknown_names import without
 
 Function = Callable[..., Any]
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")

@@ -26,9 +26,9 @@ from emberharmony.core.errors import (
     UnsupportedOpError,
     brief,
 )
+from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
-from emberharmony.core.unknown_names import without
 
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]

@@ -105,7 +105,7 @@ def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         unknown = kwargs.keys() - parameter_names(OPS[name])
         if unknown:
             # Imported here, because only unknown names need it.
-            from emberharmony.core.spellings import unknown_keyword
+            from emberharmony.core.names.spellings import unknown_keyword
 
             raise unknown_keyword(name, next(keyword for keyword in kwargs if keyword in unknown))
     return getattr(op_globals.active(), name)(*args, **kwargs)

@@ -510,7 +510,6 @@ from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.choice import prepare as _prepare
 from emberharmony.backend.namespace import array_namespace as array_namespace
 from emberharmony.backend.shared.device import device as device
-from emberharmony.core.checked_mode import checked as checked
 from emberharmony.core.dtypes import bfloat16 as bfloat16
 from emberharmony.core.dtypes import bool_ as bool_
 from emberharmony.core.dtypes import complex128 as complex128
@@ -541,6 +540,7 @@ from emberharmony.core.numeric.constants import nan as nan
 from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Parameter as Parameter
+from emberharmony.core.state.checked_mode import checked as checked
 from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
 from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
@@ -1155,7 +1155,7 @@ for _module in (
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
     # Imported here, so that `dir` of the module shows public names only.
-    from emberharmony.core.unknown_names import unknown_name
+    from emberharmony.core.names.unknown_names import unknown_name
 
     raise unknown_name(__name__, name)
 

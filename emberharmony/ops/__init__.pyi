@@ -40,7 +40,6 @@ from emberharmony.backend.choice import set_backend as set_backend
 from emberharmony.backend.choice import use_backend as use_backend
 from emberharmony.backend.namespace import array_namespace as array_namespace
 from emberharmony.backend.shared.device import device as device
-from emberharmony.core.checked_mode import checked as checked
 from emberharmony.core.dtypes import DType as DType
 from emberharmony.core.dtypes import bfloat16 as bfloat16
 from emberharmony.core.dtypes import bool_ as bool_
@@ -71,6 +70,7 @@ from emberharmony.core.numeric.constants import nan as nan
 from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Parameter as Parameter
+from emberharmony.core.state.checked_mode import checked as checked
 from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
 from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves

@@ -79,6 +79,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Raises `AttributeError` for an unknown name, with a hint."""
     # Imported here, so that `dir` of the module shows public names only.
-    from emberharmony.core.unknown_names import unknown_name
+    from emberharmony.core.names.unknown_names import unknown_name
 
     raise unknown_name(__name__, name)

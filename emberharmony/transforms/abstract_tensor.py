@@ -118,7 +118,7 @@ class AbstractTensor(SharedMethods):
         if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
             raise AttributeError(name)
         # Imported here, because only unknown names need it.
-        from emberharmony.core.spellings import method_hint
+        from emberharmony.core.names.spellings import method_hint
 
         raise AttributeError(
             f"the tensors of eval_shape have no attribute {name!r}, because native tensors differ in it: use "

@@ -13,9 +13,9 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import create_backend
 from emberharmony.core import selection
-from emberharmony.core.checked_mode import checked, checking
 from emberharmony.core.dispatch import UNCALLED
 from emberharmony.core.state import draws
+from emberharmony.core.state.checked_mode import checked, checking
 from emberharmony.core.state.commits import commit
 from emberharmony.ops import add
 from tests.interruptions.cases import (

@@ -7,8 +7,8 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import OnTapeError
-from emberharmony.core.checked_mode import checking
 from emberharmony.core.parameter import Parameter, ReadParameters
+from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten

@@ -26,11 +26,11 @@ from emberharmony.backend.shared.indexing import (
     within,
 )
 from emberharmony.backend.shared.shape import FURTHEST, as_shape, held, matrices
-from emberharmony.core.checked_mode import checking
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.options import dense
+from emberharmony.core.state.checked_mode import checking
 
 
 def _seen_part(part: Any) -> Any:

@@ -12,8 +12,8 @@ from emberharmony.backend.mlx.derivatives import Arrays, differentiated
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.indexing import checked
 from emberharmony.core import op_globals
-from emberharmony.core.checked_mode import checking
 from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.state.checked_mode import checking
 
 Written = Callable[[mx.array, mx.array, mx.array], mx.array]
 

@@ -6,7 +6,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from emberharmony.core.checked_mode import checking
+from emberharmony.core.state.checked_mode import checking
 
 
 def _led_inside(numbers: Any, limit: int) -> Any:

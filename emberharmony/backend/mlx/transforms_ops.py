@@ -11,8 +11,8 @@ from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
 from emberharmony.backend.mlx.tracing import OnTapeError, is_nested, is_traced, watched
-from emberharmony.core.checked_mode import checking
 from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 

@@ -10,7 +10,7 @@ from emberharmony.backend.mlx.indices import past_the_end, written
 from emberharmony.backend.shared.indexing import is_plain
 from emberharmony.backend.shared.writing import MODES, checked_pair, combined, held, suits
 from emberharmony.core import op_globals
-from emberharmony.core.checked_mode import checking
+from emberharmony.core.state.checked_mode import checking
 
 _REDUCTIONS = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 

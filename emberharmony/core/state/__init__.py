@@ -1,1 +1,1 @@
-"""State changes that happen completely or not at all: commits, scopes, signal handlers, settings and their file."""
+"""State changes that happen completely or not at all: commits, scopes, checked mode, handlers, settings."""

@@ -13,7 +13,7 @@ class HintedText(str):
 
     def __str__(self) -> str:
         # Imported here, because only messages that are read need it.
-        from emberharmony.core.spellings import nearest
+        from emberharmony.core.names.spellings import nearest
 
         return f"{super().__str__()}{nearest(*self.unknown)}"
 

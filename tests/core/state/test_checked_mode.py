@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.checked_mode import checked, checking
 from emberharmony.core.errors import IndexOutOfBoundsError
+from emberharmony.core.state.checked_mode import checked, checking
 
 OUTSIDE: dict[str, Any] = {
     "take": lambda x, i: ops.take(x, i),
@@ -95,7 +95,7 @@ def test_other_threads_and_tasks_are_not_in_checked_mode() -> None:
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_variable_turns_the_mode_on(value: str, on: bool) -> None:
-    code = "from emberharmony.core.checked_mode import checking; print(checking())"
+    code = "from emberharmony.core.state.checked_mode import checking; print(checking())"
     env = {**os.environ, "EMBERHARMONY_CHECK": value}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(on)

@@ -15,10 +15,10 @@ import pytest
 
 from emberharmony import create_backend, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core import spellings
 from emberharmony.core.dispatch import DISPATCH, SWAP
+from emberharmony.core.names import spellings
+from emberharmony.core.names.spellings import KEYWORDS, METHODS, NAMES, method_hint
 from emberharmony.core.registry import OPS
-from emberharmony.core.spellings import KEYWORDS, METHODS, NAMES, method_hint
 
 NUMPY_AND_MLX = [name for name in BUILTIN if name != "torch" and is_installed(name)]
 
