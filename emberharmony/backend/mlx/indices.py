@@ -185,7 +185,7 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
         Positions of shape (...); for indices out of bounds, one past the last position, which `written` drops.
     """
     if len(lengths) == 1:
-        # Under vmap MLX 0.32 promotes uint64 and its own int32 positions to float32, which is no index.
+        # Under vmap MLX 0.32 promotes uint64 and its own int32 positions to float32, which indexes nothing.
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
     at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
