@@ -24,6 +24,13 @@ def _kept(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return rounded
 
 
+@fast(torch.signbit, "{0}.dtype.is_floating_point")
+def _signbit(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype in (torch.uint16, torch.uint32, torch.uint64):  # PyTorch 2.12 has no kernel for them
+        return torch.zeros_like(x, dtype=torch.bool)
+    return torch.signbit(x)
+
+
 class TorchRoundingOps(Decimals):
     """Holds the ops of `ops/rounding.py`."""
 
@@ -33,7 +40,7 @@ class TorchRoundingOps(Decimals):
     ceil = staticmethod(_kept(torch.ceil))
     trunc = staticmethod(_kept(torch.trunc))
     copysign = staticmethod(promotion.binary(torch.copysign, inexact=True))
-    signbit = staticmethod(torch.signbit)
+    signbit = staticmethod(_signbit)
     nextafter = staticmethod(promotion.binary(torch.nextafter, inexact=True, weak=False))
 
     _nearest = staticmethod(torch.round)
