@@ -18,6 +18,7 @@ class AbstractTensor(SharedMethods):
     """
 
     __slots__ = ("_backend", "_shape", "dtype", "known")
+    kind, has_value = "a tensor of eval_shape", False
 
     def __init__(self, backend: Any, shape: Any, dtype: Any, known: Any = None) -> None:
         self._backend, self._shape, self.dtype, self.known = backend, tuple(shape), dtype, known
@@ -112,17 +113,6 @@ class AbstractTensor(SharedMethods):
         raise TracedTensorError(
             "eval_shape computes shapes only, and its tensors cannot be changed in place: use ops.set_item, "
             "ops.scatter_update or ops.where, which return a new tensor"
-        )
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
-            raise AttributeError(name)
-        # Imported here, because only unknown names need it.
-        from emberharmony.core.names.spellings import method_hint
-
-        raise AttributeError(
-            f"the tensors of eval_shape have no attribute {name!r}, because native tensors differ in it: use "
-            f"{method_hint(name)}"
         )
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.namespace import standard_namespace
@@ -26,7 +26,23 @@ class SharedMethods:
     """
 
     __slots__ = ()
+    kind: ClassVar[str]
+    """What a message calls such an object."""
+    has_value: ClassVar[bool]
+    """Whether `ops.stop_gradient` gives a native tensor."""
     run: Callable[[Any, str, tuple[Any, ...]], Any]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
+            raise AttributeError(name)
+        # Imported here, because only unknown names need it.
+        from emberharmony.core.names.spellings import method_hint
+
+        hint = method_hint(name, self.has_value)
+        raise AttributeError(
+            f"{self.kind} has no attribute {name!r}, because native tensors differ in it: {hint}",
+            name=name,
+        )
 
     @property
     def backend(self) -> Any:

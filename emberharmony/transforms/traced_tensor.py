@@ -36,6 +36,7 @@ class TracedTensor(SharedMethods, TensorProxy):
     """
 
     __slots__ = ("source", "tape", "value")
+    kind, has_value = "a traced tensor", True
 
     def __init__(self, value: Any, tape: Any, source: Any) -> None:
         self.value, self.tape, self.source = value, tape, source
@@ -120,17 +121,6 @@ class TracedTensor(SharedMethods, TensorProxy):
         raise TracedTensorError(
             "a traced tensor cannot be changed in place, because the gradients of earlier results would be wrong: "
             "use ops.set_item, ops.scatter_update or ops.where, which return a new tensor"
-        )
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # probed by a library, such as `copy`, which expects this plain error
-            raise AttributeError(name)
-        # Imported here, because only unknown names need it.
-        from emberharmony.core.names.spellings import method_hint
-
-        raise AttributeError(
-            f"a traced tensor has no attribute {name!r}, because native tensors differ in it: {method_hint(name)}",
-            name=name,
         )
 
     def _refuse(self, what: str) -> NoReturn:

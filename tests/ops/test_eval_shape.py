@@ -253,6 +253,8 @@ def test_a_tensor_without_values_has_the_attributes_of_a_native_one(backend: str
 def test_other_attributes_and_changes_in_place_are_refused(name: str, backend: str) -> None:
     with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
         ops.eval_shape(lambda x: getattr(x, name), TensorSpec(3))
+    with pytest.raises(AttributeError, match=r"differ in it: use ops\.expand_dims\(x, axis\)$"):
+        ops.eval_shape(lambda x: x.unsqueeze(0), TensorSpec(3))
 
     def write(x: Any) -> Any:
         x[0] = 1.0

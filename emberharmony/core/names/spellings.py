@@ -238,10 +238,13 @@ METHODS: dict[str, str] = {
 """By the method or attribute of another library's tensors, the call that replaces it, without `ops.` in front."""
 
 
-def method_hint(name: str) -> str:
+def method_hint(name: str, has_value: bool = True) -> str:
     """Returns the way out for a method of a tensor: "use ops.expand_dims(x, axis), or …".
 
     A name that ends in `_` is that of a method of PyTorch that works in place.
+
+    Args:
+        has_value: whether `ops.stop_gradient` gives a native tensor, which has the method.
     """
     plain = name if name in METHODS else name.removesuffix("_")
     if plain in METHODS:
@@ -255,4 +258,4 @@ def method_hint(name: str) -> str:
     if plain != name:
         call += ", which returns a new tensor"
     constant = "ops.stop_gradient(x)"
-    return f"use {call}" if call == constant else f"use {call}, or {constant} for the plain tensor"
+    return f"use {call}" if call == constant or not has_value else f"use {call}, or {constant} for the plain tensor"
