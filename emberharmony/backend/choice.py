@@ -186,10 +186,14 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         'numpy'
     """
 
+    __slots__ = ("_like", "_name")
+
     def __init__(self, name: "BackendLike | Backend | TensorBackend | None" = None, *, like: Any = None) -> None:
         if (name is None) == (like is None):
             raise ArgumentError("use_backend takes either a backend's name or like=tensor")
+        self._watch = None
         self._name, self._like = name, like
+        self._backend = OWNERS.get(like.__class__)
 
     if TYPE_CHECKING:  # for type checkers alone, because a method that calls `super().__enter__` would cost a frame
 
@@ -198,12 +202,11 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
             raise NotImplementedError
 
     def _chosen(self) -> Backend:
-        if isinstance(self._name, Backend):
-            return self._name
         if self._name is None:
-            like = self._like
-            return OWNERS.get(like.__class__) or backend_of(like) or selection.current()
-        return load(cast("BackendLike", self._name))
+            return backend_of(self._like) or selection.current()
+        backend = self._name if isinstance(self._name, Backend) else load(cast("BackendLike", self._name))
+        self._backend = backend
+        return backend
 
     def __call__(self, function: F) -> F:
         """Returns a function, or coroutine function, that runs `function` under this override at each call.

@@ -87,7 +87,10 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
 
 def _dispatch(spec: OpSpec) -> str:
     if DISPATCH == SWAP:
-        text = "the op has the code above from its first call on, and this after use_backend with another backend:"
+        text = (
+            "the op has the code above from its first call on. After use_backend with another backend, that code looks "
+            "for an override first, and an op that was not called before has this:"
+        )
     else:
         text = "the op keeps the lookup below:"
     return _part(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")

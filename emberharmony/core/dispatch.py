@@ -3,8 +3,8 @@
 A *looked-up* op asks which backend is active and calls the op compiled for it (`op_source` shows the sources). On the
 interpreters that `code_swap` names, the first call of an op makes it *direct*: the op gets the code compiled for the
 backend of the whole process and looks nothing up. All codes are exchanged in one step (`commits`), so an interruption
-leaves either all old codes or all new ones. A `use_backend` that names another backend makes all ops looked up, until a
-`set_backend` finds no override alive (`selection` decides). On other interpreters ops are looked up (`portable`).
+leaves either all old codes or all new ones. A `use_backend` that names another backend makes these ops *guarded*, until
+a `set_backend` finds no override alive (`selection` decides). On other interpreters ops are looked up (`portable`).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ DISPATCH, REASON = choose_dispatch()
 """Which dispatch runs in this process, and why."""
 
 if DISPATCH == SWAP:
-    from emberharmony.core.op_code.code_swap import compiled, looked_up
+    from emberharmony.core.op_code.code_swap import compiled, guarded, looked_up
     from emberharmony.core.op_code.code_swap import uncalled as _declared
 else:
     from emberharmony.core.op_code.portable import compiled, looked_up
@@ -67,21 +67,23 @@ def alias(name: str, function: F) -> F:
     return function
 
 
-class _Direct:
-    """Holds the `Bound` whose ops are direct: that of the process's backend, or None once `use_backend` was called."""
+class _Codes:
+    """Which codes the ops have: they are direct for the backend of `direct`, or guarded for that of `guarded`."""
 
-    bound: "Bound | None" = None
+    direct: "Bound | None" = None
+    guarded: "Bound | None" = None
 
 
-DIRECT = _Direct()
-UNCALLED: list[Step] = [assigned(DIRECT, "bound", None)]
+CODES = _Codes()
+_NO_BACKEND: list[Step] = [assigned(CODES, "direct", None), assigned(CODES, "guarded", None)]
+UNCALLED: list[Step] = list(_NO_BACKEND)
 """The steps that give every op of the process the code that it had before its first call."""
 
 
 def looked_up_steps() -> list[Step]:
     """Returns the steps that make every op of the process looked up."""
     codes = [assigned(spec.function, "__code__", looked_up(spec).__code__) for spec in OPS.values()]
-    return [assigned(DIRECT, "bound", None), *(codes if DISPATCH == SWAP else ())]
+    return [*_NO_BACKEND, *(codes if DISPATCH == SWAP else ())]
 
 
 class _Uncalled:
@@ -114,15 +116,16 @@ def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 class Bound:
     """The ops of one backend as functions: `bound.sin(x)` converts arguments, calls the backend, translates errors.
 
-    Each function is compiled on first use. `_made_direct` holds the steps that make the ops compiled so far direct; an
-    op that is compiled later becomes direct at once.
+    Each function is compiled on first use. `made_direct` holds the steps that make the ops compiled so far direct; an
+    op that is compiled later becomes direct, or guarded, at once.
     """
 
     backend: Any
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        self._made_direct: list[Step] = [assigned(DIRECT, "bound", self)]
+        self.made_direct: list[Step] = [assigned(CODES, "direct", self)]
+        self._guarded: dict[str, Step] = {}
 
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]
@@ -131,10 +134,24 @@ class Bound:
         steps: list[Step] = []
         if DISPATCH == SWAP:
             steps = [assigned(spec.function, "__code__", function.__code__)]
-        self._made_direct.extend(steps)
+        self.made_direct.extend(steps)
         setattr(self, name, function)
-        commit(when(DIRECT, "bound", self, steps))
+        commit(when(CODES, "direct", self, steps))
+        if CODES.guarded is self:
+            commit(when(CODES, "guarded", self, [self._guard(name)]))
         return function
+
+    def made_guarded(self) -> list[Step]:
+        """Returns the steps that make the ops compiled so far guarded."""
+        if DISPATCH != SWAP:
+            return []
+        return [assigned(CODES, "guarded", self), *(self._guard(name) for name in list(OPS) if name in vars(self))]
+
+    def _guard(self, name: str) -> Step:
+        if name not in self._guarded:
+            spec = OPS[name]
+            self._guarded[name] = assigned(spec.function, "__code__", guarded(spec, self.backend))
+        return self._guarded[name]
 
 
 def _publish(spec: OpSpec, backend: Any) -> None:

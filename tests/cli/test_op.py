@@ -28,13 +28,16 @@ def same(source: str, runs: CodeType) -> bool:
 
 
 def test_the_source_shown_is_the_code_that_runs(backend: str) -> None:
+    ops.set_backend(backend)
+    active = current()
     for spec in OPS.values():
-        assert same(source_of(spec, current()), getattr(current().bound, spec.name).__code__)
+        assert same(source_of(spec, active), getattr(active.bound, spec.name).__code__)
     other = next((name for name in ops.available_backends() if name != backend), None)
     if other is None:
-        pytest.skip("needs a second backend, whose override makes ops looked up")
+        pytest.skip("needs a second backend, whose override makes ops guarded")
+    arguments = (active, True) if DISPATCH == SWAP else ()
     with ops.use_backend(other):
-        assert all(same(source_of(spec), spec.function.__code__) for spec in OPS.values())
+        assert all(same(source_of(spec, *arguments), spec.function.__code__) for spec in OPS.values())
 
 
 def test_the_dispatch_and_why_it_runs() -> None:

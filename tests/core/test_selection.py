@@ -1,4 +1,4 @@
-"""`use_backend` affects only its own thread or task; ops look the backend up only while one names another backend."""
+"""`use_backend` affects only its own thread or task; ops look for an override only after one named another backend."""
 
 import asyncio
 import contextlib
@@ -91,20 +91,51 @@ def test_a_backend_set_inside_an_override_is_active_outside_only(backend: str) -
     assert [type(sin([1.0]))] == seen == [type(create_backend(other).zeros(()))]
 
 
+def is_guarded() -> bool:
+    """Returns whether a call of an op looks for an override and then runs the code of a backend."""
+    return "override" in sin.__code__.co_names
+
+
 @swapped
-def test_an_override_that_names_another_backend_makes_the_ops_look_it_up_until_the_next_set_backend(
-    backend: str,
-) -> None:
+def test_an_override_that_names_another_backend_makes_the_ops_guarded_until_the_next_set_backend(backend: str) -> None:
+    ops.set_backend(backend)
+    sin([1.0])
     with ops.use_backend(other_than(backend)):
         sin([1.0])
-    assert "active" in sin.__code__.co_names
+    assert is_guarded()
     ops.set_backend(backend)
     sin([1.0])
     assert is_direct()
 
 
 @swapped
-def test_a_copied_context_that_is_alive_keeps_the_ops_looked_up(backend: str) -> None:
+def test_an_op_is_guarded_from_its_first_call_after_an_override(backend: str) -> None:
+    other = other_than(backend)
+    with ops.use_backend(other):
+        selection.switch(type(create_backend(backend))(), "test")  # a backend that has compiled no op yet
+        assert type(sin([1.0])) is type(create_backend(other).zeros(()))
+    assert type(sin([1.0])) is type(create_backend(backend).zeros(()))
+    assert is_guarded()
+
+
+def test_guarded_ops_pass_all_kinds_of_arguments_to_the_override(backend: str) -> None:
+    other = other_than(backend)
+    kind = type(create_backend(other).zeros(()))
+    calls = {
+        "optional": lambda: ops.clip([1.0, 5.0], max=2.0),
+        "keyword_only": lambda: ops.sum([[1.0, 2.0]], axis=1, keepdims=True),
+        "variadic": lambda: ops.einsum("i,i->", [1.0, 2.0], [3.0, 4.0]),
+        "dtype": lambda: ops.zeros((2,), dtype="float32"),
+    }
+    expected = {name: ops.to_numpy(call()).tolist() for name, call in calls.items()}
+    with ops.use_backend(other):
+        assert {type(call()) for call in calls.values()} == {kind}
+        assert {name: ops.to_numpy(call()).tolist() for name, call in calls.items()} == expected
+    assert {name: ops.to_numpy(call()).tolist() for name, call in calls.items()} == expected
+
+
+@swapped
+def test_a_copied_context_that_is_alive_keeps_the_ops_guarded(backend: str) -> None:
     other = other_than(backend)
     with ops.use_backend(backend):
         context = contextvars.copy_context()

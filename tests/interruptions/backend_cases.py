@@ -26,11 +26,11 @@ from tests.interruptions.cases import (
     case,
     cases_of,
     direct,
-    looked_up,
+    guarded,
 )
 
 
-@cases_of([(mode, name) for mode in ("direct", "looked_up") for name in OTHERS])
+@cases_of([(mode, name) for mode in ("direct", "guarded") for name in OTHERS])
 def set_backend(path: Path, patch: pytest.MonkeyPatch, value: Any) -> Case:
     mode, name = value
 
@@ -140,7 +140,7 @@ BLOCKS = {
 }
 
 
-@cases_of([(mode, name) for mode in ("direct", "looked_up") for name in BLOCKS])
+@cases_of([(mode, name) for mode in ("direct", "guarded") for name in BLOCKS])
 def use_backend(path: Path, patch: pytest.MonkeyPatch, value: Any) -> Case:
     mode, name = value
 
@@ -167,7 +167,7 @@ def use_backend_inside_another(path: Path, patch: pytest.MonkeyPatch) -> Case:
         assert selection._OVERRIDE.get() is None
         assert backend_now() == "numpy"
 
-    return Case(lambda: looked_up("numpy"), run, check)
+    return Case(lambda: guarded("numpy"), run, check)
 
 
 @case

@@ -20,6 +20,7 @@ from emberharmony.core.op_code.op_source import (
     OP_NAME,
     UNCALLED_SOURCE,
     compiled_source,
+    guarded_source,
     looked_up_source,
     native_names,
     parameter_names,
@@ -106,6 +107,15 @@ def compiled(spec: OpSpec, backend: Any) -> FunctionType:
     if variant not in _TEMPLATES:
         _TEMPLATES[variant] = _compile(compiled_source(*variant))
     return _function(_dress(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
+
+
+def guarded(spec: OpSpec, backend: Any) -> CodeType:
+    """Returns the code of an op that is compiled for a backend and looks up an override first, if there is one."""
+    shape, *_ = variant = variant_of(spec, backend)
+    key = "guarded", variant
+    if key not in _TEMPLATES:
+        _TEMPLATES[key] = _compile(guarded_source(shape, compiled_source(*variant)))
+    return _dress(_TEMPLATES[key], spec, native_names(spec, backend))
 
 
 def _function(code: CodeType, spec: OpSpec) -> FunctionType:

@@ -1,15 +1,9 @@
 """The source of the ops, as text in which placeholders stand for the names of one op and one backend.
 
-An op has two sources. *Looked up*, it asks which backend is active and calls the op compiled for it:
+An op has several sources. *Looked up*, it asks which backend is active and calls the op compiled for it:
 
     def add(x1, x2):
         return active().add(x1, x2)
-
-Where codes are exchanged, an op has a third source until its first call. It accepts any arguments, so that `uncalled`
-can say which parameter an unknown keyword means:
-
-    def add(*args, **kwargs):
-        return uncalled.add(args, kwargs)
 
 *Compiled* for a backend, it calls the native function where the arguments allow it, and dispatch's `slow` elsewhere:
 
@@ -20,6 +14,20 @@ can say which parameter an unknown keyword means:
             except Exception as error:
                 return rescue(numpy_backend, "add", error, (x1, x2))
         return slow(numpy_backend, "add", (x1, x2))
+
+Where codes are exchanged, there are two more. *Uncalled*, before its first call, an op accepts any arguments, so that
+`uncalled` can say which parameter an unknown keyword means:
+
+    def add(*args, **kwargs):
+        return uncalled.add(args, kwargs)
+
+*Guarded*, it asks whether this thread or task overrides the backend; if not, it goes on as it was compiled:
+
+    def add(x1, x2):
+        entry = override()
+        if entry is not None:
+            return entry[0].add(x1, x2)
+        ...
 
 The placeholders are `template` for the name of the op, `p0`, `p1` for its parameters, `native` for the native function,
 `native_type` and the like for what else the backend has, and the string `<op>` for the name of the op in a message.
@@ -102,7 +110,7 @@ def variant_of(spec: OpSpec, backend: Any) -> Variant:
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
     names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
-    return names | {"native": f"{backend.prefix}_{spec.name}"}
+    return names | {"native": f"{backend.prefix}_{spec.name}", "native_op": spec.name}
 
 
 def signature(shape: Shape) -> str:
@@ -136,6 +144,13 @@ UNCALLED_SOURCE = "def template(*args, **kwargs):\n return uncalled.native_op(ar
 def looked_up_source(shape: Shape) -> str:
     """Returns the source of an op that asks at each call which backend is active."""
     return f"def template({signature(shape)}):\n return active().native_op({handed_on(shape)})\n"
+
+
+def guarded_source(shape: Shape, compiled: str) -> str:
+    """Returns a compiled source that first asks whether this thread or task overrides the backend."""
+    definition, body = compiled.split("\n", 1)
+    guard = f" entry = override()\n if entry is not None:\n  return entry[0].native_op({handed_on(shape)})\n"
+    return f"{definition}\n{guard}{body}"
 
 
 def compiled_source(shape: Shape, when: str, weak: str, exact: bool, wraps: bool, callback: bool) -> str:

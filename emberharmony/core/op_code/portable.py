@@ -13,6 +13,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.op_code.op_source import (
     OP_NAME,
     compiled_source,
+    guarded_source,
     handed_on,
     looked_up_source,
     native_names,
@@ -34,12 +35,14 @@ def compiled(spec: OpSpec, backend: Any) -> FunctionType:
     return _function(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
 
 
-def source_of(spec: OpSpec, backend: Any = None) -> str:
-    """Returns the source of an op for people to read: compiled for a backend, or looked up without one."""
+def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
+    """Returns the source of an op for people to read: looked up without a backend, else compiled for it or guarded."""
+    shape = plain_shape(spec)
     if backend is None:
-        tree = _named(looked_up_source(plain_shape(spec)), spec, {"native_op": spec.name})
+        tree = _named(looked_up_source(shape), spec, {"native_op": spec.name})
     else:
-        tree = _named(compiled_source(*variant_of(spec, backend)), spec, native_names(spec, backend))
+        source = compiled_source(*variant_of(spec, backend))
+        tree = _named(guarded_source(shape, source) if guarded else source, spec, native_names(spec, backend))
     return ast.unparse(_with_parameters(tree, spec)) + "\n"
 
 

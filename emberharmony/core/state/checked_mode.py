@@ -33,7 +33,8 @@ class checked(Scope, contextlib.ContextDecorator):  # noqa: N801  (a context man
     _stack = _CHECKING
 
     def __init__(self, on: bool = True) -> None:
+        super().__init__()
         self._on = on
 
     def __enter__(self) -> None:
-        _CHECKING.set((self._on, _CHECKING.get(), self))
+        _CHECKING.set((self._on, _CHECKING.get(), self, self._watch))

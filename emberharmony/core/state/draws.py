@@ -25,7 +25,7 @@ class _Watcher(Scope):
 
     def __enter__(self) -> None:
         self.outer = _watcher()
-        _WATCHERS.set((self, _WATCHERS.get(), self))
+        _WATCHERS.set((self, _WATCHERS.get(), self, self._watch))
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the stream to draw from instead of this one: here, the choice of the enclosing block."""
@@ -54,6 +54,7 @@ class Aside(_Watcher):
     """A block that draws from clones, so that the random streams themselves do not advance."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._clones: dict[int, tuple[Any, Any]] = {}
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
@@ -126,6 +127,7 @@ class _Recorded(_Watcher):
     """A block that keeps a clone of each stream from before the first draw."""
 
     def __init__(self, before: dict[int, tuple[Any, Any]]) -> None:
+        super().__init__()
         self._before = before
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
@@ -139,6 +141,7 @@ class _Replayed(_Watcher):
     """A block that replaces each recorded stream by a clone of the recorded state."""
 
     def __init__(self, before: dict[int, tuple[Any, Any]]) -> None:
+        super().__init__()
         self._before = before
         self._running: dict[int, Any] = {}
 
