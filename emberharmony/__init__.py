@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from emberharmony import types as types
     from emberharmony.backend import create_backend as create_backend
     from emberharmony.backend.protocol import TensorBackend as TensorBackend
+    from emberharmony.core.parameter import Buffer as Buffer
     from emberharmony.core.parameter import Parameter as Parameter
     from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
     from emberharmony.rules.registration import register_op as register_op
@@ -32,6 +33,7 @@ _LAZY = {
     "errors": "emberharmony.errors",
     "testing": "emberharmony.testing",
     "types": "emberharmony.types",
+    "Buffer": "emberharmony.ops",
     "Parameter": "emberharmony.ops",
     "Tensor": "emberharmony.types",
     "TensorBackend": "emberharmony.backend.protocol",

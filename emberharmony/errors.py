@@ -13,6 +13,7 @@ from emberharmony.core.errors import BackendFallbackWarning as BackendFallbackWa
 from emberharmony.core.errors import BackendMismatchError as BackendMismatchError
 from emberharmony.core.errors import BackendNotFoundError as BackendNotFoundError
 from emberharmony.core.errors import BackendProtocolError as BackendProtocolError
+from emberharmony.core.errors import BackendSwitchWarning as BackendSwitchWarning
 from emberharmony.core.errors import BackendUnavailableError as BackendUnavailableError
 from emberharmony.core.errors import DeviceError as DeviceError
 from emberharmony.core.errors import DTypeError as DTypeError
@@ -36,6 +37,7 @@ __all__ = [
     "BackendMismatchError",
     "BackendNotFoundError",
     "BackendProtocolError",
+    "BackendSwitchWarning",
     "BackendUnavailableError",
     "DTypeError",
     "DeviceError",

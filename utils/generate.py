@@ -117,7 +117,7 @@ CHOICE = {
         *["set_default_float", "uint16", "uint32", "uint64", "uint8"],
     ],
     "emberharmony.core.errors": ["EmberError"],
-    "emberharmony.core.parameter": ["Parameter"],
+    "emberharmony.core.parameter": ["Buffer", "Parameter"],
     "emberharmony.core.tensor_spec": ["TensorSpec"],
     "emberharmony.core.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
 }

@@ -14,7 +14,7 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import DType, default_complex, default_float
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.namespace import ArrayNamespaceInfo
-from emberharmony.core.parameter import Parameter
+from emberharmony.core.parameter import Buffer, Parameter
 from emberharmony.core.registry import OPS, OpSpec, complete
 
 Function = Callable[..., Any]
@@ -99,8 +99,8 @@ def _bound(backend: Any, name: str, value: Any) -> Any:
         return _INSPECTION[name](backend)
     if hasattr(value, "bound_to"):
         return value.bound_to(backend)
-    if value is Parameter:
-        return _under(backend, Parameter, Parameter)
+    if value is Parameter or value is Buffer:
+        return _under(backend, value, value)
     spec = OPS.get(getattr(value, "__name__", ""))
     return _op(backend, spec) if spec is not None and spec.function is value else value
 

@@ -14,8 +14,9 @@ from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
+from emberharmony.core.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
-from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype
+from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype, bfloat16
 from emberharmony.core.errors import (
     ArgumentError,
     BackendMismatchError,
@@ -28,7 +29,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
-from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
 
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
@@ -93,6 +94,8 @@ class Backend:
     """The prefix of the global names that the compiled ops of this backend use; unique per backend object."""
     bound: Bound
     """The ops compiled for this backend."""
+    home: Bound
+    """The ops of the backend whose tensors cells hold: those of this one, or of the one that it wraps."""
     _kinds: Kinds
 
     def __init__(self) -> None:
@@ -100,7 +103,7 @@ class Backend:
         # The compiled ops of all backends share one namespace of globals, so two objects must not share a prefix.
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
-        self.bound = Bound(self)
+        self.home = self.bound = Bound(self)
         self._kinds = Kinds(self.dtypes)
 
     @classmethod
@@ -133,6 +136,10 @@ class Backend:
         """
         return isinstance(x, TensorProxy)
 
+    def may_keep(self, tensor: Any) -> bool:
+        """Returns whether a cell may keep a tensor after the transforms that are running."""
+        return not self.is_traced(tensor)
+
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""
         return self._kinds[tensor.dtype]
@@ -148,6 +155,31 @@ class Backend:
             DTypeError: if the backend or the device does not have this dtype; the array is never narrowed.
         """
         raise NotImplementedError
+
+    def packed(self, tensor: Any) -> HostBits:
+        """Returns the bits of a tensor on the host, perhaps in the memory of the tensor.
+
+        Raises:
+            TracedTensorError: if the tensor is traced.
+        """
+        tensor = self.convert(tensor)
+        neutral = self.dtype_of(tensor)
+        bits = self.bound.view(tensor, "uint16") if neutral is bfloat16 else tensor
+        return HostBits(self.bound.to_numpy(bits), neutral.name)
+
+    def unpacked(self, packed: HostBits, device: Any = None) -> Any:
+        """Returns bits on the host as a native tensor with memory of its own.
+
+        Args:
+            packed: the bits.
+            device: the name of the device of the tensor; by default the default device.
+
+        Raises:
+            DTypeError: if the backend or the device lacks the dtype.
+        """
+        array, name = packed
+        tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
+        return self.bound.view(tensor, name) if name == "bfloat16" else tensor
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.
@@ -178,6 +210,8 @@ class Backend:
         """
         if isinstance(value, self.tensor_type):
             return value
+        if isinstance(value, Cell):
+            return self.convert(value.on(self.bound))
         if is_foreign(value):
             kind = type(value)
             raise BackendMismatchError(
@@ -185,7 +219,7 @@ class Backend:
                 f"ops.convert_to_tensor(ops.to_numpy(x)), run the call under `with ops.use_backend(like=x):`, or take "
                 f"the function from ops.array_namespace(x)"
             )
-        if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, TensorProxy)):
+        if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Substitute)):
             return self.wrap(self.stack([self.convert(v) for v in value]))
         return self._import(to_host(value, None if dtype is None else as_dtype(dtype)))
 

@@ -24,7 +24,7 @@ from emberharmony.core.registry import OPS, OpParameter, OpSpec, register, regis
 from emberharmony.core.state.blame import is_callers
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.handlers import passing
-from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.tracing import Substitute
 
 DISPATCH, REASON = choose_dispatch()
 """Which dispatch runs in this process, and why."""
@@ -163,9 +163,12 @@ def _publish(spec: OpSpec, backend: Any) -> None:
 
 
 def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
-    """Calls the backend's op with converted arguments and translates its errors; a traced tensor goes to its tape."""
+    """Calls the backend's op with converted arguments and translates its errors.
+
+    A traced tensor hands the call to its tape, and a cell calls the op again with its tensor.
+    """
     for argument in arguments:
-        if isinstance(argument, TensorProxy):
+        if isinstance(argument, Substitute):
             return argument.run(backend, name, arguments)
     spec = OPS[name]
     try:
@@ -209,9 +212,9 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     if through is not None:
         raise through
     met = (getattr(error, "traced", None), *arguments)
-    traced = next((x for x in met if isinstance(x, TensorProxy)), None)
-    if traced is not None:  # the fast path does not test every parameter, and does not look into lists
-        return traced.run(backend, name, arguments)
+    substitute = next((x for x in met if isinstance(x, Substitute)), None)
+    if substitute is not None:  # the fast path does not test every parameter, and does not look into lists
+        return substitute.run(backend, name, arguments)
     spec = OPS[name]
     # The native function may have read an option that is traced, which the full implementation differentiates.
     if (not isinstance(error, EmberError) or isinstance(error, TracedTensorError)) and (

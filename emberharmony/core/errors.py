@@ -101,7 +101,11 @@ class BackendFallbackWarning(UserWarning):
     """Issued when another backend is loaded than the one that was requested."""
 
 
-for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, BackendFallbackWarning):
+class BackendSwitchWarning(UserWarning):
+    """Issued in checked mode when a parameter or buffer changes its backend again and again, which copies it."""
+
+
+for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, BackendFallbackWarning, BackendSwitchWarning):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 

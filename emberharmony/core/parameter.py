@@ -1,34 +1,15 @@
-"""A tensor that training changes, with a place for its gradient."""
+"""The cells of a model: tensors that training changes, and state that it does not differentiate."""
 
 from typing import Any
 
-from emberharmony.core import selection
-
-_OBSERVED: "list[dict[Parameter, Any]]" = []
-"""The dicts of all `ReadParameters` blocks that are open."""
+from emberharmony.core.cell import Cell
 
 
-class ReadParameters:
-    """A context manager that collects the parameters whose values are read in its block, each with its value.
+class Parameter(Cell):
+    """A tensor to be trained, with its gradient; it follows the active backend.
 
-    `with ReadParameters() as read:` gives the dict from parameter to value. It also contains the parameters that other
-    threads read meanwhile.
-    """
-
-    def __enter__(self) -> "dict[Parameter, Any]":
-        self._read: dict[Parameter, Any] = {}
-        _OBSERVED.append(self._read)
-        return self._read
-
-    def __exit__(self, *raised: object) -> None:
-        _OBSERVED[:] = [read for read in _OBSERVED if read is not self._read]
-
-
-class Parameter:
-    """A tensor to be trained, with its gradient; in a tree it is a leaf.
-
-    The loss function that is passed to `ops.backward` reads `parameter.value`. Outside `ops.backward` the value is a
-    native tensor.
+    Ops take a parameter in the place of its tensor, `parameter.value`. If another backend has become active, the tensor
+    is converted exactly when it is read next, and so is the gradient `grad`. In a tree a parameter is a leaf.
 
     Args:
         value: a tensor, number or list; becomes a tensor of the active backend.
@@ -38,31 +19,45 @@ class Parameter:
     Example:
         >>> from emberharmony import Parameter, ops
         >>> weight = Parameter([1.0, 2.0])
-        >>> ops.backward(lambda: ops.sum(ops.square(weight.value)), weight).tolist()
+        >>> ops.backward(lambda: ops.sum(ops.square(weight)), weight).tolist()
         5.0
         >>> weight.grad.tolist()
         [2.0, 4.0]
     """
 
-    __slots__ = ("__weakref__", "_value", "grad", "name", "trainable")
+    __slots__ = ("trainable",)
 
     def __init__(self, value: Any, trainable: bool = True, name: str = "") -> None:
-        self._value = selection.active().convert_to_tensor(value)
-        self.grad: Any = None
-        self.trainable, self.name = trainable, name
+        super().__init__(value, name)
+        self.trainable = trainable
 
-    @property
-    def value(self) -> Any:
-        """The current tensor."""
-        for read in _OBSERVED:
-            read[self] = self._value
-        return self._value
+    def _extra(self) -> str:
+        return "" if self.trainable else ", frozen"
 
-    @value.setter
-    def value(self, value: Any) -> None:
-        self._value = value
 
-    def __repr__(self) -> str:
-        name = f"{self.name!r}, " if self.name else ""
-        frozen = "" if self.trainable else ", frozen"
-        return f"Parameter({name}shape={tuple(self.value.shape)}, dtype={self.value.dtype}{frozen})"
+class Buffer(Cell):
+    """A tensor that belongs to a model and follows the active backend, but has no gradient, such as a running mean.
+
+    What the loss function of `ops.backward` assigns to a buffer is kept.
+
+    Args:
+        value: a tensor, number or list; becomes a tensor of the active backend.
+        persistent: whether it belongs to the state that is saved, rather than being computed anew.
+        name: shown in messages.
+
+    Example:
+        >>> from emberharmony import Buffer, ops
+        >>> mean = Buffer([0.0, 0.0])
+        >>> mean.value = ops.add(mean, 1.0)
+        >>> mean.value.tolist()
+        [1.0, 1.0]
+    """
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, value: Any, persistent: bool = True, name: str = "") -> None:
+        super().__init__(value, name)
+        self.persistent = persistent
+
+    def _extra(self) -> str:
+        return "" if self.persistent else ", not persistent"

@@ -29,22 +29,28 @@ def lost(what: str, instead: str = "the functions of ops") -> str:
     )
 
 
-class TensorProxy:
-    """The base class of objects that stand for a native tensor while the ops on it are recorded.
+class Substitute:
+    """The base class of objects that ops take in the place of a native tensor: traced tensors, and cells.
 
-    The fast paths of ops accept only native tensors, so they need no check for proxies, and calls without proxies cost
+    The fast paths of ops accept only native tensors, so they need no check for substitutes, and calls without them cost
     nothing extra.
     """
+
+    __slots__ = ()
+
+    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
+        """Runs an op that has this object among its arguments, which dispatch packs in the declared order."""
+        raise NotImplementedError
+
+
+class TensorProxy(Substitute):
+    """The base class of objects that stand for a native tensor while the ops on it are recorded."""
 
     __slots__ = ()
 
     @property
     def backend(self) -> Any:
         """The backend of the native tensor."""
-        raise NotImplementedError
-
-    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Runs an op that has this object among its arguments, which dispatch packs in the declared order."""
         raise NotImplementedError
 
 

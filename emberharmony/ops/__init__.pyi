@@ -69,6 +69,7 @@ from emberharmony.core.numeric.constants import inf as inf
 from emberharmony.core.numeric.constants import nan as nan
 from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
+from emberharmony.core.parameter import Buffer as Buffer
 from emberharmony.core.parameter import Parameter as Parameter
 from emberharmony.core.state.checked_mode import checked as checked
 from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
@@ -83,6 +84,7 @@ from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
 
 __all__ = [
+    "Buffer",
     "DType",
     "EmberError",
     "Parameter",

@@ -14,6 +14,7 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.axes import normalized
+from emberharmony.core.cell import Cell
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.tracing import TensorProxy
@@ -223,18 +224,22 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
 
 def _with_tensors(tree: Any) -> Any:
-    """Returns a tree whose NumPy arrays are tensors, because not every native operator accepts arrays."""
+    """Returns a tree whose NumPy arrays and cells are tensors, because native operators do not accept all of them."""
     leaves, structure = flatten(tree)
     backend = selection.current()
-    foreign = [hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x) for x in leaves]
+    foreign = [
+        isinstance(x, Cell) or (hasattr(x, "__array__") and not isinstance(x, TensorProxy) and not backend.is_tensor(x))
+        for x in leaves
+    ]
     if not any(foreign):
         return tree
-    made = [convert_to_tensor(x) if is_array else x for x, is_array in zip(leaves, foreign, strict=True)]
+    made = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign, strict=True)]
     return tree_unflatten(structure, made)
 
 
 def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
     """Returns a scalar as a Python number or boolean; None if a running transform hides its value."""
+    value = value.value if isinstance(value, Cell) else value
     if tuple(getattr(value, "shape", ())) != ():
         raise ShapeError(f"{name}() expects a scalar to decide by, got shape {tuple(value.shape)}")
     try:
@@ -246,6 +251,7 @@ def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
 
 
 def _holds(condition: Any) -> bool:
+    condition = condition.value if isinstance(condition, Cell) else condition
     if tuple(getattr(condition, "shape", ())) != ():
         raise ShapeError(f"while_loop() expects a scalar condition, got shape {tuple(condition.shape)}")
     return bool(condition)

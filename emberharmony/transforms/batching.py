@@ -9,7 +9,7 @@ from typing import Any
 from emberharmony.core.axes import broadcast, normalized
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
 from emberharmony.core.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, ResultTree, flatten, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, flatten, refilled, require_callable
 
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"
 _SIGNATURE = re.compile(f"{_GROUPS}->{_GROUPS}")
@@ -32,7 +32,7 @@ def mapped(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         def one(*slices: Any) -> list[Any]:
             filled = list(leaves)
             for i, value in zip(places, slices, strict=True):
-                filled[i] = value
+                filled[i] = refilled(filled[i], value)
             return result_tree.tensors(fn(*tree_unflatten(structure, filled), **kwargs))
 
         stacked = result_tree.backend.batched(one, tensors, along)

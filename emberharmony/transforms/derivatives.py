@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core import selection
+from emberharmony.core.cell import Assignments, Cell
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
-from emberharmony.core.parameter import Parameter
 from emberharmony.core.state.draws import Draws, refuse_effect
 from emberharmony.core.tree import tree_leaves, tree_map, tree_unflatten
-from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, require_callable
+from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, refilled, require_callable
 
 Argnums = int | Sequence[int]
 
@@ -220,6 +220,8 @@ def hosted(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -
 
 def _read_only(call: "_Call", leaf: Any) -> Any:
     """Returns a tensor as a read-only NumPy array, and any other leaf unchanged."""
+    if isinstance(leaf, Cell):
+        leaf = leaf.on(call.backend.bound)
     if not call.is_tensor(leaf):
         return leaf
     array = call.backend.bound.to_numpy(leaf).view()
@@ -271,7 +273,9 @@ class _Call(ResultTree):
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         super().__init__(op)
-        self.leaves, self.structure = flatten(args)
+        self.given, self.structure = flatten(args)
+        bound = self.backend.bound
+        self.leaves = [leaf.on(bound) if isinstance(leaf, Cell) else leaf for leaf in self.given]
         self.places = [i for i, x in enumerate(self.leaves) if self.is_tensor(x) and self.is_inexact(x)]
         self.primals = [self.leaves[i] for i in self.places]
 
@@ -306,9 +310,9 @@ class _Call(ResultTree):
 
     def filled(self, primals: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments with these tensors in the places of the primals."""
-        leaves = list(self.leaves)
+        leaves = list(self.given)
         for i, value in zip(self.places, primals, strict=True):
-            leaves[i] = value
+            leaves[i] = refilled(leaves[i], value)
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 
@@ -366,41 +370,35 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
         raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
     refuse_effect("gradients would be accumulated")
     values = [_trained_value(result_tree, parameter) for parameter in trained]
-    before = [parameter.value for parameter in parameters]
-    changed: list[Parameter] = []
+    changed: list[Cell] = []
 
     def loss(*tensors: Any) -> list[Any]:
-        for parameter, tensor in zip(trained, tensors, strict=True):
-            parameter.value = tensor
-        try:
+        with Assignments(dict(zip(trained, tensors, strict=True))) as assigned:
+            before = dict(assigned)
             outputs = result_tree.tensors(loss_fn())
             result_tree.require_scalar(outputs)
-            # The loss may also set other parameters, such as running statistics. They are returned as outputs, because
-            # only an output is a plain tensor after the transform.
-            changed[:] = [
-                p for p, old in zip(parameters, before, strict=True) if not p.trainable and p.value is not old
-            ]
-            return [*outputs, *(result_tree.tensor(parameter.value, "a parameter's value") for parameter in changed)]
-        finally:
-            for parameter, old in zip(parameters, before, strict=True):
-                parameter.value = old
+            # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
+            # an output is a plain tensor after the transform.
+            found = {c: held[0] for c, held in assigned.items() if held is not before.get(c) and c not in trained}
+            changed[:] = found
+            return [*outputs, *(result_tree.tensor(tensor, "a parameter's value") for tensor in found.values())]
 
     outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values)
     bound = result_tree.backend.bound
     for parameter, gradient in zip(trained, gradients, strict=True):
         found = bound.stop_gradient(gradient)
         parameter.grad = found if parameter.grad is None else bound.add(parameter.grad, found)
-    for parameter, value in zip(changed, outputs[1:], strict=True):
-        parameter.value = bound.stop_gradient(value)
+    for cell, value in zip(changed, outputs[1:], strict=True):
+        cell.value = bound.stop_gradient(value)
     return bound.stop_gradient(outputs[0])
 
 
-def parameters_of(tree: Any) -> list[Parameter]:
-    """Returns the parameters in a tree, without duplicates."""
-    return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Parameter)}.values())
+def parameters_of(tree: Any) -> list[Cell]:
+    """Returns the parameters and buffers in a tree, without duplicates."""
+    return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Cell)}.values())
 
 
-def _trained_value(result_tree: ResultTree, parameter: Parameter) -> Any:
+def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:
     """Returns the value of a parameter as a tensor.
 
     Raises:

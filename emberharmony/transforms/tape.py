@@ -20,6 +20,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from emberharmony.core.cell import opened
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
@@ -168,8 +169,8 @@ def _traced_in(arguments: Sequence[Any]) -> list[Any]:
 
 def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns the arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
-    given = list(arguments)
-    for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), arguments, strict=True)):
+    given = opened(backend.bound, list(arguments))
+    for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
         if argument is None or argument.__class__ is TracedTensor:
             continue
         role = parameter.role

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core import selection
+from emberharmony.core.cell import Cell
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -28,6 +29,11 @@ _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """Returns the leaves and the structure of a tree, in which a list of numbers, nested or not, is one leaf."""
     return tree_flatten(tree, _is_listed)
+
+
+def refilled(leaf: Any, tensor: Any) -> Any:
+    """Returns a tensor for the place of a leaf in the arguments of a function: in a cell if the leaf is a cell."""
+    return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
 
 
 def _is_listed(tree: Any) -> bool:
@@ -71,6 +77,8 @@ class ResultTree:
             EmberError: if it cannot be converted; the error has the type of the conversion's error.
         """
         try:
+            if isinstance(value, Cell):
+                value = value.on(self.backend.bound)
             if dtype is None:
                 return value if self.is_tensor(value) else self.backend.convert(value)
             return self.backend.bound.convert_to_tensor(value, dtype)
@@ -116,7 +124,8 @@ class ResultTree:
         return [self.tensor(leaf, "the function's result") for leaf in leaves]
 
     def _aux_tensors(self, aux: Any) -> list[Any]:
-        self.aux_leaves, self.built_aux = tree_flatten(aux)
+        leaves, self.built_aux = tree_flatten(aux)
+        self.aux_leaves = [leaf.on(self.backend.bound) if isinstance(leaf, Cell) else leaf for leaf in leaves]
         self.aux_places = [i for i, leaf in enumerate(self.aux_leaves) if self.is_tensor(leaf)]
         return [self.aux_leaves[i] for i in self.aux_places]
 
@@ -176,6 +185,8 @@ class ResultTree:
         """
         if not self.is_inexact(tensor):
             return None
+        if isinstance(leaf, Cell):
+            leaf = leaf.on(self.backend.bound)
         if not self.is_tensor(leaf):
             leaf = self.tensor(leaf, f"a {what}", tensor.dtype)
         if tuple(leaf.shape) != tuple(tensor.shape):
@@ -215,13 +226,14 @@ class FlatFunction(ResultTree):
         self.fn, self.args, self.kwargs = fn, list(args), kwargs
         self.alone = not isinstance(argnums, Sequence)
         self.positions = self._positions(list(argnums) if isinstance(argnums, Sequence) else [argnums])
-        leaves, self.structure = flatten(tuple(args[place] for place in self.positions))
-        self.primals = [self._primal(leaf) for leaf in leaves]
+        self.leaves, self.structure = flatten(tuple(args[place] for place in self.positions))
+        self.primals = [self._primal(leaf) for leaf in self.leaves]
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""
         args = list(self.args)
-        for place, value in zip(self.positions, tree_unflatten(self.structure, leaves), strict=True):
+        given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, leaves, strict=True)]
+        for place, value in zip(self.positions, tree_unflatten(self.structure, given), strict=True):
             args[place] = value
         return self.tensors(self.fn(*args, **self.kwargs))
 

@@ -46,6 +46,7 @@ class AbstractBackend(
         self.wrapped = wrapped
         self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]
         super().__init__()
+        self.home = wrapped.home
 
     @classmethod
     def over(cls, wrapped: Backend) -> AbstractBackend:

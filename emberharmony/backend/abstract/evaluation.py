@@ -5,10 +5,11 @@ from typing import Any
 
 from emberharmony.backend.abstract import AbstractBackend
 from emberharmony.core import selection
+from emberharmony.core.cell import Assignments, Cell
 from emberharmony.core.errors import EmberError, brief
 from emberharmony.core.tensor_spec import TensorSpec
 from emberharmony.core.tree import tree_flatten, tree_unflatten
-from emberharmony.transforms.trees import Function, ResultTree, require_callable
+from emberharmony.transforms.trees import Function, ResultTree, refilled, require_callable
 
 
 def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
@@ -22,8 +23,10 @@ def evaluated(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     require_callable(op, fn)
     backend = AbstractBackend.over(selection.current())
     leaves, structure = tree_flatten(tuple(specs))
-    args = tree_unflatten(structure, [_abstract(op, backend, leaf) for leaf in leaves])
-    with selection.Override(backend):
+    tensors = [_abstract(op, backend, leaf.value if isinstance(leaf, Cell) else leaf) for leaf in leaves]
+    # Assignments to cells inside of the function have no values, so they end with the block.
+    with selection.Override(backend), Assignments({}):
+        args = tree_unflatten(structure, [refilled(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
         result = ResultTree(op)
         outputs = result.tensors(fn(*args))
     return result.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])

@@ -14,7 +14,7 @@ from emberharmony.backend.mlx.comparison_ops import MLXComparisonOps
 from emberharmony.backend.mlx.complex_numbers_ops import MLXComplexNumbersOps
 from emberharmony.backend.mlx.convolution_ops import MLXConvolutionOps
 from emberharmony.backend.mlx.creation_ops import MLXCreationOps
-from emberharmony.backend.mlx.device_ops import MLXDeviceOps
+from emberharmony.backend.mlx.device_ops import MLXDeviceOps, place
 from emberharmony.backend.mlx.dtype_ops import MLXDTypeOps
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
@@ -38,6 +38,7 @@ from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
 from emberharmony.core import errors
+from emberharmony.core.cell import HostBits
 
 
 class MLXBackend(
@@ -116,6 +117,34 @@ class MLXBackend(
         if array.dtype.name == "bfloat16":
             return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
         return of_host(array.copy(), dtype)
+
+    def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
+        """Returns bits on the host as a tensor.
+
+        Raises:
+            DTypeError: if MLX, or the device, lacks the dtype.
+        """
+        # MLX 0.32 raises for float64 on a GPU only when it computes with the tensor.
+        if packed.dtype == "float64" and (place(device) or mx.default_device()).type == mx.gpu:
+            raise errors.DTypeError("MLX has no float64 on a GPU; cast it to float32, or work on the CPU")
+        made: mx.array = super().unpacked(packed, device)
+        mx.eval(made)  # so that other threads can read it
+        return made
+
+    def packed(self, tensor: Any) -> HostBits:
+        """Returns the bits of a tensor on the host.
+
+        Raises:
+            BackendExecutionError: if another thread made the tensor, and it was not computed yet.
+        """
+        try:
+            return super().packed(tensor)
+        except errors.BackendExecutionError as error:
+            if "no Stream" not in str(error):
+                raise
+            raise errors.BackendExecutionError(
+                f"MLX computes a tensor only in the thread that made it: call ops.eval(x) there first ({error})"
+            ) from error
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one.

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import OnTapeError
-from emberharmony.core.parameter import Parameter, ReadParameters
+from emberharmony.core.cell import Cell, ReadCells
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
@@ -68,11 +68,11 @@ class _Graph:
         self._compiled = mx.compile(self._traced)
         self._result = TreeDef("none")
         self._others: list[Any] = []
-        self._read: dict[Parameter, Any] = {}
+        self._read: dict[Cell, Any] = {}
 
     def is_current(self) -> bool:
-        """Returns whether the parameters that the function read while it was traced still hold the same tensors."""
-        return all(parameter.value is value for parameter, value in self._read.items())
+        """Returns whether the cells that the function read while it was traced still hold the same tensors."""
+        return all(cell.value is value for cell, value in self._read.items())
 
     def __call__(self, leaves: list[Any]) -> Any:
         arrays = self._compiled([leaves[i] for i in self._places])
@@ -84,7 +84,7 @@ class _Graph:
         for i, array in zip(self._places, arrays, strict=True):
             filled[i] = array
         args, kwargs = tree_unflatten(self._structure, filled)
-        with ReadParameters() as self._read:
+        with ReadCells() as self._read:
             returned = self._fn(*args, **kwargs)
         leaves, self._result = tree_flatten(returned)
         if any(isinstance(leaf, TensorProxy) for leaf in leaves):

@@ -10,9 +10,9 @@ from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.backend.mlx.tracing import is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
+from emberharmony.core.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
-from emberharmony.core.parameter import Parameter
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.tree import tree_leaves
@@ -91,5 +91,5 @@ class MLXTensorOps:
     @staticmethod
     def eval(*trees: Any) -> None:
         leaves = tree_leaves(trees)
-        parts = [part for leaf in leaves if isinstance(leaf, Parameter) for part in (leaf.value, leaf.grad)]
+        parts = [part for leaf in leaves if isinstance(leaf, Cell) for part in (leaf.value, leaf.grad)]
         mx.eval([leaf for leaf in leaves + parts if isinstance(leaf, mx.array)])

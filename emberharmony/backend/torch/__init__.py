@@ -38,6 +38,7 @@ from emberharmony.backend.torch.tensor_ops import TorchTensorOps
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
+from emberharmony.core.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
 
 
@@ -171,6 +172,17 @@ class TorchBackend(
             tensor = torch.from_numpy(array)
         device = place(None)
         return tensor if device is None else tensor.to(device)
+
+    def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
+        """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.
+
+        Raises:
+            DTypeError: if the device lacks the dtype.
+        """
+        # A transform wraps the tensors that are made in it, and those made in inference mode have no gradient.
+        with torch._C._DisableFuncTorch(), torch.inference_mode(False):
+            made: torch.Tensor = super().unpacked(packed, device)
+        return made
 
 
 BACKEND = TorchBackend

@@ -30,6 +30,11 @@ class TorchTransformsOps:
     def is_traced(x: Any) -> bool:
         return isinstance(x, torch.Tensor) and is_traced(x)
 
+    @staticmethod
+    def may_keep(x: Any) -> bool:
+        # torch.compile cannot trace `is_traced`; it makes assignments after the compiled code has run.
+        return torch.compiler.is_compiling() or not is_traced(x)
+
     bound: Any
     composed: Any
     looped: Any

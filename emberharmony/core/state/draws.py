@@ -68,6 +68,13 @@ class Aside(_Watcher):
 class WithoutDraws(_Watcher):
     """A block in which each random draw on the host raises `HostDrawError`."""
 
+    entered = False
+    """Whether there was ever such a block, so that until then `torch.compile` can trace `refuse_effect`."""
+
+    def __enter__(self) -> None:
+        WithoutDraws.entered = True
+        super().__enter__()
+
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the stream to draw from.
 
@@ -88,7 +95,7 @@ def refuse_effect(what: str) -> None:
     Raises:
         HostDrawError: inside a `WithoutDraws` block, where the effect would happen once and not for each result.
     """
-    watcher = _watcher()
+    watcher = _watcher() if WithoutDraws.entered else None
     while watcher is not None:
         if isinstance(watcher, WithoutDraws):
             raise HostDrawError(f"{what} once, although the transform computes several results")

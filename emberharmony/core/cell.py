@@ -1,0 +1,399 @@
+"""Cells: places for a tensor that follows the active backend.
+
+A cell holds its tensor together with the backend that the tensor belongs to, as one tuple, so that a reader never sees
+the tensor of one backend with the name of another. A read under another backend converts the tensor exactly, through
+the host, and puts the result back only if nothing was assigned meanwhile: an assignment is never overwritten by an
+older value. Each of two threads that use a cell on two backends thus gets an exact copy on its own backend.
+
+A transform that puts traced tensors into cells (`ops.backward`) does so in an `Assignments` block. Only the thread of
+the block sees them, and the cells keep their plain tensors.
+"""
+
+import copy
+import threading
+import warnings
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, NamedTuple, TypeVar
+
+from emberharmony.core import selection
+from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
+from emberharmony.core.registry import OPS
+from emberharmony.core.selection import _OVERRIDE, _PROCESS
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.commits import assigned, commit, when
+from emberharmony.core.state.draws import refuse_effect
+from emberharmony.core.state.scopes import Entry, Scope
+from emberharmony.core.tracing import Substitute, TensorProxy
+
+C = TypeVar("C", bound="Cell")
+Held = tuple[Any, Any]
+"""A tensor, and the `Bound` of its backend; or `HostBits` and None."""
+
+FEW_MOVES = 10
+"""So many times a cell may change its backend before checked mode warns."""
+
+
+class HostBits(NamedTuple):
+    """A tensor as bits on the host, which any backend can read: a NumPy array, and the neutral name of the dtype.
+
+    The array is one of uint16 if the dtype is bfloat16, which NumPy lacks.
+    """
+
+    bits: Any
+    dtype: str
+
+
+_OBSERVED: "list[dict[Cell, Any]]" = []
+"""The dicts of all `ReadCells` blocks that are open."""
+
+_WATCHES: list[Any] = []
+"""Not empty while reads must look further than into the cell, because a block is open, perhaps in another thread."""
+
+
+class ReadCells:
+    """A context manager that collects the cells whose values are read in its block, each with its value.
+
+    `with ReadCells() as read:` gives the dict from cell to value. It also contains the cells that other threads read
+    meanwhile.
+    """
+
+    def __enter__(self) -> "dict[Cell, Any]":
+        self._read: dict[Cell, Any] = {}
+        _OBSERVED.append(self._read)
+        _WATCHES.append(self)
+        return self._read
+
+    def __exit__(self, *raised: object) -> None:
+        _OBSERVED[:] = [read for read in _OBSERVED if read is not self._read]
+        _WATCHES.remove(self)
+
+
+class _Thread(threading.local):
+    """The open `Assignments` blocks of this thread, and what the innermost one makes the cells hold.
+
+    `values` is the same dict as long as the thread lives, because `torch.compile` would compile a function that reads a
+    cell again for each other dict, and cannot trace the read of a `ContextVar` at all (PyTorch 2.13).
+    """
+
+    def __init__(self) -> None:
+        self.entry: Entry | None = None
+        self.values: dict[Cell, Held] = {}
+
+    def get(self) -> Entry | None:
+        """Returns the entry of the innermost block."""
+        return self.entry
+
+    def set(self, entry: Entry | None) -> None:
+        """Makes another entry that of the innermost block, in one step."""
+        before, after = _blocks(self.entry), _blocks(entry)
+        commit(
+            [(_WATCHES.append, block) for block in after if block not in before],
+            [assigned(self, "entry", entry), (self.values.clear,)],
+            [(self.values.update, entry[0])] if entry is not None else [],
+            [(_WATCHES.remove, block) for block in before if block not in after],
+        )
+
+
+def _blocks(entry: Entry | None) -> list[Any]:
+    found = []
+    while entry is not None:
+        found.append(entry[2])
+        entry = entry[1]
+    return found
+
+
+_THREAD = _Thread()
+
+
+class Assignments(Scope):
+    """A block in which cells hold other values, for this thread only; the cells themselves do not change.
+
+    `with Assignments(tensors) as assigned:` gives the dict from cell to the pair of value and backend. It also gets the
+    assignments made in the block.
+
+    Args:
+        tensors: the tensors of the active backend, possibly traced, that cells hold at first.
+    """
+
+    _stack: Any = _THREAD
+
+    def __init__(self, tensors: "dict[Cell, Any]") -> None:
+        self._tensors = tensors
+
+    def __enter__(self) -> "dict[Cell, Held]":
+        home = selection.current().home
+        outer = _THREAD.get()
+        values = {} if outer is None else dict(outer[0])
+        values.update({cell: (tensor, home) for cell, tensor in self._tensors.items()})
+        _THREAD.set((values, outer, self))
+        return values
+
+
+class _Journey:
+    """What a cell remembers of its moves: their number, and the device that it had on each backend, by prefix."""
+
+    __slots__ = ("devices", "moves")
+
+    def __init__(self) -> None:
+        self.moves: Iterator[int] = count(1)
+        self.devices: dict[str, Any] = {}
+
+
+class Cell(Substitute):
+    """A place for a tensor that follows the active backend; in a tree it is a leaf, and ops take it as a tensor.
+
+    Args:
+        value: a tensor, number or list; becomes a tensor of the active backend.
+        name: shown in messages.
+    """
+
+    __slots__ = ("__weakref__", "_grad", "_held", "_journey", "name")
+    trainable: bool = False
+    """Whether `ops.backward` gives it a gradient."""
+
+    def __init__(self, value: Any, name: str = "") -> None:
+        self.name = name
+        self._journey: _Journey | None = _Journey()
+        self._grad: Held | None = None
+        self._held: Held = _accepted(value)
+
+    @property
+    def value(self) -> Any:
+        """The current tensor, as one of the active backend."""
+        held = self._held
+        if _WATCHES:
+            held = _THREAD.values.get(self, held)
+        if not _OBSERVED:
+            if not _PROCESS.overridden:
+                if held[1] is _PROCESS.bound:
+                    return held[0]
+            else:
+                entry = _OVERRIDE.get()
+                if held[1] is (_PROCESS.bound if entry is None else entry[0]):
+                    return held[0]
+        return self.on(selection.active())
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        held = _accepted(value)
+        if self._journey is not None:
+            entry = _THREAD.entry if _WATCHES else None
+            if entry is not None:
+                entry[0][self] = _THREAD.values[self] = held
+                return
+            self._refuse_kept(held)
+        self._held = held
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that `ops.backward` has accumulated, on the active backend; None if there is none."""
+        held = self._grad
+        return None if held is None else self._following("_grad", held, selection.active())
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._grad = None if value is None else _accepted(value)
+
+    def on(self, bound: Any) -> Any:
+        """Returns the current tensor as one of the backend of `bound`, and moves the cell there.
+
+        Raises:
+            DTypeError: if the backend lacks the dtype; the cell stays where it was.
+            TracedTensorError: if a running transform holds the tensor on another backend.
+        """
+        if _WATCHES:
+            held = _THREAD.values.get(self)
+            if held is not None:
+                return self._converted(held, bound.backend.home)
+        tensor = self._following("_held", self._held, bound)
+        for read in _OBSERVED:
+            read[self] = tensor
+        return tensor
+
+    def to(self: C, dtype: Any) -> C:
+        """Casts the tensor, and the gradient if there is one, and returns the cell.
+
+        Raises:
+            DTypeError: if the active backend lacks the dtype.
+
+        Example:
+            >>> Parameter([1.5, 2.0]).to("float16").value.dtype == ops.convert_to_tensor([0], "float16").dtype
+            True
+        """
+        cast = selection.active().cast
+        value, grad = cast(self.value, dtype), self.grad
+        grad = None if grad is None else cast(grad, dtype)
+        self.value = value
+        self.grad = grad
+        return self
+
+    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
+        """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
+        given = opened(backend.bound, arguments)
+        names = [p.name for p in OPS[op].parameters if p.keyword_only]
+        if not names:
+            return getattr(backend.bound, op)(*given)
+        cut = len(given) - len(names)
+        return getattr(backend.bound, op)(*given[:cut], **dict(zip(names, given[cut:], strict=True)))
+
+    def holding(self: C, tensor: Any) -> C:
+        """Returns a cell like this one that holds another tensor of the active backend, which may be traced.
+
+        A transform gives it to the function in the place of this cell. What the function assigns to it stays in it.
+        """
+        made = self._alike()
+        made._held = tensor, selection.current().home
+        return made
+
+    def held(self) -> "Held":
+        """Returns the tensor with its backend, without a move."""
+        return self._held
+
+    def _alike(self: C) -> C:
+        """Returns a cell of the same class and attributes that holds nothing yet."""
+        made: C = self.__class__.__new__(self.__class__)
+        made._grad = made._journey = None
+        made._restore(self._attributes())
+        return made
+
+    def _attributes(self) -> dict[str, Any]:
+        """Returns the attributes other than the tensor and its gradient, with those of subclasses."""
+        slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()) if name[0] != "_"]
+        return {name: getattr(self, name) for name in slots if hasattr(self, name)} | getattr(self, "__dict__", {})
+
+    def _restore(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _following(self, slot: str, held: Held, bound: Any) -> Any:
+        """Returns what a slot holds as a tensor of a backend, and keeps it there if nothing was assigned meanwhile."""
+        home = bound.backend.home
+        if held[1] is home:
+            return held[0]
+        tensor = self._converted(held, home)
+        commit(when(self, slot, held, [assigned(self, slot, (tensor, home))]))
+        return tensor
+
+    def _converted(self, held: Held, home: Any) -> Any:
+        """Returns a held tensor as one of another backend.
+
+        Raises:
+            DTypeError: if the backend lacks the dtype.
+            TracedTensorError: if the tensor is traced.
+        """
+        tensor, source = held
+        if source is home:
+            return tensor
+        journey = self._journey or _Journey()
+        device = journey.devices.get(home.backend.prefix)
+        try:
+            if source is None:
+                return home.backend.unpacked(tensor, device)
+            if _is_proxy(tensor) or source.backend.is_traced(tensor):
+                raise TracedTensorError("a running transform holds its tensor, so it cannot move; leave the transform")
+            if home.backend.is_tensor(tensor):  # two backend objects may share a library
+                return tensor
+            moved = home.backend.unpacked(source.backend.packed(tensor), device)
+            found = source.get_device(tensor)
+            if found != source.get_default_device():
+                journey.devices[source.backend.prefix] = found
+        except EmberError as error:
+            kind = type(error)
+            there = "the host" if source is None else f"backend {source.backend.name!r}"
+            raise kind(f"{self!r} stays on {there} and cannot follow to {home.backend.name!r}: {error}") from error
+        if checking() and next(journey.moves) == FEW_MOVES + 1:
+            warnings.warn(
+                f"{self!r} has changed its backend more than {FEW_MOVES} times, and each change copies it: read it "
+                f"under one backend, or make a second cell",
+                BackendSwitchWarning,
+                stacklevel=2,
+            )
+        return moved
+
+    def _refuse_kept(self, held: Held) -> None:
+        """Checks that the cell may keep a tensor after the running transform.
+
+        Raises:
+            HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
+            TracedTensorError: if the tensor is traced.
+        """
+        refuse_effect("a cell would be assigned")
+        if not held[1].backend.may_keep(held[0]):
+            raise TracedTensorError(
+                f"{self!r} would keep a tensor that is being differentiated after the end of the transform: assign "
+                f"ops.stop_gradient(x), return x from the function, or use ops.backward"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        grad = None if self._grad is None else _on_host(self._grad)
+        return {"value": _on_host(self._held), "grad": grad, "attributes": self._attributes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._journey = _Journey()
+        self._held = HostBits(*state["value"]), None
+        self._grad = None if state["grad"] is None else (HostBits(*state["grad"]), None)
+        self._restore(state["attributes"])
+
+    def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
+        made = memo[id(self)] = self._alike()
+        made._journey = _Journey()
+        made._journey.devices.update((self._journey or made._journey).devices)
+        made._held = _copied(self._held)
+        made._grad = None if self._grad is None else _copied(self._grad)
+        made._restore(copy.deepcopy(self._attributes(), memo))
+        return made
+
+    def __repr__(self) -> str:
+        tensor, home = self._held
+        shape = tuple((tensor if home is not None else tensor.bits).shape)
+        try:
+            dtype = tensor.dtype if home is None else home.backend.dtype_of(tensor).name
+        except DTypeError:  # an array of NumPy that was assigned may have any dtype
+            dtype = tensor.dtype
+        name = f"{self.name!r}, " if self.name else ""
+        return f"{type(self).__name__}({name}shape={shape}, dtype={dtype}{self._extra()})"
+
+    def _extra(self) -> str:
+        return ""
+
+
+def opened(bound: Any, values: Any) -> Any:
+    """Returns a list or tuple with the tensors of the cells in it, at any depth, for the backend of `bound`."""
+    if isinstance(values, Cell):
+        return values.on(bound)
+    kind = values.__class__
+    if kind is not list and kind is not tuple:
+        return values
+    found = [opened(bound, value) for value in values]
+    return found if kind is list else tuple(found)
+
+
+def _accepted(value: Any) -> Held:
+    """Returns a tensor, number or list as a tensor of the active backend, with that backend.
+
+    Raises:
+        BackendMismatchError: if it is a tensor of another backend.
+    """
+    bound = selection.active()
+    backend = bound.backend
+    if value.__class__ is not backend.tensor_type:
+        if isinstance(value, Cell):
+            value = value.on(bound)
+        if not isinstance(value, TensorProxy):
+            value = bound.convert_to_tensor(value)
+    return value, backend.home
+
+
+def _is_proxy(tensor: Any) -> bool:
+    return isinstance(tensor, TensorProxy)
+
+
+def _on_host(held: Held) -> tuple[Any, str]:
+    tensor, home = held
+    return tuple(tensor if home is None else home.backend.packed(tensor))  # type: ignore[return-value]
+
+
+def _copied(held: Held) -> Held:
+    tensor, home = held
+    return (tensor, None) if home is None else (home.copy(tensor), home)
