@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from emberharmony import types as types
     from emberharmony.backend import create_backend as create_backend
     from emberharmony.backend.protocol import TensorBackend as TensorBackend
+    from emberharmony.backend.transfer import to_backend as to_backend
     from emberharmony.core.parameter import Buffer as Buffer
     from emberharmony.core.parameter import Parameter as Parameter
     from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
@@ -42,6 +43,7 @@ _LAZY = {
     "create_backend": "emberharmony.backend",
     "register_op": "emberharmony.rules.registration",
     "register_vjp": "emberharmony.rules.registration",
+    "to_backend": "emberharmony.backend.transfer",
 }
 
 __all__ = ["__version__", *_LAZY]

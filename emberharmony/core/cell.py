@@ -12,7 +12,7 @@ the block sees them, and the cells keep their plain tensors.
 import copy
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,7 +21,7 @@ from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberErro
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _OVERRIDE, _PROCESS
 from emberharmony.core.state.checked_mode import checking
-from emberharmony.core.state.commits import assigned, commit, when
+from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.draws import refuse_effect
 from emberharmony.core.state.scopes import Entry, Scope
 from emberharmony.core.tracing import Substitute, TensorProxy
@@ -205,7 +205,7 @@ class Cell(Substitute):
         if _WATCHES:
             held = _THREAD.values.get(self)
             if held is not None:
-                return self._converted(held, bound.backend.home)
+                return self.converted(held, bound.backend.home)
         tensor = self._following("_held", self._held, bound)
         for read in _OBSERVED:
             read[self] = tensor
@@ -271,11 +271,11 @@ class Cell(Substitute):
         home = bound.backend.home
         if held[1] is home:
             return held[0]
-        tensor = self._converted(held, home)
+        tensor = self.converted(held, home)
         commit(when(self, slot, held, [assigned(self, slot, (tensor, home))]))
         return tensor
 
-    def _converted(self, held: Held, home: Any) -> Any:
+    def converted(self, held: Held, home: Any) -> Any:
         """Returns a held tensor as one of another backend.
 
         Raises:
@@ -367,6 +367,24 @@ def opened(bound: Any, values: Any) -> Any:
         return values
     found = [opened(bound, value) for value in values]
     return found if kind is list else tuple(found)
+
+
+def moved(cell: Cell, home: Any) -> list[Iterable[Step]]:
+    """Returns the steps that move a cell and its gradient to a backend, if nothing is assigned to it before they run.
+
+    Raises:
+        DTypeError: if the backend lacks the dtype.
+        TracedTensorError: if a running transform holds the tensor.
+    """
+    if cell in _THREAD.values:
+        raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
+    found = []
+    for slot in ("_held", "_grad"):
+        held = getattr(cell, slot)
+        if held is not None and held[1] is not home:
+            tensor = cell.converted(held, home)
+            found.append(when(cell, slot, held, [assigned(cell, slot, (tensor, home))]))
+    return found
 
 
 def _accepted(value: Any) -> Held:

@@ -1,0 +1,172 @@
+"""`to_backend`: the tensors of models, optimizers and trees are moved to another backend, all of them or none."""
+
+import copy
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.choice import owner
+from emberharmony.backend.discovery import BUILTIN, load
+from emberharmony.core.cell import Cell, moved
+from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.tracing import LEAVES, TensorProxy
+from emberharmony.core.types import BackendLike
+
+if TYPE_CHECKING:
+    from emberharmony.backend.protocol import TensorBackend
+
+T = TypeVar("T")
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, type, type(Ellipsis)))
+_FOREIGN = frozenset((*(module.partition(".")[0] for module in BUILTIN.values()), "builtins"))
+
+
+def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
+    """Moves all tensors in an object to a backend, and returns the object.
+
+    It walks dicts, lists, tuples, named tuples, dataclasses, and the attributes of any object whose class is not from
+    the standard library or an array library: models, optimizers, generators. Parameters and buffers stay the same
+    objects. Plain tensors, NumPy arrays included, are replaced in the dict, list or object that holds them; only
+    tuples and frozen dataclasses that hold some are made anew. What is found in several places is converted once.
+
+    All is converted first and then exchanged in one step, so an error, such as full memory, or an interruption leaves
+    everything where it was. The active backend does not change.
+
+    Args:
+        obj: a model, an optimizer, a tree, a parameter or a tensor.
+        name: a backend's name, or a backend object.
+
+    Raises:
+        ArgumentError: if the object is nested too deeply.
+        BackendNotFoundError: if the name is unknown.
+        BackendUnavailableError: if the backend's library is missing.
+        DTypeError: if the backend lacks the dtype of a tensor; the message has its place.
+        TracedTensorError: if a tensor is being differentiated.
+
+    Example:
+        >>> from emberharmony import Parameter, to_backend
+        >>> model = {"weight": Parameter([1.0, 2.0]), "steps": ops.array([3])}
+        >>> type(to_backend(model, "numpy")["steps"]).__module__
+        'numpy'
+    """
+    backend = name if isinstance(name, Backend) else load(cast("BackendLike", name))
+    move = _Move(backend.home)
+    try:
+        found = move.value(obj, type(obj).__name__)
+    except RecursionError as error:
+        raise ArgumentError("an object is nested too deeply to be walked; move its parts one by one") from error
+    commit(move.steps())
+    return cast(T, found)
+
+
+class _Move:
+    """The conversion of everything in an object, and the steps that put the results into their places.
+
+    Args:
+        home: the ops of the backend to move to.
+    """
+
+    def __init__(self, home: Any) -> None:
+        self._home = home
+        self._exchanges: list[Step] = []
+        self._cells: list[Iterable[Step]] = []
+        self._done: dict[int, Any] = {}
+        self._kept: list[Any] = []  # keeps what was met, so that no other object gets its id
+
+    def steps(self) -> Iterator[Step]:
+        """Returns the steps that exchange everything."""
+        return chain(self._exchanges, *self._cells)
+
+    def value(self, value: Any, place: str) -> Any:
+        """Returns what takes the place of a value: itself if it can be changed, or has nothing to move.
+
+        Args:
+            value: anything.
+            place: where it is, for messages.
+        """
+        if value.__class__ in _PLAIN:
+            return value
+        if id(value) not in self._done:
+            self._kept.append(value)
+            self._done[id(value)] = value  # for cycles
+            self._done[id(value)] = self._moved(value, place)
+        return self._done[id(value)]
+
+    def _moved(self, value: Any, place: str) -> Any:
+        if isinstance(value, Cell):
+            self._cells += moved(value, self._home)
+            return value
+        if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, np.generic):
+            backend = owner(value)
+            if backend is not None:
+                return self._tensor(value, backend, place)
+        if isinstance(value, dict):
+            self._each(value, dict.__setitem__, [(key, item, f"{place}[{key!r}]") for key, item in value.items()])
+        elif isinstance(value, list):
+            self._each(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
+        elif isinstance(value, tuple):
+            items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
+            if any(new is not old for new, old in zip(items, value, strict=True)):
+                return value._make(items) if hasattr(value, "_make") else tuple(items)
+            return value
+        return self._object(value, place) if _is_walked(value) else value
+
+    def _tensor(self, tensor: Any, source: Backend, place: str) -> Any:
+        if isinstance(tensor, TensorProxy) or source.is_traced(tensor):
+            raise TracedTensorError(f"{place} cannot move to backend {self._home.backend.name!r}: {LEAVES}")
+        if source.home is self._home or (isinstance(tensor, np.ndarray) and tensor.dtype.kind not in "biufcV"):
+            return tensor
+        try:
+            return self._home.backend.unpacked(source.packed(tensor))
+        except EmberError as error:
+            kind = type(error)
+            raise kind(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error
+
+    def _each(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
+        """Notes the steps that assign to a holder what takes the places of its items."""
+        for key, item, place in items:
+            new = self.value(item, place)
+            if new is not item:
+                self._exchanges.append((assign, holder, key, new))
+
+    def _object(self, value: Any, place: str) -> Any:
+        """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
+        attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
+        slots = [(name, getattr(value, name), f"{place}.{name}") for name in _slots(value)]
+        parameters = getattr(value, "__dataclass_params__", None)
+        if parameters is not None and parameters.frozen:
+            changed = [(name, item, self.value(item, where)) for name, item, where in (*attributes, *slots)]
+            if all(new is item for _, item, new in changed):
+                return value
+            value = copy.copy(value)
+            for name, _, new in changed:
+                object.__setattr__(value, name, new)
+            return value
+        # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.
+        if attributes:
+            self._each(value.__dict__, dict.__setitem__, attributes)
+        self._each(value, object.__setattr__, slots)
+        return value
+
+
+def _is_walked(value: Any) -> bool:
+    """Returns whether the attributes of an object are looked at."""
+    root = type(value).__module__.partition(".")[0]
+    if isinstance(value, type) or root in _FOREIGN:
+        return False
+    return root not in sys.stdlib_module_names or type(value).__name__ == "SimpleNamespace"
+
+
+def _slots(value: Any) -> list[str]:
+    names: list[str] = []
+    for kind in type(value).__mro__:
+        own = vars(kind).get("__slots__", ())
+        for name in (own,) if isinstance(own, str) else own:
+            mangled = f"_{kind.__name__.lstrip('_')}{name}" if name[:2] == "__" and name[-2:] != "__" else name
+            if name not in ("__dict__", "__weakref__") and hasattr(value, mangled):
+                names.append(mangled)
+    return names
