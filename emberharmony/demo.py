@@ -85,28 +85,24 @@ def _train(
     """Returns the legs, and the final state as NumPy arrays."""
     program = example()
     data = digits(seed=seed)
-    state: Sequence[np.ndarray[Any, Any]] | None = None
+    ops.set_backend(BackendName(backends[0]))
+    state = program.initial_state(64, 10, seed)  # its cells follow each switch of the backend
     legs = []
     for leg, name in enumerate(backends):
         ops.set_backend(BackendName(name))
         images, labels = ops.convert_to_tensor(data.train_images), ops.convert_to_tensor(data.train_labels)
         targets = ops.one_hot(labels, 10)
-        here = (
-            program.initial_state(64, 10, seed) if state is None else program.State(*map(ops.convert_to_tensor, state))
-        )
         losses = []
         started = time.perf_counter()
         for _ in range(steps):
-            here = program.step(here, images, targets)
-            losses.append(float(program.loss(here, images, targets)))
+            program.step(state, images, targets)
+            losses.append(float(program.loss(state, images, targets)))
             advance()
         seconds = time.perf_counter() - started
-        hits = program.accuracy(here, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels))
+        hits = program.accuracy(state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels))
         span = f"{leg * steps + 1} to {(leg + 1) * steps}"
         legs.append(Leg(name, span, losses[-1], float(hits), seconds, losses))
-        state = [np.array(ops.to_numpy(part)) for part in here]
-    assert state is not None
-    return legs, state
+    return legs, [np.array(ops.to_numpy(part)) for part in state]
 
 
 def check_picture(file: str) -> None:

@@ -5,25 +5,28 @@ Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/softmax_regress
 
 from typing import Any, NamedTuple
 
-from emberharmony import ops
+from emberharmony import Buffer, Parameter, ops
 
 Tensor = Any
 
 
 class State(NamedTuple):
-    """The state of the training: weights (pixels, classes), bias (classes,) and the velocity of each."""
+    """The state of the training: weights (pixels, classes), bias (classes,) and the velocity of each.
 
-    weights: Tensor
-    bias: Tensor
-    weights_velocity: Tensor
-    bias_velocity: Tensor
+    It consists of cells, which follow the active backend, so the training goes on wherever the backend is switched.
+    """
+
+    weights: Parameter
+    bias: Parameter
+    weights_velocity: Buffer
+    bias_velocity: Buffer
 
 
 def initial_state(pixels: int, classes: int, seed: int) -> State:
     """Returns small random weights, which are the same on every backend, and zero bias and velocities."""
     weights = ops.random.normal((pixels, classes), stddev=0.01, generator=ops.random.Generator(seed))
-    zeros = ops.zeros((pixels, classes))
-    return State(weights, ops.zeros((classes,)), zeros, ops.zeros((classes,)))
+    bias = ops.zeros((classes,))
+    return State(Parameter(weights), Parameter(bias), Buffer(ops.zeros_like(weights)), Buffer(ops.zeros_like(bias)))
 
 
 def log_probabilities(state: State, images: Tensor) -> Tensor:
@@ -31,18 +34,15 @@ def log_probabilities(state: State, images: Tensor) -> Tensor:
     return ops.log_softmax(ops.add(ops.matmul(images, state.weights), state.bias), axis=-1)
 
 
-def step(state: State, images: Tensor, targets: Tensor, rate: float = 0.5, momentum: float = 0.9) -> State:
-    """Returns the state after one step of gradient descent on the mean cross-entropy."""
+def step(state: State, images: Tensor, targets: Tensor, rate: float = 0.5, momentum: float = 0.9) -> None:
+    """Does one step of gradient descent on the mean cross-entropy, which changes the state."""
     probabilities = ops.exp(log_probabilities(state, images))
     residual = ops.divide(ops.subtract(probabilities, targets), float(images.shape[0]))
-    velocity = ops.add(ops.multiply(state.weights_velocity, momentum), ops.matmul(ops.transpose(images), residual))
-    bias_velocity = ops.add(ops.multiply(state.bias_velocity, momentum), ops.sum(residual, axis=0))
-    return State(
-        ops.subtract(state.weights, ops.multiply(velocity, rate)),
-        ops.subtract(state.bias, ops.multiply(bias_velocity, rate)),
-        velocity,
-        bias_velocity,
-    )
+    gradients = ops.matmul(ops.transpose(images), residual), ops.sum(residual, axis=0)
+    cells = (state.weights, state.weights_velocity), (state.bias, state.bias_velocity)
+    for (cell, velocity), gradient in zip(cells, gradients, strict=True):
+        velocity.value = ops.add(ops.multiply(velocity, momentum), gradient)
+        cell.value = ops.subtract(cell, ops.multiply(velocity, rate))
 
 
 def loss(state: State, images: Tensor, targets: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ if __name__ == "__main__":
     targets = ops.one_hot(labels, 10)
     state = initial_state(64, 10, seed=0)
     for _ in range(100):
-        state = step(state, train, targets)
+        step(state, train, targets)
         ops.eval(state)
     test, wanted = ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels)
     print(f"{ops.get_backend()}: loss {ops.to_numpy(loss(state, train, targets)):.4f}, ", end="")

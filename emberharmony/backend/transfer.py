@@ -31,7 +31,7 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
     It walks dicts, lists, tuples, named tuples, dataclasses, and the attributes of any object whose class is not from
     the standard library or an array library: models, optimizers, generators. Parameters and buffers stay the same
     objects. Plain tensors, NumPy arrays included, are replaced in the dict, list or object that holds them; only
-    tuples and frozen dataclasses that hold some are made anew. What is found in several places is converted once.
+    tuples and frozen dataclasses that hold some are made anew. A tensor in several places is converted once.
 
     All is converted first and then exchanged in one step, so an error, such as full memory, or an interruption leaves
     everything where it was. The active backend does not change.

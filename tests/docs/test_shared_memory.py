@@ -1,6 +1,8 @@
 """What `docs/semantics.md` says under "Shared memory", sentence by sentence."""
 
+import mmap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,20 @@ def test_a_numpy_array_on_its_way_in(convert: Callable[[Any], Any], backend: str
     for special in (constant, source()[::-1]):
         assert shares(convert(special), special) == (backend == "numpy")
     assert not shares(convert(source().astype(">f4")), source())
+
+
+def test_a_file_that_is_mapped_copy_on_write_is_shared_and_stays_unchanged(backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "array"
+    path.write_bytes(source().tobytes())
+    for access, writable in ((mmap.ACCESS_COPY, True), (mmap.ACCESS_READ, False)):
+        with path.open("rb") as file:
+            mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=access), np.float32)
+        tensor = ops.convert_to_tensor(mapped)
+        assert mapped.flags.writeable == writable
+        assert shares(tensor, mapped) == (backend == "numpy" or (backend == "torch" and writable))
+        if writable:
+            tensor[0] = 9.0
+        assert path.read_bytes() == source().tobytes()
 
 
 def test_a_tensor_on_its_way_out(backend: str) -> None:

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import torch
 
-from emberharmony import Tensor, TensorLike, create_backend, ops
+from emberharmony import Buffer, Parameter, Tensor, TensorLike, create_backend, ops, to_backend
 from emberharmony.backend import TensorBackend
 from emberharmony.types import BackendName, HostArray
 
@@ -80,3 +80,9 @@ with ops.use_backend("numpy") as active:
     active.sin(active.zeros(3, device="cpu"))
 ops.set_default_float(np.float32)
 ops.conv(ops.ones((1, 4, 4, 1)), ops.ones((2, 2, 1, 1)), padding="same", data_format=None)
+weight, mean = Parameter([1.0, 2.0], name="w"), Buffer(0.0, persistent=False)
+ops.add(weight, ops.concatenate([weight, mean.value]))
+half: Parameter = weight.to("float16")
+kept: bool = mean.persistent and not weight.trainable
+moved: dict[str, Parameter] = to_backend({"w": weight}, "torch")
+to_backend(mean, create_backend("numpy"))

@@ -1,6 +1,6 @@
 """Wrong calls, one per line: a type checker reports each line that ends in `# wrong`. The file is never run."""
 
-from emberharmony import create_backend, ops
+from emberharmony import Buffer, Parameter, create_backend, ops, to_backend
 from emberharmony.types import Tensor
 
 
@@ -68,3 +68,6 @@ ops.device("cpu").nmae  # wrong
 ops.zeros(3, device=0)  # wrong
 ops.get_device(a).indx  # wrong
 ops.use_backend("numpy").__enter__().summ  # wrong
+to_backend([1.0], "tensorflow")  # wrong
+Parameter([1.0], persistent=False)  # wrong
+Buffer([1.0], trainable=True)  # wrong
