@@ -130,6 +130,11 @@ class Assignments(Scope):
         return values
 
 
+def differentiated() -> "list[Cell]":
+    """Returns the cells that the open `Assignments` blocks of this thread began with."""
+    return list({cell: None for block in _blocks(_THREAD.entry) for cell in block._tensors})
+
+
 class _Journey:
     """What a cell remembers of its moves: their number, and the device that it had on each backend, by prefix."""
 
@@ -202,11 +207,11 @@ class Cell(Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        if _WATCHES:
-            held = _THREAD.values.get(self)
-            if held is not None:
-                return self.converted(held, bound.backend.home)
-        tensor = self._following("_held", self._held, bound)
+        held = _THREAD.values.get(self) if _WATCHES else None
+        if held is not None:
+            tensor = self.converted(held, bound.backend.home)
+        else:
+            tensor = self._following("_held", self._held, bound)
         for read in _OBSERVED:
             read[self] = tensor
         return tensor
@@ -245,6 +250,11 @@ class Cell(Substitute):
         made = self._alike()
         made._held = tensor, selection.current().home
         return made
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether a transform made the cell for one call of a function, by `holding`."""
+        return self._journey is None
 
     def held(self) -> "Held":
         """Returns the tensor with its backend, without a move."""
@@ -378,7 +388,7 @@ def moved(cell: Cell, home: Any) -> list[Iterable[Step]]:
     """
     if cell in _THREAD.values:
         raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
-    found = []
+    found: list[Iterable[Step]] = []
     for slot in ("_held", "_grad"):
         held = getattr(cell, slot)
         if held is not None and held[1] is not home:
@@ -409,7 +419,7 @@ def _is_proxy(tensor: Any) -> bool:
 
 def _on_host(held: Held) -> tuple[Any, str]:
     tensor, home = held
-    return tuple(tensor if home is None else home.backend.packed(tensor))  # type: ignore[return-value]
+    return tuple(tensor if home is None else home.backend.packed(tensor))
 
 
 def _copied(held: Held) -> Held:

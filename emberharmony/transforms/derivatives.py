@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cell import Assignments, Cell
+from emberharmony.core.cell import Assignments, Cell, ReadCells, differentiated
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.draws import Draws, refuse_effect
@@ -254,16 +254,37 @@ def checkpointed(op: str, fn: Function) -> Function:
 
     @functools.wraps(fn)
     def rerun(*args: Any, **kwargs: Any) -> Any:
-        call = _Call(op, args)
+        call, cells, draws = _Call(op, args), differentiated(), Draws()
 
-        def forward(*leaves: Any) -> list[Any]:
+        def run(*leaves: Any) -> list[Any]:
             return call.tensors(fn(*call.filled(leaves), **kwargs))
 
+        def with_cells(*leaves: Any) -> list[Any]:
+            count = len(leaves) - len(cells)
+            with Assignments(dict(zip(cells, leaves[count:], strict=True))):
+                return run(*leaves[:count])
+
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            found: list[Any] = call.backend.pullback(forward, primals)[1](cotangents)
+            with draws.replayed():
+                found: list[Any] = call.backend.pullback(with_cells if cells else run, primals)[1](cotangents)
             return found
 
-        return call.run_twice(forward, backward)
+        if not cells:
+            return call.run_twice(run, backward)
+        # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
+        bound, inside = call.backend.bound, cells
+        with draws.recorded(), ReadCells() as read:
+            constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in inside}
+            read.clear()
+            with Assignments(constants) as assigned:
+                before = dict(assigned)
+                outputs = run(*map(bound.stop_gradient, call.primals))
+                changed = {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell)}
+        for cell, tensor in changed.items():
+            cell.value = tensor
+        cells = [cell for cell in inside if cell in read]
+        call.primals += [cell.on(bound) for cell in cells]
+        return call.run_twice(lambda *_: outputs, backward)
 
     return rerun
 

@@ -169,7 +169,7 @@ def _traced_in(arguments: Sequence[Any]) -> list[Any]:
 
 def _prepared(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns the arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
-    given = opened(backend.bound, list(arguments))
+    given: list[Any] = opened(backend.bound, list(arguments))
     for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
         if argument is None or argument.__class__ is TracedTensor:
             continue

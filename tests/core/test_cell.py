@@ -380,6 +380,45 @@ def test_backward_differentiates_by_cells_as_operands(backend: str) -> None:
     assert lists(w.grad) == [4.0, 8.0]
 
 
+def test_a_checkpoint_differentiates_by_the_cells_that_it_closes_over(backend: str) -> None:
+    weight, shift, unused, mean = Parameter([1.0, 2.0]), Parameter(1.0), Parameter(3.0), Buffer(0.0)
+    calls = []
+
+    def block(x: Any) -> Any:
+        calls.append(x)
+        y = ops.dropout(ops.add(ops.multiply(weight, x), shift), 0.5)
+        mean.value = ops.add(mean, 1.0)
+        return ops.square(y)
+
+    def loss(wrap: Any) -> Any:
+        return ops.sum(wrap(wrap(ops.multiply(weight, 2.0))))
+
+    found = []
+    for wrap in (lambda f: f, ops.checkpoint):
+        ops.random.seed(3)
+        ops.zero_grad([weight, shift])
+        mean.value = 0.0
+        total = ops.backward(lambda wrap=wrap: loss(wrap(block)), [weight, shift, unused])
+        found.append(lists((total, weight.grad, shift.grad, mean.value)))
+    assert found[0] == found[1]
+    assert lists(unused.grad) == 0.0
+    assert lists(ops.checkpoint(block)([1.0, 1.0])) is not None
+
+
+def test_a_compiled_function_inside_of_a_loss_reads_the_cells_of_each_step(backend: str) -> None:
+    weight = Parameter([1.0, 2.0])
+    compiled = ops.compile(lambda x: ops.sum(ops.square(ops.multiply(weight, x))))
+    for _ in range(4):
+        ops.zero_grad(weight)
+        loss = ops.backward(lambda: compiled(ops.array([1.0, 1.0])), weight)
+        assert lists(loss) == sum(x * x for x in lists(weight.value))
+        assert lists(weight.grad) == [2 * x for x in lists(weight.value)]
+        weight.value = ops.add(weight, 1.0)
+    of_cell = ops.compile(lambda c: ops.sum(ops.square(c)))
+    for _ in range(2):
+        assert lists(ops.grad(of_cell)(Parameter([1.0, 2.0]))) == [2.0, 4.0]
+
+
 def test_what_the_loss_assigns_to_any_cell_is_kept_as_a_plain_tensor(backend: str) -> None:
     w, inside, outside = Parameter([1.0, 2.0]), Buffer(0.0), Buffer([0, 0])
 

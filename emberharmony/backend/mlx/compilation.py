@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import OnTapeError
-from emberharmony.core.cell import Cell, ReadCells
+from emberharmony.core.cell import Cell, ReadCells, differentiated
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
@@ -32,7 +32,7 @@ class Compiled:
         if threading.current_thread() is not threading.main_thread():
             return self._fn(*args, **kwargs)
         leaves, structure = tree_flatten((args, kwargs))
-        if checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
+        if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
             return self._fn(*args, **kwargs)
         key = structure, *(_kind(leaf) for leaf in leaves)
         try:
@@ -86,6 +86,10 @@ class _Graph:
         args, kwargs = tree_unflatten(self._structure, filled)
         with ReadCells() as self._read:
             returned = self._fn(*args, **kwargs)
+        open_cells = differentiated()
+        if any(cell.is_passing or cell in open_cells for cell in self._read):
+            self._read = {}
+            raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
         leaves, self._result = tree_flatten(returned)
         if any(isinstance(leaf, TensorProxy) for leaf in leaves):
             raise OnTapeError("the function closes over a tensor that is recorded on a tape")
@@ -94,6 +98,10 @@ class _Graph:
 
 
 _ARRAY = object()
+
+
+def _is_passing(leaf: Any) -> bool:
+    return isinstance(leaf, Cell) and leaf.is_passing
 
 
 def _kind(leaf: Any) -> Any:
