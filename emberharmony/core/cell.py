@@ -119,6 +119,7 @@ class Assignments(Scope):
     _stack: Any = _THREAD
 
     def __init__(self, tensors: "dict[Cell, Any]") -> None:
+        super().__init__()
         self._tensors = tensors
 
     def __enter__(self) -> "dict[Cell, Held]":
@@ -126,7 +127,7 @@ class Assignments(Scope):
         outer = _THREAD.get()
         values = {} if outer is None else dict(outer[0])
         values.update({cell: (tensor, home) for cell, tensor in self._tensors.items()})
-        _THREAD.set((values, outer, self))
+        _THREAD.set((values, outer, self, self._watch))
         return values
 
 

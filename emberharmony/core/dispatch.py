@@ -116,7 +116,7 @@ def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 class Bound:
     """The ops of one backend as functions: `bound.sin(x)` converts arguments, calls the backend, translates errors.
 
-    Each function is compiled on first use. `made_direct` holds the steps that make the ops compiled so far direct; an
+    Each function is compiled on first use. `_made_direct` holds the steps that make the ops compiled so far direct; an
     op that is compiled later becomes direct, or guarded, at once.
     """
 
@@ -124,7 +124,7 @@ class Bound:
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
-        self.made_direct: list[Step] = [assigned(CODES, "direct", self)]
+        self._made_direct: list[Step] = [assigned(CODES, "direct", self)]
         self._guarded: dict[str, Step] = {}
 
     def __getattr__(self, name: str) -> FunctionType:
@@ -134,14 +134,14 @@ class Bound:
         steps: list[Step] = []
         if DISPATCH == SWAP:
             steps = [assigned(spec.function, "__code__", function.__code__)]
-        self.made_direct.extend(steps)
+        self._made_direct.extend(steps)
         setattr(self, name, function)
         commit(when(CODES, "direct", self, steps))
         if CODES.guarded is self:
             commit(when(CODES, "guarded", self, [self._guard(name)]))
         return function
 
-    def made_guarded(self) -> list[Step]:
+    def _made_guarded(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far guarded."""
         if DISPATCH != SWAP:
             return []

@@ -109,7 +109,7 @@ def _choose() -> Bound:
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     published = [assigned(_PROCESS, "source", source), assigned(_PROCESS, "bound", bound)]
-    codes = chain(_direct(backend), when(_PROCESS, "overridden", True, bound.made_guarded()))
+    codes = chain(_direct(backend), when(_PROCESS, "overridden", True, bound._made_guarded()))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(when(_PROCESS, "bound", None, published), when(_PROCESS, "bound", bound, codes))
     chosen: Bound | None = _PROCESS.bound
@@ -138,7 +138,7 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
     if DISPATCH != SWAP:
         return ()
     overridden, free = (assigned(_PROCESS, "overridden", value) for value in (True, False))
-    guarded = [*looked_up_steps(), *bound.made_guarded()] if _any_alive() else ()
+    guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()
     return chain([overridden], _unless_alive([free]), when(_PROCESS, "overridden", True, guarded))
 
 
@@ -148,13 +148,13 @@ def _direct(backend: Any) -> Iterable[Step]:
     if backend.eager:
         for name in list(OPS):
             getattr(bound, name)
-    return when(_PROCESS, "overridden", False, bound.made_direct)
+    return when(_PROCESS, "overridden", False, bound._made_direct)
 
 
 def _overriding() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
-    guarded = () if bound is None else when(_PROCESS, "bound", bound, bound.made_guarded())
+    guarded = () if bound is None else when(_PROCESS, "bound", bound, bound._made_guarded())
     commit(looked_up_steps(), [assigned(_PROCESS, "overridden", True)], guarded)
 
 
