@@ -60,8 +60,10 @@ deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow te
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) --timeout 7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
-bench: $(STAMP)  ## Measure the cost of dispatch, gradients and composites, compared with other libraries
+bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and composites, compared with native calls
 	$(BIN)/python benchmarks/dispatch.py
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/composites.py
 

@@ -10,8 +10,6 @@ import argparse
 import importlib.util
 import json
 import math
-import os
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pairs import alone
 
 from emberharmony import ops
 
@@ -241,16 +240,6 @@ def measured(found: dict[str, tuple[str, Callable[[], Any]]], rounds: int) -> di
                 repeats[name] = max(1, min(200, int(0.01 / taken)))
             best[name] = min(best[name], taken)
     return best
-
-
-def alone() -> None:
-    """Restarts this program with one thread per library, unless the environment says so already.
-
-    The libraries read these variables when they are loaded, so it is too late to set them here.
-    """
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    if any(os.environ.get(name) != "1" for name in threads):
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | threads)
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Products of tensors: matrix products, products over axes, index expressions.
 
 Dtype: promoted. Products of integers are exact modulo the range of the dtype. Half precision is accumulated in float32.
-On the CPU, MLX loses digits in long sums of float32, so they are accumulated in float64 there.
+On the CPU, MLX adds float32 sequentially, so sums of more than 1024 products are divided into blocks or accumulated in
+float64 there.
 """
 
 from __future__ import annotations

@@ -89,12 +89,51 @@ def test_long_products_are_precise(op: str, backend: str) -> None:
     assert float(ops.einsum("i,i->", x, x)) == pytest.approx(wanted, rel=2e-6)
 
 
+@pytest.mark.parametrize("length", [64, 256, 784, 1024, 1025, 1026, 2048, 4096, 4099])
+@pytest.mark.parametrize("transposed", ["", "a", "b"])
+def test_matrix_products_keep_their_digits(length: int, transposed: str, backend: str) -> None:
+    rng = np.random.default_rng(length)
+    uniform = rng.random((8, length), np.float32), rng.random((length, 16), np.float32)
+    # Equal terms are the worst case: the sums are rounded in the same direction while their exponent stays the same.
+    # NumPy multiplies small matrices by a kernel that adds terms one after the other, however many there are.
+    equal = tuple(np.full_like(x, np.float32(1 / 7)) for x in uniform)
+    worst = 512 if backend == "numpy" else 128
+    for (a, b), bound in ((uniform, 24), (equal, worst)):
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        x, y = (
+            ops.matrix_transpose(ops.convert_to_tensor(z.T.copy())) if name in transposed else ops.convert_to_tensor(z)
+            for name, z in (("a", a), ("b", b))
+        )
+        batch = ops.stack([x, x])
+        found = [ops.matmul(x, y), ops.matmul(batch, y), ops.matmul(batch, ops.stack([y, y])), ops.tensordot(x, y, 1)]
+        for result in (*found, ops.einsum("ij,jk", x, y), ops.inner(x, ops.matrix_transpose(y)), ops.dot(x, y)):
+            assert ops.dtype(result) == "float32"
+            assert np.abs(ops.to_numpy(result) / wanted - 1).max() < bound * 2.0**-23
+
+
+def test_gradients_of_long_products_keep_their_digits(backend: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, cotangent = (rng.random(shape, np.float32) for shape in ((8, 2048), (2048, 16), (8, 16)))
+    wanted = cotangent.astype(np.float64) @ b.astype(np.float64).T, a.astype(np.float64).T @ cotangent
+    pull = ops.vjp(lambda x, y: ops.matmul(x, y), ops.convert_to_tensor(a), ops.convert_to_tensor(b))[1]
+    for found, exact in zip(pull(ops.convert_to_tensor(cotangent)), wanted, strict=True):
+        assert np.abs(ops.to_numpy(found) / exact - 1).max() < 8 * 2.0**-23
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_accumulated_in_a_wider_dtype(dtype: str, backend: str) -> None:
     x = ops.cast(np.full(4096, 0.5), dtype)
     for result in (ops.dot(x, x), ops.vdot(x, x), ops.vecdot(x, x), ops.einsum("i,i", x, x)):
         assert ops.dtype(result) == dtype
         assert float(ops.cast(result, "float32")) == 1024.0
+    eps = ops.finfo(dtype).eps
+    for length in (100, 1000, 2048):
+        a, b = (ops.cast(np.random.default_rng(1).random(shape), dtype) for shape in ((5, length), (length, 6)))
+        wide = (ops.to_numpy(ops.cast(x, "float32")).astype(np.float64) for x in (a, b))
+        wanted = np.matmul(*wide)
+        for result in (ops.matmul(a, b), ops.einsum("ij,jk", a, b)):
+            assert ops.dtype(result) == dtype
+            assert np.abs(ops.to_numpy(ops.cast(result, "float32")) / wanted - 1).max() < eps
 
 
 def test_mixed_dtypes_are_promoted(backend: str) -> None:

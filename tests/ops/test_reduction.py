@@ -56,6 +56,42 @@ def test_reductions_of_any_memory_layout_over_any_axes_agree_with_numpy(layout: 
         assert np.array_equal(ops.to_numpy(ops.any(x > 0.9999, axis)), (x > 0.9999).any(axis))
 
 
+@pytest.mark.parametrize("length", [1, 16, 64, 65, 100, 256, 272, 784, 2047, 4096, 100000])
+def test_sums_and_means_of_equal_numbers_are_precise(length: int, backend: str) -> None:
+    # Equal terms are the worst case: the sums are rounded in the same direction while their exponent stays the same.
+    # In small arrays, NumPy adds the terms along an axis other than the last one after the other.
+    bound = (64 if backend == "numpy" else 6) * 2.0**-23
+    for term in (0.1, 1 / 7, 0.9):
+        x = np.full((2, length, 3), term, np.float32)
+        wide = x.astype(np.float64)
+        tensor = ops.convert_to_tensor(x)
+        for axis, moved in ((1, tensor), (-1, ops.swapaxes(tensor, 1, 2)), (0, ops.moveaxis(tensor, 1, 0))):
+            for keepdims in (False, True):
+                total, mean = ops.sum(moved, axis, keepdims), ops.mean(moved, axis, keepdims)
+                assert total.shape == mean.shape
+                assert len(total.shape) == 2 + keepdims
+                assert ops.dtype(total) == ops.dtype(mean) == "float32"
+                assert np.abs(ops.to_numpy(total) / (length * wide[0, 0, 0]) - 1).max() < bound
+                assert np.abs(ops.to_numpy(mean) / wide[0, 0, 0] - 1).max() < bound
+        for axis in (None, (0, 1), (1, 2)):
+            wanted = wide.sum(axis)
+            assert np.abs(ops.to_numpy(ops.sum(tensor, axis)) / wanted - 1).max() < bound
+
+
+def test_logsumexp_of_short_rows_keeps_infinities_and_its_derivative(backend: str) -> None:
+    inf = np.inf
+    rows = np.array([[-inf, -inf], [-inf, 1.0], [inf, 1.0], [inf, -inf], [np.nan, 1.0], [100.0, 100.0]], np.float32)
+    wanted = [-inf, 1.0, inf, inf, np.nan, 100.0 + np.log(2)]
+    assert host(ops.logsumexp(rows, -1)) == pytest.approx(wanted, nan_ok=True)
+    assert host(ops.logsumexp(rows.T, 0, True)) == [pytest.approx(wanted, nan_ok=True)]
+    few = ops.convert_to_tensor(np.array([[-inf, 1.0], [0.0, 0.0]], np.float32))
+    for axis, keepdims in ((-1, False), (-1, True), (1, False)):
+        found = ops.grad(lambda x, axis=axis, keepdims=keepdims: ops.sum(ops.logsumexp(x, axis, keepdims)))(few)
+        assert host(found) == [[0.0, 1.0], [0.5, 0.5]]
+    none = ops.convert_to_tensor(np.array([-inf, -inf], np.float32))
+    assert host(ops.grad(lambda x: ops.logsumexp(x))(none)) == [0.0, 0.0]
+
+
 def test_half_precision_does_not_overflow_in_intermediate_results(backend: str) -> None:
     for dtype in ("float16", "bfloat16"):
         x = ops.cast(ops.full((2000, 2), 300.0), dtype)

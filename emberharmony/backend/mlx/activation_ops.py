@@ -14,6 +14,7 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, logaddexp, on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import normalized
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
 SHORT = 1024
@@ -83,6 +84,11 @@ class MLXActivationOps:
         # For equal operands MLX 0.32 differentiates by the second, so the derivative at 0 is `negative_slope`.
         return mx.maximum(x, 0) + mx.minimum(0, x) * negative_slope
 
+    @fast(
+        mx.softmax,
+        "{1}.__class__ is int and {1} == -1 and {0}.dtype == native_float32 and {0}.ndim and {0}.size "
+        f"and {{0}}.shape[-1] <= {SHORT}",
+    )
     def softmax(self, x: mx.array, axis: Any = -1) -> mx.array:
         x = promotion.floats(x)
         axes = normalized(axis, x.ndim)

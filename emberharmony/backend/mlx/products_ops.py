@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import lru_cache
 
 import mlx.core as mx
 import numpy as np
@@ -10,11 +11,24 @@ from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
+from emberharmony.backend.mlx.reduction_ops import wide_sum
 from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.core.dispatch import fast
 
-_LONG = 256
-"""Sums of more products than this lose digits on the CPU, where MLX adds float32 sequentially."""
+_LONG = 1024
+"""Sums of more products than this are divided on the CPU, where MLX 0.32 adds float32 sequentially.
+
+NumPy and PyTorch lose as many digits in some products of this length, which are added sequentially too.
+"""
+_BLOCK = 256
+"""The largest number of products in a block of a longer sum."""
+_NARROW = 4
+"""Matrices with fewer rows or columns are multiplied in float64, because copying the blocks would cost more."""
+_SHORT = f"({{0}}.size <= 256 or {{0}}.size * {{1}}.size >> 26 < {{0}}.shape[-1] <= {_LONG})"
+"""When MLX may compute a product at once: the sums are short, and the result has less than 2**26 elements.
+
+The first test is the cheaper one. The second divides the number of all products by the length of the sums.
+"""
 _DIGITS = 53
 """The bits of the largest integers that float64 represents exactly."""
 
@@ -47,6 +61,32 @@ def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length
     return native(*(x.astype(wide) for x in tensors)).astype(first.dtype)
 
 
+@lru_cache(maxsize=256)
+def _blocks(length: int) -> int:
+    """Returns the smallest number of equal blocks into which a long sum can be divided, or 0 if there is none."""
+    return next((n for n in range(-(-length // _BLOCK), length // 32 + 1) if length % n == 0), 0)
+
+
+def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
+    """Returns a matrix product of float32 or half precision as the sum of products of blocks.
+
+    Each block is short enough to keep its digits in float32. A product in float64 would be slower, because it converts
+    both matrices. Returns None if the length has no suitable divisor, if a matrix is so narrow that copying the blocks
+    costs more than that, or if the products of the blocks would need more memory.
+    """
+    if min(x1.ndim, x2.ndim) < 2 or min(x1.shape[-2], x2.shape[-1]) < _NARROW:
+        return None
+    n = _blocks(x1.shape[-1])
+    if not n:
+        return None
+    length = x1.shape[-1] // n
+    apart = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (n, length)), -2, -3)
+    parts = apart @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
+    if parts.size > 2 * (x1.size + x2.size):
+        return None
+    return wide_sum(parts, (parts.ndim - 3,), False).astype(x1.dtype)
+
+
 def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns a product of integers modulo the range of their dtype. MLX 0.32 has no matrix products of integers.
 
@@ -74,10 +114,16 @@ class MLXProductsOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     @staticmethod
-    @fast(mx.matmul, f"{promotion.same} and {{0}}.itemsize == 4 and {{0}}.size <= {_LONG}")
+    @fast(mx.matmul, f"{promotion.same} and {_SHORT}")
     def matmul(x1: mx.array, x2: mx.array) -> mx.array:
         check_factors(x1.shape, x2.shape)
-        return _product(mx.matmul, promotion.common(x1, x2), x1.shape[-1])
+        a, b = promotion.common(x1, x2)
+        length = a.shape[-1]
+        if length > _LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
+            result = _in_blocks(a, b)
+            if result is not None:
+                return fitting(result)
+        return _product(mx.matmul, [a, b], length)
 
     @staticmethod
     def outer(x1: mx.array, x2: mx.array) -> mx.array:

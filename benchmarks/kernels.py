@@ -1,0 +1,90 @@
+"""Measures single ops: `python benchmarks/kernels.py [--backend NAME] [--rounds N] [--json FILE] [--all] [PATTERN]`.
+
+The ops are products, reductions and elementwise ops on tensors of 4 to 4 million elements, in float32, float64, float16
+and int32. Each row holds an op against the native function of the library. float32 runs in all sizes, the other dtypes
+in two; `--all` adds the rest, and large products. A row is left out where the library has no such function or dtype.
+
+`benchmarks/pairs.py` explains the columns. To show that a change makes a kernel faster, write the figures of both
+versions by `--json` and compare the ratios of their rows.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pairs import alone, evaluated, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import ops
+
+SIZES = (4, 1024, 65536, 4194304)
+FEWER = (4, 65536)
+LARGEST_PRODUCT = 65536
+DTYPES = ("float32", "float64", "float16", "int32")
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def pairs(backend: str) -> dict[str, Pair]:
+    """Returns the native function and the op by title; both take two matrices of one shape."""
+    n = library(backend)
+    largest = n.amax if backend == "torch" else n.max
+    found: dict[str, Pair] = {
+        f"sum(x, {axis})": (lambda x, y, axis=axis: n.sum(x, axis), lambda x, y, axis=axis: ops.sum(x, axis))
+        for axis in (0, -1)
+    }
+    found["sum(x)"] = lambda x, y: n.sum(x), lambda x, y: ops.sum(x)
+    found["mean(x, -1)"] = lambda x, y: n.mean(x, -1), lambda x, y: ops.mean(x, -1)
+    found["max(x, -1)"] = lambda x, y: largest(x, -1), lambda x, y: ops.max(x, -1)
+    found["add(x, y)"] = n.add, ops.add
+    found["exp(x)"] = lambda x, y: n.exp(x), lambda x, y: ops.exp(x)
+    found["tanh(x)"] = lambda x, y: n.tanh(x), lambda x, y: ops.tanh(x)
+    found["where(x, x, y)"] = lambda x, y: n.where(x > 0, x, y), lambda x, y: ops.where(ops.greater(x, 0), x, y)
+    found["matmul(x, y)"] = n.matmul, ops.matmul
+    return found
+
+
+def measure(backend: str, sizes: tuple[int, ...], options: Any) -> dict[str, Any]:
+    """Returns the figures of one backend, and prints them."""
+    ops.set_backend(backend)
+    figures = {}
+    print(head(backend))
+    for title, (native, ours) in pairs(backend).items():
+        for dtype in DTYPES:
+            for size in sizes:
+                row = f"{title}, {dtype}, {size}"
+                many = dtype != "float32" and size not in FEWER
+                left_out = (many or (title == "matmul(x, y)" and size > LARGEST_PRODUCT)) and not options.all
+                if left_out or not re.search(options.pattern, f"{backend} {row}"):
+                    continue
+                side = math.isqrt(size)
+                random = np.random.default_rng(0)
+                x, y = (ops.convert_to_tensor(random.uniform(0, 3, (side, side)).astype(dtype)) for _ in range(2))
+                theirs, mine = (evaluated(backend, partial(call, x, y)) for call in (native, ours))
+                try:
+                    theirs()
+                except (TypeError, ValueError, RuntimeError, NotImplementedError):
+                    continue  # the library has no such function for the dtype
+                figures[row] = timed(theirs, mine, options.rounds, turn=0.002, most=options.seconds)
+                print(line(row, figures[row]), flush=True)
+    return figures
+
+
+def main() -> None:
+    """Measures every installed backend."""
+    alone()
+    arguments = parser(__doc__, 15)
+    arguments.add_argument("--size", type=int, action="append", help="only this number of elements (repeatable)")
+    arguments.add_argument("--seconds", type=float, default=0.25, help="after this time a row begins no further round")
+    arguments.add_argument("--all", action="store_true", help="every dtype in every size, and large products")
+    options = arguments.parse_args()
+    backends = installed(options.backend)
+    about = machine(backends)
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    figures = {name: measure(name, tuple(options.size or SIZES), options) for name in backends}
+    write(options.json, {"machine": about, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Measures whole models: `python benchmarks/models.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+
+The models are a multilayer perceptron of widths 784, 256, 256 and 10, and a transformer block of width 256 with 8 heads
+on 64 tokens, both with a batch of 4 and of 32. Each is one program, which runs with the native functions of a library
+and with ops. `forward` is the loss. `step` is the loss, its gradients and the update of all parameters by gradient
+descent. The native gradients are those of `torch.autograd.grad` and `mx.value_and_grad`. NumPy has no gradients: there
+the native step of the perceptron has a backward pass written by hand, and the step of the block is left out.
+
+`benchmarks/pairs.py` explains the columns.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from pairs import alone, evaluated, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import ops
+
+WIDTHS, TOKENS, WIDTH, HEADS, BATCHES = (784, 256, 256, 10), 64, 256, 8, (4, 32)
+RATE = 0.01
+Arrays = list[np.ndarray[Any, Any]]
+Model = Callable[..., Any]
+
+
+def with_ops() -> Any:
+    """Returns the functions of the programs, made of ops."""
+    return SimpleNamespace(
+        add=ops.add,
+        subtract=ops.subtract,
+        multiply=ops.multiply,
+        matmul=ops.matmul,
+        tanh=ops.tanh,
+        rsqrt=ops.rsqrt,
+        reshape=ops.reshape,
+        permute=ops.transpose,
+        unstack=ops.unstack,
+        softmax=lambda x: ops.softmax(x, -1),
+        logsumexp=lambda x: ops.logsumexp(x, -1),
+        total=lambda x: ops.sum(x, -1),
+        centre=lambda x: ops.mean(x, -1, True),
+        mean=lambda x: ops.mean(x),
+    )
+
+
+def _numpy_softmax(x: Any) -> Any:
+    shifted = np.exp(x - np.max(x, -1, keepdims=True))
+    return shifted / np.sum(shifted, -1, keepdims=True)
+
+
+def _numpy_logsumexp(x: Any) -> Any:
+    top = np.max(x, -1, keepdims=True)
+    return np.log(np.sum(np.exp(x - top), -1)) + top[..., 0]
+
+
+def native(backend: str) -> Any:
+    """Returns the same functions, made of native functions."""
+    n = library(backend)
+    found = SimpleNamespace(add=n.add, subtract=n.subtract, multiply=n.multiply, matmul=n.matmul, tanh=n.tanh)
+    found.reshape = n.reshape
+    if backend == "numpy":
+        found.permute, found.unstack = n.transpose, n.unstack
+        found.softmax, found.logsumexp = _numpy_softmax, _numpy_logsumexp
+        found.rsqrt = lambda x: 1 / n.sqrt(x)
+        found.centre = lambda x: n.mean(x, -1, keepdims=True)
+    else:
+        found.permute, found.rsqrt = (n.permute, n.rsqrt) if backend == "torch" else (n.transpose, n.rsqrt)
+        found.unstack = n.unbind if backend == "torch" else lambda x: [x[i] for i in range(x.shape[0])]
+        found.softmax, found.logsumexp = lambda x: n.softmax(x, -1), lambda x: n.logsumexp(x, -1)
+        found.centre = lambda x: n.mean(x, -1, True)
+    found.total, found.mean = lambda x: n.sum(x, -1), lambda x: n.mean(x)
+    return found
+
+
+def perceptron(f: Any) -> Model:
+    """Returns the mean cross-entropy of a tanh network."""
+
+    def loss(*tensors: Any) -> Any:
+        *layers, x, targets = tensors
+        for i in range(0, len(layers), 2):
+            x = f.add(f.matmul(x, layers[i]), layers[i + 1])
+            if i + 2 < len(layers):
+                x = f.tanh(x)
+        return f.mean(f.subtract(f.logsumexp(x), f.total(f.multiply(x, targets))))
+
+    return loss
+
+
+def block(f: Any) -> Model:
+    """Returns the mean square of the output of a transformer block whose normalisations come first."""
+
+    def norm(x: Any) -> Any:
+        centred = f.subtract(x, f.centre(x))
+        return f.multiply(centred, f.rsqrt(f.add(f.centre(f.multiply(centred, centred)), 1e-5)))
+
+    def loss(qkv: Any, out: Any, up: Any, down: Any, x: Any) -> Any:
+        batch, length, width = x.shape
+        parts = f.reshape(f.matmul(norm(x), qkv), (batch, length, 3, HEADS, width // HEADS))
+        q, k, v = f.unstack(f.permute(parts, (2, 0, 3, 1, 4)))
+        scores = f.multiply(f.matmul(q, f.permute(k, (0, 1, 3, 2))), 1 / math.sqrt(width // HEADS))
+        mixed = f.permute(f.matmul(f.softmax(scores), v), (0, 2, 1, 3))
+        x = f.add(x, f.matmul(f.reshape(mixed, (batch, length, width)), out))
+        x = f.add(x, f.matmul(f.tanh(f.matmul(norm(x), up)), down))
+        return f.mean(f.multiply(x, x))
+
+    return loss
+
+
+def drawn(shapes: list[tuple[int, ...]]) -> Arrays:
+    """Returns random float32 arrays."""
+    rng = np.random.default_rng(0)
+    return [(rng.standard_normal(shape) / math.sqrt(shape[0])).astype(np.float32) for shape in shapes]
+
+
+def perceptron_arrays(batch: int) -> tuple[Arrays, Arrays]:
+    """Returns the parameters; then the input and the one-hot targets."""
+    shapes = [shape for into, out in pairwise(WIDTHS) for shape in ((into, out), (out,))]
+    *parameters, x = drawn([*shapes, (batch, WIDTHS[0])])
+    return parameters, [x, np.eye(WIDTHS[-1], dtype=np.float32)[np.arange(batch) % WIDTHS[-1]]]
+
+
+def block_arrays(batch: int) -> tuple[Arrays, Arrays]:
+    """Returns the parameters, and the input."""
+    shapes = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH), (batch, TOKENS, WIDTH)]
+    *parameters, x = drawn(shapes)
+    return parameters, [x]
+
+
+def numpy_step(*tensors: Any) -> Any:
+    """Returns the loss of the perceptron and its updated parameters, with a backward pass written by hand."""
+    *layers, x, targets = tensors
+    inputs = []
+    for i in range(0, len(layers), 2):
+        inputs.append(x)
+        x = np.add(np.matmul(x, layers[i]), layers[i + 1])
+        if i + 2 < len(layers):
+            x = np.tanh(x)
+    logsum = _numpy_logsumexp(x)
+    loss = np.mean(np.subtract(logsum, np.sum(np.multiply(x, targets), -1)))
+    pulled = np.multiply(np.subtract(np.exp(x - logsum[:, None]), targets), np.float32(1 / len(x)))
+    updated = list(layers)
+    for i in reversed(range(0, len(layers), 2)):
+        entered = inputs[i // 2]
+        updated[i] = np.subtract(layers[i], np.multiply(np.matmul(entered.T, pulled), RATE))
+        updated[i + 1] = np.subtract(layers[i + 1], np.multiply(np.sum(pulled, 0), RATE))
+        if i:
+            pulled = np.multiply(np.matmul(pulled, layers[i].T), np.subtract(1, np.multiply(entered, entered)))
+    return loss, updated
+
+
+def native_step(backend: str, model: Model, count: int) -> Model:
+    """Returns the native training step of a model whose first `count` arguments are its parameters."""
+    n = library(backend)
+    if backend == "numpy":
+        return numpy_step
+    if backend == "mlx":
+        with_gradients = n.value_and_grad(model, argnums=list(range(count)))
+
+        def mlx_step(*tensors: Any) -> Any:
+            loss, found = with_gradients(*tensors)
+            return loss, [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+
+        return mlx_step
+
+    def torch_step(*tensors: Any) -> Any:
+        leaves = [x.detach().requires_grad_() for x in tensors[:count]]
+        loss = model(*leaves, *tensors[count:])
+        found = n.autograd.grad(loss, leaves)
+        return loss.detach(), [n.subtract(p, n.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+
+    return torch_step
+
+
+def our_step(model: Model, count: int) -> Model:
+    """Returns the same step with ops."""
+    with_gradients = ops.value_and_grad(model, argnums=tuple(range(count)))
+
+    def step(*tensors: Any) -> Any:
+        loss, found = with_gradients(*tensors)
+        return loss, [ops.subtract(p, ops.multiply(g, RATE)) for p, g in zip(tensors, found, strict=False)]
+
+    return step
+
+
+def same(a: Any, b: Any) -> None:
+    """Checks that two results agree, because a ratio of different computations would mean nothing.
+
+    Raises:
+        AssertionError: if they differ.
+    """
+    for x, y in zip(ops.tree_leaves(a), ops.tree_leaves(b), strict=True):
+        np.testing.assert_allclose(ops.to_numpy(x), ops.to_numpy(y), rtol=1e-4, atol=1e-5)
+
+
+def measure(backend: str, pattern: str, batches: tuple[int, ...], rounds: int) -> dict[str, Any]:
+    """Returns the figures of one backend, and prints them."""
+    ops.set_backend(backend)
+    figures = {}
+    print(head(backend))
+    for name, model, arrays in (("mlp", perceptron, perceptron_arrays), ("block", block, block_arrays)):
+        for batch in batches:
+            parameters, constants = arrays(batch)
+            tensors = [ops.convert_to_tensor(array) for array in (*parameters, *constants)]
+            pairs = {"forward": (model(native(backend)), model(with_ops()))}
+            if (name, backend) != ("block", "numpy"):
+                count = len(parameters)
+                pairs["step"] = native_step(backend, pairs["forward"][0], count), our_step(model(with_ops()), count)
+            for kind, pair in pairs.items():
+                title = f"{name} {kind}, batch {batch}"
+                if re.search(pattern, f"{backend} {title}"):
+                    theirs, ours = (evaluated(backend, partial(call, *tensors)) for call in pair)
+                    same(pair[0](*tensors), pair[1](*tensors))
+                    figures[title] = timed(theirs, ours, rounds)
+                    print(line(title, figures[title]), flush=True)
+    return figures
+
+
+def main() -> None:
+    """Measures every installed backend."""
+    alone()
+    arguments = parser(__doc__, 20)
+    arguments.add_argument("--batch", type=int, action="append", help="only this batch (repeatable)")
+    options = arguments.parse_args()
+    backends = installed(options.backend)
+    about = machine(backends)
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    batches = tuple(options.batch or BATCHES)
+    figures = {name: measure(name, options.pattern, batches, options.rounds) for name in backends}
+    write(options.json, {"machine": about, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()

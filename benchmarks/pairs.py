@@ -1,0 +1,135 @@
+"""Times pairs of calls: the same computation in native calls and through `ops`. The benchmarks share these helpers.
+
+The calls of a pair take turns in one process, so that the load of the machine meets all of them alike. The time is the
+CPU time of the process, in which each library runs one thread, because the time that a busy machine spends elsewhere
+would be larger than the differences. The native call is in the pair twice, and the ratio of its two times is the noise
+floor: smaller differences mean nothing. Only ratios can be compared between runs and machines.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+MODULES = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
+Call = Callable[[], Any]
+Ratios = dict[str, float]
+
+
+def alone() -> None:
+    """Restarts this program with one thread per library, unless the environment says so already.
+
+    The libraries read these variables when they are loaded, so it is too late to set them here.
+    """
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    if any(os.environ.get(name) != "1" for name in threads):
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | threads)
+
+
+def parser(description: str, rounds: int) -> argparse.ArgumentParser:
+    """Returns a parser of the options that the benchmarks share.
+
+    Args:
+        description: what the benchmark measures.
+        rounds: the default of `--rounds`.
+    """
+    found = argparse.ArgumentParser(description=description.partition("\n")[0])
+    found.add_argument("pattern", nargs="?", default="", help="only rows in which this regular expression is found")
+    found.add_argument("--backend", action="append", choices=list(MODULES), help="only this backend (repeatable)")
+    found.add_argument("--rounds", type=int, default=rounds, help="how often each call takes its turn")
+    found.add_argument("--json", type=Path, help="also write the figures to this file")
+    return found
+
+
+def installed(chosen: list[str] | None) -> list[str]:
+    """Returns the names of the chosen backends, or of all, whose libraries are installed."""
+    return [name for name in chosen or MODULES if importlib.util.find_spec(MODULES[name].partition(".")[0])]
+
+
+def library(backend: str) -> Any:
+    """Returns the library of a backend, which runs in one thread."""
+    module = importlib.import_module(MODULES[backend])
+    if backend == "torch":
+        module.set_num_threads(1)
+    return module
+
+
+def machine(backends: list[str]) -> dict[str, str]:
+    """Returns the versions and the machine, which belong to every figure."""
+    found = {"python": platform.python_version(), "platform": platform.platform(), "cores": str(os.cpu_count())}
+    return found | {name: version(name) for name in backends}
+
+
+def evaluated(backend: str, call: Call) -> Call:
+    """Returns a function that also computes the result of a call, which on MLX is lazy."""
+    if backend != "mlx":
+        return call
+    evaluate = library(backend).eval
+    return lambda: evaluate(call())
+
+
+def timed(native: Call, ours: Call, rounds: int, turn: float = 0.01, most: float = 20.0) -> Ratios:
+    """Returns the time of a native call in µs, and the ratios to it of the same call again and of our call.
+
+    Args:
+        native: the computation in native calls.
+        ours: the same through `ops`.
+        rounds: how often each call takes its turn.
+        turn: about how long a turn lasts, in seconds; a short call is repeated.
+        most: after this many seconds no further round begins.
+
+    Returns:
+        "native" is the minimum of all rounds in µs. "again" and "ours" are ratios of minima; "again median" and "ours
+        median" are the medians of the ratios in each round.
+    """
+    calls: Mapping[str, Call] = {"native": native, "ours": ours, "again": native}
+    for call in calls.values():
+        call()
+    start = time.process_time()
+    native()
+    count = max(1, min(1000, int(turn / max(time.process_time() - start, 1e-7))))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    order, end = list(calls), time.perf_counter() + most
+    for _ in range(rounds):
+        for name in order:
+            call = calls[name]
+            start = time.process_time()
+            for _ in range(count):
+                call()
+            times[name].append((time.process_time() - start) / count)
+        order.reverse()
+        if time.perf_counter() > end:
+            break
+    least = min(times["native"])
+    found = {"native": least * 1e6}
+    for name in ("again", "ours"):
+        found[name] = min(times[name]) / least
+        found[f"{name} median"] = statistics.median(a / b for a, b in zip(times[name], times["native"], strict=True))
+    return found
+
+
+def head(title: str) -> str:
+    """Returns the first line of a table of ratios."""
+    names = ("native µs", "again", "ours", "again med.", "ours med.")
+    return f"\n{title:40}" + "".join(f"{name:>12}" for name in names)
+
+
+def line(title: str, row: Ratios) -> str:
+    """Returns a line of a table of ratios."""
+    cells = "".join(f"{row[name]:12.3f}" for name in ("again", "ours", "again median", "ours median"))
+    return f"{title:40}{row['native']:12.1f}{cells}"
+
+
+def write(path: Path | None, figures: dict[str, Any]) -> None:
+    """Writes figures as JSON, if a path is given."""
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

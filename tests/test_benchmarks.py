@@ -1,0 +1,34 @@
+"""The benchmarks run, and write the figures that their pages promise; no test asserts on a time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+COLUMNS = {"native", "again", "ours", "again median", "ours median"}
+SHORT = {
+    "models.py": (["--rounds", "1", "--batch", "1", "mlp"], {"mlp forward, batch 1", "mlp step, batch 1"}),
+    "kernels.py": (
+        ["--rounds", "1", "--seconds", "0", "--size", "4", "float32"],
+        {"sum(x, 0), float32, 4", "where(x, x, y), float32, 4", "matmul(x, y), float32, 4"},
+    ),
+}
+
+
+@pytest.mark.parametrize("script", SHORT)
+def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
+    arguments, rows = SHORT[script]
+    path = tmp_path / "figures.json"
+    command = [sys.executable, str(FOLDER / script), "--backend", backend, "--json", str(path), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    written = json.loads(path.read_text())
+    assert set(written["machine"]) == {"python", "platform", "cores", backend}
+    figures = written["figures"][backend]
+    assert rows <= set(figures)
+    assert all(set(row) == COLUMNS and row["native"] > 0 and row["ours"] > 0 for row in figures.values())
