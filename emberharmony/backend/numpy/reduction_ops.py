@@ -7,6 +7,7 @@ import numpy as np
 from emberharmony.backend.numpy.dtypes import cast, promotion
 from emberharmony.backend.numpy.folding import fold, long_rows, squares
 from emberharmony.backend.promote import normalized
+from emberharmony.core.dispatch import fast
 from emberharmony.core.options import without_axes
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -122,6 +123,22 @@ def _running(ufunc: np.ufunc) -> Any:
     return running
 
 
+def _logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+    """Returns the logarithm of the sum of exponentials of float32 or float64."""
+    top = np.maximum.reduce(x, axis, None, None, True, -np.inf)
+    # Do not shift by infinities: inf - inf is NaN.
+    shift = np.where(np.isfinite(top), top, 0)
+    total = np.log(fold(np.add, np.exp(x - shift), axis, True)) + shift
+    return total if keepdims else np.squeeze(total, axis)
+
+
+_ALONG = (
+    "{1}.__class__ is int and ({2} is False or {2} is True) and {0}.ndim "
+    "and ({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+)
+"""When a reduction takes a tensor and one axis as they are."""
+
+
 class NumpyReductionOps:
     """Holds the ops of `ops/reduction.py`."""
 
@@ -168,13 +185,8 @@ class NumpyReductionOps:
         return x.argmin(axis, keepdims=keepdims)
 
     @staticmethod
+    @fast(_logsumexp, _ALONG)
     def logsumexp(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
         x = promotion.floats(x)
         promotion.refuse(x, ("complex",))
-        axes = normalized(axis, x.ndim)
-        wide = widened(x)
-        top = np.maximum.reduce(wide, axes, None, None, True, -np.inf)
-        # Do not shift by infinities: inf - inf is NaN.
-        shift = np.where(np.isfinite(top), top, np.zeros_like(top))
-        total = np.log(fold(np.add, np.exp(wide - shift), axes, True)) + shift
-        return (total if keepdims else np.squeeze(total, axes)).astype(x.dtype, copy=False)
+        return _logsumexp(widened(x), normalized(axis, x.ndim), keepdims).astype(x.dtype, copy=False)

@@ -105,7 +105,7 @@ class NumpyShapeOps:
         if num not in (None, x.shape[axis]):
             raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
         # The parts of a vector are NumPy scalars, so make them arrays.
-        return tuple(np.asarray(part) for part in np.moveaxis(x, axis, 0))
+        return tuple(np.asarray(part) for part in (np.moveaxis(x, axis, 0) if axis else x))
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:

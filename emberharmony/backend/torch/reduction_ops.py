@@ -16,6 +16,8 @@ _HALVES = (torch.float16, torch.bfloat16)
 _COMPLEX = ("complex",)
 _PLAIN = "({1}.__class__ is int or {1} is None) and {0}.dtype.is_floating_point and {0}.ndim"
 """When the native reductions are right by themselves: they read `()` as all axes, and accept axis 0 of a 0-d tensor."""
+_AXIS = "{1}.__class__ is int and {0}.dtype.is_floating_point and {0}.ndim"
+"""The same for native functions that do not read None as all axes."""
 _SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsize > 2 and {{0}}.numel()"
 """When the native variance is right by itself: it warns if the count of elements is not larger than `correction`."""
 
@@ -199,6 +201,7 @@ class TorchReductionOps:
         return torch.all(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
+    @fast(torch.logsumexp, f"{_AXIS} and {{0}}.itemsize > 2 and not {{0}}.requires_grad")
     def logsumexp(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)

@@ -132,6 +132,7 @@ class TorchShapeOps:
         return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, parts)]
 
     @staticmethod
+    @fast(lambda x, num, axis: torch.unbind(x, axis), "{1} is None and {2}.__class__ is int")
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> tuple[torch.Tensor, ...]:
         (axis,) = normalized(axis, x.ndim)
         if num not in (None, x.shape[axis]):
