@@ -73,7 +73,7 @@ def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     """Returns an accurate sum of float32 over axes: in float32 if it has few terms or a GPU adds it, else in float64.
 
     The sum of a large tensor first adds blocks along one of the axes. Their size is the largest power of two up to 16
-    that divides the length of an axis. Converting every element to float64 would make the sum take 2 to 4 times as long
+    that divides the length of an axis. Converting every element to float64 would make the sum take 2 to 5 times as long
     as the native one (4 million elements, MLX 0.32).
     """
     if math.prod([x.shape[a] for a in axes]) > _FEW and on_cpu():
