@@ -14,7 +14,7 @@ from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
-from emberharmony.core.cell import Cell, HostBits
+from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, as_dtype, bfloat16
 from emberharmony.core.errors import (

@@ -11,7 +11,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import owner
 from emberharmony.backend.discovery import BUILTIN, load
-from emberharmony.core.cell import Cell, moved
+from emberharmony.core.cells.cell import Cell, moved
 from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.tracing import LEAVES, TensorProxy

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emberharmony.core.cell import Cell
+from emberharmony.core.cells.cell import Cell
 
 
 class Parameter(Cell):

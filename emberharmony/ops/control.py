@@ -14,7 +14,7 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.axes import normalized
-from emberharmony.core.cell import Cell
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.tracing import TensorProxy

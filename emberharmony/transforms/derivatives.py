@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cell import Assignments, Cell, ReadCells, differentiated
+from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.draws import Draws, refuse_effect

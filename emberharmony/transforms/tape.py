@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.core.cell import opened
+from emberharmony.core.cells.cell import opened
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active

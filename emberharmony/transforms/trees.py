@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cell import Cell
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -16,7 +16,7 @@ from emberharmony import Buffer, Parameter, errors, ops, to_backend
 from emberharmony.backend import create_backend
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core.cell import Cell
+from emberharmony.core.cells.cell import Cell
 from tests.interruptions.harness import InterruptionError, trace
 from tests.ops.trees import lists
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony.backend.abstract import AbstractBackend
 from emberharmony.core import selection
-from emberharmony.core.cell import Assignments, Cell
+from emberharmony.core.cells.cell import Assignments, Cell
 from emberharmony.core.errors import EmberError, brief
 from emberharmony.core.tensor_spec import TensorSpec
 from emberharmony.core.tree import tree_flatten, tree_unflatten

@@ -38,7 +38,7 @@ from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
 from emberharmony.core import errors
-from emberharmony.core.cell import HostBits
+from emberharmony.core.cells.cell import HostBits
 
 
 class MLXBackend(

@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import OnTapeError
-from emberharmony.core.cell import Cell, ReadCells, differentiated
+from emberharmony.core.cells.cell import Cell, ReadCells, differentiated
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy

@@ -10,7 +10,7 @@ from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
 from emberharmony.backend.mlx.tracing import is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
-from emberharmony.core.cell import Cell
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
 from emberharmony.core.state.handlers import passing

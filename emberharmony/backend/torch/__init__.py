@@ -38,7 +38,7 @@ from emberharmony.backend.torch.tensor_ops import TorchTensorOps
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
-from emberharmony.core.cell import HostBits
+from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
 
 

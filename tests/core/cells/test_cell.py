@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from emberharmony import Buffer, Parameter, errors, ops
 from emberharmony.backend import create_backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core.cell import _WATCHES, FEW_MOVES, Cell
+from emberharmony.core.cells.cell import _WATCHES, FEW_MOVES, Cell
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.registry import OPS
 from emberharmony.testing.sample import in_dtype

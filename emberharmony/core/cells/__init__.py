@@ -1,0 +1,1 @@
+"""Cells: places for a tensor that follows the active backend."""
