@@ -61,3 +61,7 @@ class Buffer(Cell):
 
     def _extra(self) -> str:
         return "" if self.persistent else ", not persistent"
+
+
+for _class in (Parameter, Buffer):
+    _class.__module__ = "emberharmony"  # the public module, which pickles name

@@ -224,6 +224,7 @@ class Cell(Substitute):
             DTypeError: if the active backend lacks the dtype.
 
         Example:
+            >>> from emberharmony import Parameter, ops
             >>> Parameter([1.5, 2.0]).to("float16").value.dtype == ops.convert_to_tensor([0], "float16").dtype
             True
         """
