@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench docs lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench bench-check bench-record docs lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +47,7 @@ tests: $(STAMP)  ## Run only the tests; every sample row on every backend is amo
 coverage: $(STAMP)  ## Run the tests and list the lines that none of them reaches, which takes longer
 	$(PYTEST) -n $(JOBS) --cov --cov-report=term --cov-fail-under=90
 
-test-all: coverage  ## Run the tests with coverage, on each Python, with NumPy alone, lowest versions, portable dispatch; test the wheel and a frozen program
+test-all: coverage bench-check  ## Run the tests with coverage, on each Python, with NumPy alone, lowest versions, portable dispatch; test the wheel and a frozen program; count instructions
 	JOBS=$(JOBS) $(BIN)/nox
 
 conformance: $(STAMP)  ## Run every check of every op on every backend
@@ -66,6 +66,12 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/composites.py
+
+bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
+	$(BIN)/python benchmarks/check.py
+
+bench-record: $(STAMP)  ## Count the same and record it in benchmarks/instructions.json
+	$(BIN)/python benchmarks/check.py --record
 
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -1,0 +1,260 @@
+"""Counts instructions and compares them with recorded ones: `python benchmarks/check.py [--record] [--backend NAME]`.
+
+`make bench-check` fails if a row takes 5 % more instructions than recorded; `make bench-record` writes the counts into
+`benchmarks/instructions.json`. No time is measured, so the load of the machine does not matter. A row of a call is the
+difference to the native call as a user writes it.
+
+One process for each backend imports it, and a copy of this process (`os.fork`) runs each row: 500 calls that are not
+counted, then 1,000 that are. The counts repeat exactly on NumPy and MLX, but for `sum`, which varies by 50
+instructions; those of PyTorch vary by 10. So differences of up to 30 instructions pass.
+
+A record holds for one version of Python, one compiler of it, one version of the library, and one set of vector
+instructions. Callgrind simulates a processor without AVX-512 on every machine that has AVX2, so glibc, NumPy and OpenBLAS
+choose the same code there, and one record serves all these machines. Patch releases of Python share a record. What is
+left depends on the machine only through the native call, which the difference removes.
+"""
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+import dispatch
+
+RECORD = Path(__file__).with_name("instructions.json")
+SHARE, FLOOR = 0.05, 30
+"""A row fails if it takes more than this share and more than this number of instructions above the recorded count."""
+
+WARM, COUNTED = 500, 1000
+LOOKED_UP = ("sin(x)", "add(x, y)")
+IMPORTS = {
+    "import emberharmony.ops": ("import emberharmony.ops", ""),
+    "import emberharmony.ops, backend named": ("import emberharmony.ops", "numpy"),
+}
+"""The statement, and the value of EMBERHARMONY_BACKEND."""
+
+Row = tuple[str, str, int]
+"""The name of a row, what runs it ("native" or "ours"), and the number of calls."""
+
+
+class UncountableError(Exception):
+    """The instructions cannot be counted on this machine; the message says why."""
+
+
+def environment(backend: str = "") -> dict[str, str]:
+    """Returns the environment of the programs that are counted: one thread, fixed hashes, cached bytecode."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("EMBERHARMONY_", "PYTHON"))}
+    if "PYTHONPATH" in os.environ:
+        kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    named = {"EMBERHARMONY_BACKEND": backend} if backend else {}
+    return kept | threads | {"PYTHONHASHSEED": "0"} | named
+
+
+def block(backend: str) -> Callable[[int], None]:
+    """Returns a function that enters a `use_backend` block of the process's backend `n` times."""
+    from emberharmony import ops
+
+    return dispatch.function(f"with use_backend({backend!r}): pass", {"use_backend": ops.use_backend})
+
+
+def trained() -> Callable[[int], None]:
+    """Returns a function that takes value and gradient of the small multilayer perceptron on NumPy `n` times."""
+    import gradients
+
+    arrays = gradients.mlp_parameters(*gradients.SIZES["mlp small"][1])
+    return dispatch.function("call()", {"call": gradients.ours("numpy", gradients.mlp_ops, arrays, 2)})
+
+
+def look_up() -> None:
+    """Makes all ops looked up, as a `use_backend` block of any other backend, even of an equal one, leaves them."""
+    from emberharmony import ops
+    from emberharmony.backend import current
+
+    with ops.use_backend(type(current())()):
+        pass
+
+
+def rows(backend: str) -> list[Row]:
+    """Returns the rows of a backend."""
+    both = [(call, dispatcher, COUNTED) for call in dispatch.CALLS for dispatcher in ("native", "ours")]
+    found = [*both, *((f"{call} looked up", "ours", COUNTED) for call in LOOKED_UP), ("use_backend", "ours", COUNTED)]
+    return [*found, ("value_and_grad of mlp small", "ours", 20)] if backend == "numpy" else found
+
+
+def runner(backend: str, row: Row) -> Callable[[int], None]:
+    """Returns the function that runs a row `n` times."""
+    name, dispatcher, _ = row
+    if name == "use_backend":
+        return block(backend)
+    if name.startswith("value_and_grad"):
+        return trained()
+    call = name.removesuffix(" looked up")
+    run = dispatch.function(dispatch.statement_of(call, dispatcher), dispatch.setup(backend, dispatcher))
+    if name != call:
+        run(1)
+        look_up()
+    return run
+
+
+def child(backend: str) -> None:
+    """Counts all rows of a backend, each in a process of its own, and prints as JSON what the caller needs."""
+    from callgrind import DUMP, START, ZERO, Client
+
+    client = Client()
+    dispatch.setup(backend, "ours")
+    features = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
+    vectors = [name for name, on in features.items() if on and name.startswith(("AVX", "X86_V"))]
+    print(json.dumps({"vectors": vectors}), flush=True)
+    for row in rows(backend):
+        process = os.fork()
+        if process == 0:
+            try:
+                run = runner(backend, row)
+                gc.disable()  # when the collector runs, and what it costs, depends on all other objects
+                client.request(START)
+                run(WARM * row[2] // COUNTED)
+                client.request(ZERO)
+                run(row[2])
+                client.request(DUMP)
+                print(json.dumps({"row": row, "process": os.getpid()}), flush=True)
+            finally:
+                os._exit(0)
+        os.waitpid(process, 0)
+
+
+def valgrind(command: list[str], out: Path, surroundings: dict[str, str], *options: str) -> str:
+    """Runs a program in callgrind and returns what it prints; the counts are in the folder `out`."""
+    program = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}/%p", *options, sys.executable, *command]
+    done = subprocess.run(program, capture_output=True, text=True, env=surroundings, check=False)
+    if done.returncode:
+        raise UncountableError(done.stderr[-800:])
+    return done.stdout
+
+
+def total(file: Path) -> int:
+    """Returns the number of instructions in a file of callgrind."""
+    found = re.search(r"^(?:summary|totals): (\d+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise UncountableError(f"{file} has no counts")
+    return int(found[1])
+
+
+def counted(backend: str) -> tuple[str, dict[str, float]]:
+    """Returns the key of the record of a backend, and the instructions of each row."""
+    with tempfile.TemporaryDirectory() as folder:
+        printed = valgrind([__file__, "--child", backend], Path(folder), environment(), "--instr-atstart=no")
+        head, *lines = map(json.loads, printed.splitlines())
+        raw = {tuple(line["row"][:2]): total(Path(folder, f"{line['process']}.1")) / line["row"][2] for line in lines}
+    missing = [name for name, dispatcher, _ in rows(backend) if (name, dispatcher) not in raw]
+    if missing:
+        raise UncountableError(f"{backend} cannot run {', '.join(missing)}; run benchmarks/dispatch.py to see why")
+    added = {}
+    for (name, dispatcher), instructions in raw.items():
+        if dispatcher == "ours":
+            added[name] = round(instructions - raw.get((name.removesuffix(" looked up"), "native"), 0))
+    return key(backend, head["vectors"]), added
+
+
+def imported(statement: str, backend: str) -> int:
+    """Returns the number of instructions of a program with one statement, whose bytecode is cached."""
+    subprocess.run([sys.executable, "-c", statement], env=environment(backend), check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        valgrind(["-c", statement], Path(folder), environment(backend))
+        return total(next(Path(folder).iterdir()))
+
+
+def imports() -> dict[str, float]:
+    """Returns the instructions of each import that are added to those of `import numpy`."""
+    alone = imported("import numpy", "")
+    return {name: imported(*program) - alone for name, program in IMPORTS.items()}
+
+
+def key(backend: str, vectors: list[str]) -> str:
+    """Returns what the counts depend on."""
+    built = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    how = "optimized" if "--enable-optimizations" in built else "not optimized"
+    python = f"{platform.python_implementation()} {'.'.join(platform.python_version_tuple()[:2])}"
+    library = f"{backend} {version(backend).partition('+')[0]}"
+    return f"{library}, {python} ({platform.python_compiler()}, {how}), {platform.machine()} {vectors[-1]}"
+
+
+def judged(title: str, now: dict[str, float], recorded: dict[str, float]) -> list[str]:
+    """Prints the rows beside the recorded ones and returns the names of those that take more, or are not recorded."""
+    print(f"\n{title}\n{'instructions added':42}{'recorded':>12}{'now':>12}{'difference':>12}")
+    worse = []
+    for name, value in now.items():
+        before = recorded.get(name)
+        if before is None:
+            print(f"{name:42}{'-':>12}{value:12.0f}   NOT RECORDED")
+            worse.append(name)
+            continue
+        more = value - before > max(FLOOR, SHARE * abs(before))
+        fewer = before - value > max(FLOOR, SHARE * abs(before))
+        note = "   MORE" if more else "   fewer: record it" if fewer else ""
+        print(f"{name:42}{before:12.0f}{value:12.0f}{value - before:+12.0f}{note}")
+        worse += [name] if more else []
+    return worse
+
+
+def measured(backends: list[str]) -> dict[str, dict[str, float]]:
+    """Returns the instructions by key and row; the backends run side by side, which changes no count."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        beside = pool.submit(imports) if "numpy" in backends else None
+        found = dict(pool.map(counted, backends))
+    if beside is not None:
+        found[next(name for name in found if name.startswith("numpy"))] |= beside.result()
+    return found
+
+
+def main() -> int:
+    """Counts, compares or records, and returns the exit status."""
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2])
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--record", action="store_true", help="write the counts into benchmarks/instructions.json")
+    parser.add_argument("--backend", action="append", choices=list(dispatch.MODULES), help="only this one (repeatable)")
+    options = parser.parse_args()
+    if not shutil.which("valgrind"):
+        print("valgrind is not installed, so no instructions can be counted (Debian: apt-get install valgrind)")
+        return 1
+    backends = options.backend or [name for name, module in dispatch.MODULES.items() if dispatch.installed(module)]
+    for name in sorted(set(dispatch.MODULES) - set(backends)):
+        print(f"{name} is left out: it is not installed, or --backend names others")
+    try:
+        found = measured(backends)
+    except UncountableError as error:
+        print(f"the instructions cannot be counted:\n{error}")
+        return 1
+    record: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    worse, unknown = [], []
+    for name, now in found.items():
+        worse += judged(name, now, record.get(name, {})) if name in record or options.record else []
+        unknown += [] if name in record else [name]
+    if options.record:
+        RECORD.write_text(json.dumps(record | found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        print(f"\nrecorded in {RECORD.name}")
+        return 0
+    for name in unknown:
+        print(f"\nno counts are recorded for: {name}")
+        print("check out the commit to compare with, run `make bench-record`, and come back to this one")
+    for name in worse:
+        print(f"\n{name}: more instructions than recorded; if they are meant, run `make bench-record`")
+    return 1 if worse or unknown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
