@@ -9,9 +9,9 @@ counted, then 1,000 that are. The counts repeat exactly on NumPy and MLX, but fo
 instructions; those of PyTorch vary by 10. So differences of up to 30 instructions pass.
 
 A record holds for one version of Python, one compiler of it, one version of the library, and one set of vector
-instructions. Callgrind simulates a processor without AVX-512 on every machine that has AVX2, so glibc, NumPy and OpenBLAS
-choose the same code there, and one record serves all these machines. Patch releases of Python share a record. What is
-left depends on the machine only through the native call, which the difference removes.
+instructions. Callgrind simulates a processor without AVX-512 wherever there is AVX2. So glibc, NumPy and OpenBLAS
+choose the same code on all these machines, which share a record, as patch releases of Python do. The rest depends on the
+machine only through the native call, and the difference removes it.
 """
 
 import argparse

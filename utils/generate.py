@@ -14,6 +14,7 @@ import importlib
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -185,11 +186,15 @@ def ops_init() -> str:
         HEADER,
         '"""One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."""\n\n',
     ]
+    lines.append("from emberharmony.core.state.collector import PausedCollector as _PausedCollector\n\n")
+    lines.append("with _PausedCollector():\n")
     # The categories come first: importing the module `ops.device` binds `ops.device`, which must end up a function.
     for module in sorted(imports, key=lambda module: (not module.startswith("emberharmony.ops."), module)):
-        lines += [f"from {module} import {name} as {name}\n" for name in sorted(imports[module], key=str.lower)]
+        names = [(name, name) for name in sorted(imports[module], key=str.lower)]
         if module == "emberharmony.backend.choice":
-            lines.append(f"from {module} import prepare as _prepare\n")
+            names.append(("prepare", "_prepare"))
+        lines.append(textwrap.indent(grouped(module, names), "    "))
+    lines.append("\n    _prepare()\n")
     lines.append(listed({name for names in imports.values() for name in names} | {"bool"}))
     lines.append("\nbool = bool_\n\n")
     # Importing a module of the package binds its name here: `ops.tensor` would be a module, not an unknown name.
@@ -199,8 +204,7 @@ def ops_init() -> str:
     lines.append("    globals().pop(_module, None)  # a reload does not bind it\n")
     lines.append(f"\n\n{UNKNOWN}\n\n")
     # Without `__dir__`, `dir(ops)` would also list the modules of the package.
-    lines.append('def __dir__() -> list[str]:\n    """Returns the public names."""\n    return __all__\n\n\n')
-    lines.append("_prepare()\n")
+    lines.append('def __dir__() -> list[str]:\n    """Returns the public names."""\n    return __all__\n')
     return "".join(lines)
 
 
@@ -210,8 +214,18 @@ def namespace(name: str) -> str:
     imports = [(spec.declared.__module__, own, short) for short, (own, spec) in members(name).items()]
     imports += space.classes
     lines = [HEADER, f'"""{space.title}."""\n\n']
-    lines += [f"from {module} import {there} as {here}\n" for module, there, here in sorted(imports)]
+    modules = sorted({module for module, _, _ in imports})
+    lines += [grouped(m, sorted((there, here) for module, there, here in imports if module == m)) for m in modules]
     return "".join([*lines, listed({here for _, _, here in imports}), f"\n\n{UNKNOWN}"])
+
+
+def grouped(module: str, names: list[tuple[str, str]]) -> str:
+    """Returns one statement that imports several names of a module, each under its second name.
+
+    One statement for each name would cost 5 million instructions more, because Python asks each time whether the module
+    is a package (CPython 3.11).
+    """
+    return f"from {module} import (\n" + "".join(f"    {there} as {here},\n" for there, here in names) + ")\n"
 
 
 def ops_stub() -> str:

@@ -36,7 +36,7 @@ Pullback = Callable[[Sequence[Any]], list[Any]]
 Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
 ErrorRule = tuple[type[BaseException], str, type[EmberError]]
 # The head of a message of this library: an error raised inside a composite has one already.
-_HEAD = re.compile(r"(?P<op>\w+)\(\) on backend '[^']*': (?P<inner>in \w+\(\): )?")
+_HEAD = r"(?P<op>\w+)\(\) on backend '[^']*': (?P<inner>in \w+\(\): )?"
 _PREFIXES = itertools.count(2)
 _TAKEN: set[str] = set()
 
@@ -401,7 +401,7 @@ class Backend:
 
     def _named(self, op: str, message: str) -> str:
         """Returns a message that begins with the op that was called, and names the inner op that failed, if any."""
-        head = _HEAD.match(message)
+        head = re.match(_HEAD, message)
         if head is None:
             return message if "() is " in message else f"{op}() on backend {self.name!r}: {message}"
         if head["op"] == op or OPS[op].takes_callable:

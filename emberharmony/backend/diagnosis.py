@@ -21,7 +21,7 @@ _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
     (TypeError, errors.ArgumentTypeError),
     (ValueError, errors.ArgumentError),
 )
-_TOO_LARGE = re.compile("array is too big|Maximum allowed (dimension|size) exceeded")
+_TOO_LARGE = "array is too big|Maximum allowed (dimension|size) exceeded"
 """NumPy's messages for shapes too large for memory; every backend may raise them, since all use NumPy on the host."""
 _AXES = frozenset(("axis", "axes", "axis1", "axis2", "source", "destination", "spatial_dims"))
 _MOST_AXES = 2**16
@@ -53,7 +53,7 @@ def explain(
         unfit = _unfit_shapes(backend, spec, arguments)
         if unfit:
             return errors.ShapeError(f"{head}shapes {unfit} do not broadcast; each axis must be equal or 1")
-    if isinstance(error, ValueError) and _TOO_LARGE.search(str(error)):
+    if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
         typed = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
         typed = errors.AxisError  # Python's message for `x.shape[axis]` with an axis out of range

@@ -1,15 +1,18 @@
 """Lazy imports of modules that few programs need, so that the others do not pay for them."""
 
 import importlib
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Deferred:
     """A stand-in for a module, which it imports when one of its attributes is first read."""
 
+    made: "ClassVar[list[Deferred]]" = []  # noqa: RUF012  (ruff does not see ClassVar inside of quotes)
+
     def __init__(self, name: str) -> None:
         self._name = name
         self._module: Any = None
+        Deferred.made.append(self)
 
     def __getattr__(self, name: str) -> Any:
         # Keep the module, because torch.compile can trace an attribute but not an import. Do not take it from
@@ -17,3 +20,10 @@ class Deferred:
         if self._module is None:
             self._module = importlib.import_module(self._name)
         return getattr(self._module, name)
+
+
+def import_now(package: str) -> None:
+    """Imports the deferred modules of a package, so that `torch.compile` can trace their first use too."""
+    for deferred in Deferred.made:
+        if deferred._name.startswith(f"{package}."):
+            deferred._module = importlib.import_module(deferred._name)

@@ -17,6 +17,7 @@ from sys import getrefcount
 from typing import Any
 
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import import_now
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
 from emberharmony.core.state.commits import Step, assigned, commit, when
@@ -146,6 +147,7 @@ def _direct(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
     if backend.eager:
+        import_now("emberharmony.backend.shared")
         for name in list(OPS):
             getattr(bound, name)
     return when(_PROCESS, "overridden", False, bound._made_direct)

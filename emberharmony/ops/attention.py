@@ -5,7 +5,9 @@ Dtype: integers become the default float; queries, keys and values are promoted.
 
 from __future__ import annotations
 
-from emberharmony.backend.shared.attention import check_attention
+from typing import TYPE_CHECKING
+
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import softmax
@@ -19,6 +21,11 @@ from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.products import matmul
 from emberharmony.ops.shape import repeat, swapaxes, transpose
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import attention as shared_attention
+else:
+    shared_attention = Deferred("emberharmony.backend.shared.attention")
 
 
 @op
@@ -55,7 +62,7 @@ def dot_product_attention(
 
     Source: Vaswani et al., Attention is all you need, 2017, equation 1.
     """
-    check_attention(query, key, value, bias, mask)
+    shared_attention.check_attention(query, key, value, bias, mask)
     groups, heads = key.shape[2], query.shape[2]
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)

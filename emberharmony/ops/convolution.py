@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.convolution import channels_last, check_channels, each, spatial, transposed, windows
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
@@ -24,6 +24,11 @@ from emberharmony.ops.math import add, multiply
 from emberharmony.ops.products import matmul
 from emberharmony.ops.shape import expand_dims, flip, moveaxis, pad, reshape, stack, swapaxes
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
 @op
@@ -46,12 +51,12 @@ def conv(
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
         [[[21.0], [42.0]]]
     """
-    last = channels_last(data_format)
+    last = shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
-    groups = check_channels(x.shape, kernel.shape)
+    groups = shared_convolution.check_channels(x.shape, kernel.shape)
     kind = result_type(x, kernel)
     x, kernel = _wide(x), _wide(kernel)
-    plan = windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
+    plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.around()) if plan.padded else x
     total = None
     for offset, places in plan.offsets():
@@ -123,10 +128,12 @@ def conv_transpose(
         >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
         [[[1.0], [10.0], [2.0], [20.0]]]
     """
-    last = channels_last(data_format)
+    last = shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
-    check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
-    plan = transposed(x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
+    plan = shared_convolution.transposed(
+        x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
+    )
     for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
         x = _fitted(_spread(x, axis, step), axis, before, after)
     flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
@@ -159,12 +166,16 @@ def unfold(
 
     Source: `torch.nn.Unfold`.
     """
-    n = spatial(x.ndim)
-    around = each(padding, n, "padding", 0)
+    n = shared_convolution.spatial(x.ndim)
+    around = shared_convolution.each(padding, n, "padding", 0)
     if any(around):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in around)])
-    size, steps, spread = each(kernel_size, n, "kernel_size"), each(stride, n, "stride"), each(dilation, n, "dilation")
-    plan = windows(x.shape[2:], size, steps, "valid", spread)
+    size, steps, spread = (
+        shared_convolution.each(kernel_size, n, "kernel_size"),
+        shared_convolution.each(stride, n, "stride"),
+        shared_convolution.each(dilation, n, "dilation"),
+    )
+    plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", spread)
     parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
     batch, channels = x.shape[:2]
     return reshape(stack(parts, 2), (batch, channels * len(parts), math.prod(plan.counts)))
@@ -194,10 +205,14 @@ def fold(
     Source: `torch.nn.Fold`.
     """
     n = len(output_size)
-    around = each(padding, n, "padding", 0)
+    around = shared_convolution.each(padding, n, "padding", 0)
     lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
-    size, steps, spread = each(kernel_size, n, "kernel_size"), each(stride, n, "stride"), each(dilation, n, "dilation")
-    plan = windows(lengths, size, steps, "valid", spread)
+    size, steps, spread = (
+        shared_convolution.each(kernel_size, n, "kernel_size"),
+        shared_convolution.each(stride, n, "stride"),
+        shared_convolution.each(dilation, n, "dilation"),
+    )
+    plan = shared_convolution.windows(lengths, size, steps, "valid", spread)
     cells = math.prod(size)
     if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
         wanted = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
@@ -223,7 +238,9 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()
         [[1, 2, 3], [3, 4, 5]]
     """
-    plan = windows(x.shape[-1:], each(sequence_length, 1, "sequence_length"), sequence_stride, "valid")
+    plan = shared_convolution.windows(
+        x.shape[-1:], shared_convolution.each(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
+    )
     device = get_device(x)
     starts = expand_dims(arange(0, plan.counts[0] * sequence_stride, sequence_stride, device=device), -1)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)

@@ -13,9 +13,10 @@ An axis out of range raises `AxisError`. A length below 1 or an unknown `norm` r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.fft import along_all, frequencies
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -31,6 +32,11 @@ from emberharmony.ops.indexing import scatter, take, where
 from emberharmony.ops.math import add, divide, multiply, square
 from emberharmony.ops.shape import broadcast_to, expand_dims, moveaxis, pad, reshape, roll
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import fft as shared_fft
+else:
+    shared_fft = Deferred("emberharmony.backend.shared.fft")
 
 _OPPOSITE: dict[Norm, Norm] = {"backward": "forward", "forward": "backward"}
 
@@ -122,7 +128,7 @@ def fftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the discrete Fourier transform along several axes, by default along all."""
-    for axis, n in along_all(x.shape, s, axes, norm):
+    for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
         x = fft(x, n, axis, norm)
     return x
 
@@ -132,7 +138,7 @@ def ifftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the inverse of `fftn`."""
-    for axis, n in along_all(x.shape, s, axes, norm):
+    for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
         x = ifft(x, n, axis, norm)
     return x
 
@@ -146,7 +152,7 @@ def rfftn(
     Raises:
         DTypeError: if `x` is complex.
     """
-    *others, (last, length) = along_all(x.shape, s, axes, norm)
+    *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm)
     x = rfft(x, length, last, norm)
     for axis, n in others:
         x = fft(x, n, axis, norm)
@@ -158,7 +164,7 @@ def irfftn(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
     """Returns the real inverse of `rfftn`; without `s` the last axis gets an even length."""
-    *others, (last, length) = along_all(x.shape, s, axes, norm, True)
+    *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm, True)
     for axis, n in others:
         x = ifft(x, n, axis, norm)
     return irfft(x, length, last, norm)
@@ -342,9 +348,9 @@ def istft(
 def _frequencies(n: int, d: float, halved: bool, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
     wanted = default_float() if dtype is None else as_dtype(dtype)
     if isinstance(d, (int, float)):
-        x = cast(frequencies(n, d, halved, wanted), wanted)
+        x = cast(shared_fft.frequencies(n, d, halved, wanted), wanted)
     else:  # a tensor, which may be differentiated by
-        x = cast(divide(cast(frequencies(n, 1.0, halved, wanted), default_float()), d), wanted)
+        x = cast(divide(cast(shared_fft.frequencies(n, 1.0, halved, wanted), default_float()), d), wanted)
     return x if device is None else to_device(x, device)
 
 

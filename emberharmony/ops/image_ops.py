@@ -6,10 +6,9 @@ Images are (height, width, channels), or a batch of them; with `data_format="cha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.convolution import each, windows
-from emberharmony.backend.shared.image import colours, computed_in, margins, spatial_axes
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import DTypeError
@@ -21,6 +20,13 @@ from emberharmony.ops.math import absolute, add, clip, divide, maximum, minimum,
 from emberharmony.ops.resampling import restored
 from emberharmony.ops.shape import concatenate, expand_dims, moveaxis, pad, squeeze, stack, unstack
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+    from emberharmony.backend.shared import image as shared_image
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
+    shared_image = Deferred("emberharmony.backend.shared.image")
 
 _LUMA = (0.2989, 0.5870, 0.1140)
 
@@ -40,8 +46,8 @@ def rgb_to_grayscale(
         >>> ops.rgb_to_grayscale(ops.array([[[200, 100, 0]]], "uint8")).tolist()
         [[[118]]]
     """
-    axis = colours(images.shape, data_format)
-    wide = cast(images, computed_in(dtype(images)))
+    axis = shared_image.colours(images.shape, data_format)
+    wide = cast(images, shared_image.computed_in(dtype(images)))
     red, green, blue = (multiply(part, share) for part, share in zip(unstack(wide, axis=axis), _LUMA, strict=True))
     return restored(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
@@ -62,8 +68,8 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, kind = colours(images.shape, data_format), _floating(images)
-    x = cast(images, computed_in(kind))
+    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
+    x = cast(images, shared_image.computed_in(kind))
     red, green, blue = unstack(where(less(absolute(x), finfo(kind).eps), 0.0, x), axis=axis)
     value = maximum(maximum(red, green), blue)
     span = subtract(value, minimum(minimum(red, green), blue))
@@ -93,8 +99,8 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, kind = colours(images.shape, data_format), _floating(images)
-    hue, saturation, value = unstack(cast(images, computed_in(kind)), axis=axis)
+    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
+    hue, saturation, value = unstack(cast(images, shared_image.computed_in(kind)), axis=axis)
     turn = multiply(mod(hue, 1.0), 6.0)
     shares = [
         subtract(absolute(subtract(turn, 3.0)), 1.0),
@@ -129,10 +135,14 @@ def pad_images(
         >>> ops.pad_images([[[1], [2]]], 0, 1, 0, target_width=4).tolist()
         [[[0], [1], [2], [0]]]
     """
-    down, across = spatial_axes(images.shape, data_format)
+    down, across = shared_image.spatial_axes(images.shape, data_format)
     height, width = images.shape[down], images.shape[across]
-    rows = margins(top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height")
-    columns = margins(left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width")
+    rows = shared_image.margins(
+        top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height"
+    )
+    columns = shared_image.margins(
+        left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
+    )
     around = {down: rows, across: columns}
     return pad(images, [around.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
 
@@ -160,12 +170,12 @@ def crop_images(
         >>> ops.crop_images([[[1], [2], [3]]], 0, 1, 0, target_width=1).tolist()
         [[[2]]]
     """
-    down, across = spatial_axes(images.shape, data_format)
+    down, across = shared_image.spatial_axes(images.shape, data_format)
     height, width = images.shape[down], images.shape[across]
-    top, bottom = margins(
+    top, bottom = shared_image.margins(
         top_cropping, bottom_cropping, target_height, height, -1, "top_cropping, bottom_cropping, target_height"
     )
-    left, right = margins(
+    left, right = shared_image.margins(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
     kept = (..., slice(top, height - bottom), slice(left, width - right))
@@ -196,12 +206,14 @@ def extract_patches(
         [[[1, 2], [3, 4]]]
     """
     n = 2 if isinstance(size, int) else len(size)
-    axes = spatial_axes(images.shape, data_format, n)
+    axes = shared_image.spatial_axes(images.shape, data_format, n)
     last, batched = axes[-1] == -2, images.ndim == n + 2
     x = images if last else moveaxis(images, -n - 1, -1)
     x = x if batched else expand_dims(x, 0)
-    patch = each(size, n, "size")
-    plan = windows(x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate)
+    patch = shared_convolution.each(size, n, "size")
+    plan = shared_convolution.windows(
+        x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate
+    )
     if any(map(any, plan.padding)):
         x = pad(x, [(0, 0), *plan.padding, (0, 0)])
     patches = concatenate([get_item(x, (slice(None), *places)) for _, places in plan.offsets()], -1)
@@ -226,7 +238,9 @@ def extract_patches_3d(
         >>> ops.extract_patches_3d(ops.ones((4, 4, 4, 3)), 2).shape[-1]
         24
     """
-    return extract_patches(volumes, each(size, 3, "size"), strides, dilation_rate, padding, data_format)
+    return extract_patches(
+        volumes, shared_convolution.each(size, 3, "size"), strides, dilation_rate, padding, data_format
+    )
 
 
 def _floating(images: Tensor) -> DType:

@@ -6,9 +6,10 @@ computed in float32.
 
 from __future__ import annotations
 
-from emberharmony.backend.shared.lapack import order_of
-from emberharmony.backend.shared.matrix_functions import PADE, coefficients, halved, squarings
+from typing import TYPE_CHECKING
+
 from emberharmony.backend.shared.solver import square
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact, promote
 from emberharmony.core.results import PLUResult
@@ -26,6 +27,13 @@ from emberharmony.ops.shape import expand_dims, matrix_transpose
 from emberharmony.ops.solver import computed, lu_factor, solve, solve_triangular
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 from emberharmony.ops.transforms import stop_gradient
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import lapack as shared_lapack
+    from emberharmony.backend.shared import matrix_functions as shared_matrix_functions
+else:
+    shared_lapack = Deferred("emberharmony.backend.shared.lapack")
+    shared_matrix_functions = Deferred("emberharmony.backend.shared.matrix_functions")
 
 
 @op
@@ -50,8 +58,10 @@ def expm(x: TensorLike) -> Tensor:
     norm = max(sum(absolute(stop_gradient(a)), -2), -1, initial=0.0)
     finite = expand_dims(isfinite(norm), (-2, -1))
     degree = 7 if dtype_of(norm).bits == 32 else 13
-    counts = squarings(to_numpy(where(isfinite(norm), norm, 0.0)), PADE[degree])
-    scale = convert_to_tensor(halved(counts), dtype_of(norm), device=get_device(a))
+    counts = shared_matrix_functions.squarings(
+        to_numpy(where(isfinite(norm), norm, 0.0)), shared_matrix_functions.PADE[degree]
+    )
+    scale = convert_to_tensor(shared_matrix_functions.halved(counts), dtype_of(norm), device=get_device(a))
     found = _pade(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
     for done in range(counts.max(initial=0)):
         rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))
@@ -63,7 +73,7 @@ def expm(x: TensorLike) -> Tensor:
 
 def _pade(a: Tensor, degree: int) -> Tensor:
     """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
-    weights = coefficients(degree)
+    weights = shared_matrix_functions.coefficients(degree)
     even = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
     odd, power = multiply(even, weights[1] / weights[0]), None
     double = matmul(a, a)
@@ -118,7 +128,7 @@ def lu(x: TensorLike) -> PLUResult:
     packed, pivots = lu_factor(x)
     rows, k = packed.shape[-2], pivots.shape[-1]
     kind, device = dtype_of(packed), get_device(packed)
-    order = convert_to_tensor(order_of(to_numpy(pivots), rows), device=device)
+    order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), rows), device=device)
     permutation = equal(expand_dims(arange(rows, device=device), -1), expand_dims(order, -2))
     lower = add(tril(packed[..., :, :k], -1), eye(rows, k, dtype=kind, device=device))
     return PLUResult(cast(permutation, kind), lower, triu(packed[..., :k, :]))

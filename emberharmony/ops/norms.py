@@ -6,10 +6,10 @@ float32.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from emberharmony.backend.shared.normalization import EPSILON
-from emberharmony.backend.shared.norms import order_of
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.constants import inf
@@ -24,6 +24,11 @@ from emberharmony.ops.shape import expand_dims, moveaxis, reshape
 from emberharmony.ops.solver import computed, svdvals
 from emberharmony.ops.tensor import cast
 from emberharmony.ops.transforms import stop_gradient
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import norms as shared_norms
+else:
+    shared_norms = Deferred("emberharmony.backend.shared.norms")
 
 
 @op
@@ -44,7 +49,7 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         5.0
     """
     sizes = absolute(computed(x))
-    result = _vector_norm(sizes, axis, keepdims, order_of(constant("ord", ord)))
+    result = _vector_norm(sizes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
     kind = dtype(x)
     return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
 
@@ -124,7 +129,7 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
     """
-    norms = vector_norm(x, axis, True, order_of(constant("order", order), "order"))
+    norms = vector_norm(x, axis, True, shared_norms.order_of(constant("order", order), "order"))
     return divide(x, maximum(norms, EPSILON if epsilon is None else option("epsilon", epsilon, norms)))
 
 
@@ -147,7 +152,7 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
         subtract(expand_dims(add(x, 0.0), -2), expand_dims(add(y, 0.0), -3)),
         -1,
         False,
-        order_of(constant("p", p), "p"),
+        shared_norms.order_of(constant("p", p), "p"),
     )
 
 

@@ -10,9 +10,9 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.convolution import channels_last, each, first_windows, pool_windows, spatial
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.creation import ones
@@ -23,6 +23,11 @@ from emberharmony.ops.math import add, divide, maximum
 from emberharmony.ops.reduction import max, mean
 from emberharmony.ops.shape import moveaxis, pad, repeat, reshape, stack
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
 @op
@@ -63,10 +68,10 @@ def average_pool(
     kind = dtype(divide(inputs, 1.0))
     wide = cast(inputs, "float32" if kind.bits == 16 else kind)
     total = _pooled(wide, pool_size, strides, padding, data_format, add, 0)
-    count: Tensor | float = math.prod(each(pool_size, inputs.ndim - 2, "pool_size"))
+    count: Tensor | float = math.prod(shared_convolution.each(pool_size, inputs.ndim - 2, "pool_size"))
     if padding == "same":
         # Windows at the edges hold fewer elements, so count the elements of each window.
-        last = channels_last(data_format)
+        last = shared_convolution.channels_last(data_format)
         shape = (1, *inputs.shape[1:-1], 1) if last else (1, 1, *inputs.shape[2:])
         count = _pooled(ones(shape, dtype(wide), get_device(wide)), pool_size, strides, padding, data_format, add, 0)
     return cast(divide(total, count), kind)
@@ -114,9 +119,9 @@ def _pooled(
     identity: float,
 ) -> Tensor:
     """Returns the elements of each window combined by `join`, one axis after the other."""
-    n, last = spatial(inputs.ndim), channels_last(data_format)
+    n, last = shared_convolution.spatial(inputs.ndim), shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
-    plan = pool_windows(x.shape[1:-1], pool_size, strides, padding)
+    plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding)
     if plan.padded:
         x = pad(x, plan.around(), constant_values=identity)
     for axis in range(n):
@@ -131,14 +136,14 @@ def _adapted(
     data_format: Literal["channels_last", "channels_first"] | None,
     reduce: Callable[..., Tensor],
 ) -> Tensor:
-    n, x = spatial(inputs.ndim), inputs
-    first = 1 if channels_last(data_format) else 2
-    for axis, count in enumerate(each(output_size, n, "output_size"), first):
+    n, x = shared_convolution.spatial(inputs.ndim), inputs
+    first = 1 if shared_convolution.channels_last(data_format) else 2
+    for axis, count in enumerate(shared_convolution.each(output_size, n, "output_size"), first):
         length = x.shape[axis]
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
             continue
-        firsts = first_windows(length, count)
+        firsts = shared_convolution.first_windows(length, count)
         reaches = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
         before = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*before, reach)), axis) for reach in reaches], axis)

@@ -7,10 +7,10 @@ NaN.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.quantiles import METHODS, digits, places
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import holds_traced
@@ -42,6 +42,11 @@ from emberharmony.ops.shape import (
 from emberharmony.ops.sorting import sort
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 from emberharmony.ops.transforms import stop_gradient
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import quantiles as shared_quantiles
+else:
+    shared_quantiles = Deferred("emberharmony.backend.shared.quantiles")
 
 Method = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 
@@ -135,7 +140,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.median([3, 1, 2, 4]).tolist()
         2.5
     """
-    return _quantile(x, digits(0.5), False, axis, "linear", keepdims, False)
+    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, False)
 
 
 @op
@@ -146,7 +151,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()
         2.0
     """
-    return _quantile(x, digits(0.5), False, axis, "linear", keepdims, True)
+    return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, True)
 
 
 def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
@@ -158,7 +163,7 @@ def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     if q.__class__ is not float and holds_traced(q):
         given = convert_to_tensor(q)
         return (given if share == 1.0 else divide(given, share)), True
-    return digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)) / share, False
+    return shared_quantiles.digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)) / share, False
 
 
 def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
@@ -168,7 +173,7 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
-        places(digits(0.5) if traced else q, 1, method)
+        shared_quantiles.places(shared_quantiles.digits(0.5) if traced else q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
     rows = reshape(transpose(widened(x), [*kept, *axes]), (-1, length))
     ordered = sort(rows)
@@ -178,7 +183,7 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
         found = _varying(ordered, reshape(q, (-1,)), counts, method, pick)
     else:
         counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
-        low, high, weight = places(q.reshape(-1), counts, method)
+        low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
         share = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
         found = _between(pick(ordered, low, -1), pick(ordered, high, -1), share)
     if not skip:
@@ -199,8 +204,8 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
     The derivative by `q` is the slope of the interpolation: at an element the slope above it, at the last one the
     slope below it. For methods other than "linear" the quantile is piecewise constant, so the derivative is 0.
     """
-    if method not in METHODS:
-        places(digits(0.5), 1, method)  # raises
+    if method not in shared_quantiles.METHODS:
+        shared_quantiles.places(shared_quantiles.digits(0.5), 1, method)  # raises
     q = cast(q, dtype_of(ordered))
     fixed = stop_gradient(q)
     valid = logical_and(greater_equal(fixed, 0.0), less_equal(fixed, 1.0))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emberharmony.backend.shared.rearranging import is_last, rearrangement
 from emberharmony.backend.shared.shape import plane
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.options import integer
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.shape import flip, reshape, swapaxes, transpose
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import rearranging as shared_rearranging
+else:
+    shared_rearranging = Deferred("emberharmony.backend.shared.rearranging")
 
 
 @op
@@ -68,7 +73,7 @@ def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] 
 
     Source: einops (Rogozhnikov 2022), https://einops.rocks.
     """
-    apart, order, joined = rearrangement(pattern, tensor.shape, axes_lengths or {})
+    apart, order, joined = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
     return reshape(transpose(reshape(tensor, apart), order), joined)
 
 
@@ -92,7 +97,7 @@ def space_to_depth(
     last = "n (h a) (w b) c -> n h w (a b c)"
     first = "n c (h a) (w b) -> n (a b c) h w"
     block_size = integer("block_size", block_size, 1)
-    return rearrange(x, last if is_last(data_format) else first, {"a": block_size, "b": block_size})
+    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})
 
 
 @op
@@ -114,4 +119,4 @@ def depth_to_space(
     last = "n h w (a b c) -> n (h a) (w b) c"
     first = "n (a b c) h w -> n c (h a) (w b)"
     block_size = integer("block_size", block_size, 1)
-    return rearrange(x, last if is_last(data_format) else first, {"a": block_size, "b": block_size})
+    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})

@@ -8,21 +8,10 @@ in float32; then the result is rounded to the dtype of the images. Complex image
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.convolution import each
-from emberharmony.backend.shared.image import (
-    Taps,
-    bell,
-    check_method,
-    computed_in,
-    in_proportion,
-    nearest,
-    per_axis,
-    resampling,
-    spatial_axes,
-)
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, default_float
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -36,6 +25,14 @@ from emberharmony.ops.reduction import mean
 from emberharmony.ops.rounding import round, saturate_cast
 from emberharmony.ops.shape import pad, stack
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+    from emberharmony.backend.shared import image as shared_image
+    from emberharmony.backend.shared.image import Taps
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
+    shared_image = Deferred("emberharmony.backend.shared.image")
 
 _RESIZES = ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5")
 
@@ -72,13 +69,13 @@ def resize(
 
     Source: `jax.image.resize`.
     """
-    target = each(size, 2, "size")
-    axes = spatial_axes(images.shape, data_format)
+    target = shared_convolution.each(size, 2, "size")
+    axes = shared_image.spatial_axes(images.shape, data_format)
     if fill_mode != "constant":
         raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise ArgumentError("expected crop_to_aspect_ratio or pad_to_aspect_ratio, got both")
-    check_method(interpolation, _RESIZES)
+    shared_image.check_method(interpolation, _RESIZES)
     if 0 in images.shape:
         raise ShapeError(f"expected images with pixels, got shape {tuple(images.shape)}")
     if crop_to_aspect_ratio:
@@ -88,12 +85,14 @@ def resize(
     sizes = [(axis, images.shape[axis], wanted) for axis, wanted in zip(axes, target, strict=True)]
     if interpolation == "nearest":
         for axis, length, wanted in sizes:
-            images = take(images, nearest(length, wanted), axis)
+            images = take(images, shared_image.nearest(length, wanted), axis)
         return images
-    x = cast(images, computed_in(dtype(images)))
+    x = cast(images, shared_image.computed_in(dtype(images)))
     for axis, length, wanted in sizes:
         if length != wanted:
-            x = _tapped(x, resampling(length, wanted, length / wanted, 0.0, interpolation, antialias), axis)
+            x = _tapped(
+                x, shared_image.resampling(length, wanted, length / wanted, 0.0, interpolation, antialias), axis
+            )
     return restored(x, dtype(images))
 
 
@@ -133,19 +132,23 @@ def scale_and_translate(
 
     Source: `jax.image.scale_and_translate`.
     """
-    check_method(method)
+    shared_image.check_method(method)
     axes = normalized(tuple(spatial_dims), images.ndim)
-    scales = per_axis(_on_host("scale", scale), len(axes), "scale")
-    offsets = per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
+    scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
+    offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
     shape = tuple(output_shape)
     others = [a for a in range(images.ndim) if a not in axes]
     if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
         raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
     if any(images.shape[a] == 0 for a in axes):
         raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
-    x = cast(images, computed_in(dtype(images)))
+    x = cast(images, shared_image.computed_in(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
-        x = _tapped(x, resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias), axis - x.ndim)
+        x = _tapped(
+            x,
+            shared_image.resampling(x.shape[axis], shape[axis], 1.0 / factor, offset, method, antialias),
+            axis - x.ndim,
+        )
     return restored(x, dtype(images))
 
 
@@ -169,13 +172,21 @@ def gaussian_blur(
         >>> ops.gaussian_blur([[[1.0], [1.0]]], 1).tolist()
         [[[1.0], [1.0]]]
     """
-    axes, x = spatial_axes(images.shape, data_format), cast(images, computed_in(dtype(images)))
-    sizes, widths = each(kernel_size, 2, "kernel_size"), per_axis(_on_host("sigma", sigma), 2, "sigma")
+    axes, x = (
+        shared_image.spatial_axes(images.shape, data_format),
+        cast(images, shared_image.computed_in(dtype(images))),
+    )
+    sizes, widths = (
+        shared_convolution.each(kernel_size, 2, "kernel_size"),
+        shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
+    )
     for axis, size, width in zip(axes, sizes, widths, strict=True):
         before, length = (size - 1) // 2, max(x.shape[axis], 1)
         # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
         first, last = max(before - length + 1, 0), min(before + length, size)
-        x = _correlated(_padded(x, axis, before - first, last - 1 - before), bell(size, width)[first:last], axis)
+        x = _correlated(
+            _padded(x, axis, before - first, last - 1 - before), shared_image.bell(size, width)[first:last], axis
+        )
     return restored(x, dtype(images))
 
 
@@ -191,8 +202,8 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
 
     Source: `scipy.ndimage.sobel`.
     """
-    down, across = spatial_axes(images.shape, data_format)
-    wide = cast(images, computed_in(dtype(images)))
+    down, across = shared_image.spatial_axes(images.shape, data_format)
+    wide = cast(images, shared_image.computed_in(dtype(images)))
     x = pad(wide, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
         _correlated(_correlated(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
@@ -230,15 +241,18 @@ def ssim(
 
     Source: Wang et al., Image quality assessment: from error visibility to structural similarity, 2004, section III.
     """
-    axes = spatial_axes(image1.shape, data_format)
+    axes = shared_image.spatial_axes(image1.shape, data_format)
     if tuple(image1.shape) != tuple(image2.shape):
         raise ShapeError(f"expected images of the same shape, got {tuple(image1.shape)} and {tuple(image2.shape)}")
     if min(image1.shape[a] for a in axes) < filter_size:
         raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
     kind = result_type(image1, image2)
-    x, y = cast(image1, computed_in(kind)), cast(image2, computed_in(kind))
-    (length, _), (width, _) = each(filter_size, 2, "filter_size"), per_axis(filter_sigma, 2, "filter_sigma")
-    weights = bell(length, width)
+    x, y = cast(image1, shared_image.computed_in(kind)), cast(image2, shared_image.computed_in(kind))
+    (length, _), (width, _) = (
+        shared_convolution.each(filter_size, 2, "filter_size"),
+        shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
+    )
+    weights = shared_image.bell(length, width)
 
     def smoothed(z: Tensor) -> Tensor:
         for axis in axes:
@@ -306,7 +320,7 @@ def _padded(x: Tensor, axis: int, before: int, after: int, value: Any = None) ->
 def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
     """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
-    for axis, length, fit in zip(axes, lengths, in_proportion(lengths, target), strict=True):
+    for axis, length, fit in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
         if fill_value is not None:
             margin = max(fit - length, 0) // 2
             x = _padded(x, axis, margin, margin, fill_value)

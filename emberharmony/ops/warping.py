@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from emberharmony.backend.shared.image import computed_in, held, homography, smoothing_size, spatial_axes
 from emberharmony.backend.shared.random import Generator
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import constant, number
@@ -29,6 +29,11 @@ from emberharmony.ops.rounding import floor, trunc
 from emberharmony.ops.shape import expand_dims, moveaxis, reshape, squeeze, unstack
 from emberharmony.ops.tensor import cast, convert_to_tensor, to_numpy
 from emberharmony.ops.transforms import stop_gradient
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import image as shared_image
+else:
+    shared_image = Deferred("emberharmony.backend.shared.image")
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 _FAR = 2.0**31
@@ -104,7 +109,7 @@ def affine_transform(
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
         raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
-    kind = result_type(computed_in(dtype(transform)), computed_in(dtype(images)))
+    kind = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
     numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
     across, down = _grid(height, width, numbers)
@@ -151,8 +156,8 @@ def perspective_transform(
         to_numpy(constant("start_points or end_points", given)) if hasattr(given, "dtype") else given
         for given in (start_points, end_points)
     ]
-    transform = homography(*points)
-    numbers = convert_to_tensor(transform, computed_in(dtype(images)), device=get_device(images))
+    transform = shared_image.homography(*points)
+    numbers = convert_to_tensor(transform, shared_image.computed_in(dtype(images)), device=get_device(images))
     return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
 
 
@@ -185,7 +190,7 @@ def elastic_transform(
     count, height, width, _ = x.shape
     sigma = number("sigma", sigma)
     noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
-    fields = gaussian_blur(to_device(noise, get_device(images)), smoothing_size(sigma), sigma)
+    fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
     across, down = _grid(height, width, fields)
     shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
     places = [add(down, shifts[1]), add(across, shifts[0])]
@@ -194,7 +199,7 @@ def elastic_transform(
 
 def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns images as a batch with the channels on the last axis."""
-    last = spatial_axes(images.shape, data_format)[0] == -3
+    last = shared_image.spatial_axes(images.shape, data_format)[0] == -3
     x = images if last else moveaxis(images, -3, -1)
     return x if x.ndim == 4 else expand_dims(x, 0)
 
@@ -202,7 +207,7 @@ def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first
 def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns a batch with the channels on the last axis in the layout of the images."""
     x = batch if images.ndim == 4 else squeeze(batch, 0)
-    return x if spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
+    return x if shared_image.spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
 
 
 def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -240,9 +245,9 @@ def _sampled(
     if 0 in shape:
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     kind = dtype(rows)
-    wide = computed_in(kind)
+    wide = shared_image.computed_in(kind)
     varying = hasattr(value, "shape") or isinstance(value, list)
-    outside = option("fill_value", value, rows) if varying else held(value, kind)
+    outside = option("fill_value", value, rows) if varying else shared_image.held(value, kind)
     table = cast(rows, wide) if order else rows
     total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
@@ -269,7 +274,7 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
 
     The second is None if all elements exist; the third is None if there is only one element.
     """
-    x = cast(place, computed_in(dtype(place)))
+    x = cast(place, shared_image.computed_in(dtype(place)))
     if mode == "constant":
         x = clip(x, -1.0, float(n))
     elif mode == "nearest":

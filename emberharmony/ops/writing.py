@@ -10,21 +10,10 @@ silently. Python numbers, and lists of them, take the dtype of `x`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.promote import single
-from emberharmony.backend.shared.indexing import parts_of
-from emberharmony.backend.shared.writing import (
-    Selection,
-    along,
-    check_held,
-    check_mode,
-    does_not_fit,
-    is_weak,
-    joined,
-    selected,
-    suits,
-)
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
@@ -36,6 +25,14 @@ from emberharmony.ops.indexing import slice as slice_
 from emberharmony.ops.math import add, maximum, minimum, multiply
 from emberharmony.ops.shape import broadcast_to, expand_dims, ravel, reshape, squeeze, stack, transpose
 from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import indexing as shared_indexing
+    from emberharmony.backend.shared import writing as shared_writing
+    from emberharmony.backend.shared.writing import Selection
+else:
+    shared_indexing = Deferred("emberharmony.backend.shared.indexing")
+    shared_writing = Deferred("emberharmony.backend.shared.writing")
 
 _REDUCTIONS: dict[str, Any] = {"set": None, "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 """By the name of a mode, the reduction of `scatter_update`."""
@@ -75,14 +72,14 @@ def set_item(
         >>> ops.set_item([1, 2, 3], [0, 0], [10, 20], mode="add").tolist()
         [31, 2, 3]
     """
-    check_mode(mode)
+    shared_writing.check_mode(mode)
     value = _held(value, x)
-    parts = list(parts_of(key, x.shape, _mask_axes))
+    parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
     if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
         return _masked(x, parts[0][0], value, mode)
-    found = selected(parts, x.shape, nonzero)
-    if not suits(value.shape, found.shape):
-        raise does_not_fit(value.shape, found.shape)
+    found = shared_writing.selected(parts, x.shape, nonzero)
+    if not shared_writing.suits(value.shape, found.shape):
+        raise shared_writing.does_not_fit(value.shape, found.shape)
     value = reshape(value, value.shape[-len(found.shape) :] if found.shape else ())
     if found.block is not None:
         start, lengths = found.block
@@ -119,11 +116,11 @@ def put_along_axis(
         >>> ops.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9, axis=1).tolist()
         [[1, 9], [9, 4]]
     """
-    check_mode(mode)
+    shared_writing.check_mode(mode)
     if axis is None:
         return reshape(put_along_axis(ravel(x), indices, values, 0, mode), x.shape)
     axis = single(axis, len(x.shape))
-    return set_item(x, along(indices, is_tensor(indices), x.shape, axis), values, mode)
+    return set_item(x, shared_writing.along(indices, is_tensor(indices), x.shape, axis), values, mode)
 
 
 def _held(value: Any, x: Tensor) -> Tensor:
@@ -132,8 +129,8 @@ def _held(value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: if that dtype cannot hold it.
     """
-    given, kind, weak = convert_to_tensor(value), dtype_of(x), is_weak(value)
-    check_held(dtype_of(given), kind, weak)
+    given, kind, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
+    shared_writing.check_held(dtype_of(given), kind, weak)
     return convert_to_tensor(value, kind) if weak else cast(given, kind)
 
 
@@ -156,7 +153,7 @@ def _combined(mode: str, old: Tensor, value: Tensor) -> Tensor:
 def _masked(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     """Returns `x` written where a mask of its first axes is true; the value broadcasts to the other axes."""
     rest = tuple(x.shape[mask.ndim :])
-    if not suits(value.shape, rest):
+    if not shared_writing.suits(value.shape, rest):
         raise ShapeError(
             f"a value of shape {tuple(value.shape)} does not broadcast to shape {rest}, the axes of x that the mask "
             f"leaves"
@@ -177,7 +174,7 @@ def _scattered(x: Tensor, found: Selection, value: Tensor, mode: str) -> Tensor:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
         at: Any = zeros((*(found.shape[axis] for axis in found.lead), 1), "int64", get_device(x))
         return squeeze(scatter_update(expand_dims(x, 0), at, updates, _REDUCTIONS[mode]), 0)
-    at = joined(found.columns, found.spans)
+    at = shared_writing.joined(found.columns, found.spans)
     if at is None:
         lead = [found.shape[axis] for axis in found.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in found.columns]

@@ -1,10 +1,14 @@
 """`Deferred` imports a module at its first use."""
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import emberharmony
 from emberharmony.core.deferred import Deferred
 
 
@@ -25,6 +29,45 @@ def test_a_deferred_module_is_imported_at_its_first_use_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
+
+
+PACKAGE = Path(emberharmony.__file__).parent
+STAND_IN = re.compile(r"^    (\w+) = Deferred\(\"([\w.]+)\"\)$", re.MULTILINE)
+
+
+def stand_ins() -> list[tuple[Path, str, str]]:
+    """Returns the file, the name and the module of each stand-in."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return [(file, *found) for file in files for found in STAND_IN.findall(file.read_text(encoding="utf-8"))]
+
+
+def test_type_checkers_see_the_module_that_is_deferred() -> None:
+    assert len(stand_ins()) > 15
+    for file, name, module in stand_ins():
+        package, _, last = module.rpartition(".")
+        named = rf".*\b{last}\b.*" if name == last else f" {last} as {name}"
+        statement = rf"^    from {re.escape(package)} import{named}$"
+        found = re.search(statement, file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert found, f"{file}: {name} is not imported for type checkers"
+
+
+def test_the_import_of_ops_loads_no_deferred_module() -> None:
+    modules = sorted({module for _, _, module in stand_ins()})
+    code = f"import sys, emberharmony.ops; print([name for name in {modules} if name in sys.modules])"
+    environment = {name: value for name, value in os.environ.items() if name != "EMBERHARMONY_BACKEND"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_modules_that_torch_compile_may_trace_are_imported_with_torch() -> None:
+    pytest.importorskip("torch")
+    shared = "emberharmony.backend.shared."
+    modules = sorted({module for _, _, module in stand_ins() if module.startswith(shared)})
+    code = (
+        f"import sys; from emberharmony import ops; ops.set_backend('torch'); print({{*{modules}}} - set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_threads_that_use_a_module_first_wait_for_its_import() -> None:

@@ -4,6 +4,8 @@ A float or complex dtype combined with any integer dtype keeps its width. Python
 tensor's dtype, or the default dtype of their own kind if that kind is higher.
 """
 
+from itertools import combinations_with_replacement
+
 from emberharmony.core.dtypes import (
     ALL,
     DEFAULTS,
@@ -48,7 +50,9 @@ def _pair(a: DType, b: DType) -> DType:
     return _SIGNED_ABOVE.get(unsigned.bits, float64)
 
 
-TABLE: dict[tuple[DType, DType], DType] = {(a, b): _pair(a, b) for a in ALL for b in ALL}
+TABLE: dict[tuple[DType, DType], DType] = {}
+for _a, _b in combinations_with_replacement(ALL, 2):
+    TABLE[_a, _b] = TABLE[_b, _a] = _pair(_a, _b)
 
 
 def check_fits(number: object, dtype: DType) -> None:
