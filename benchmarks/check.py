@@ -10,8 +10,8 @@ instructions; those of PyTorch vary by 10. So differences of up to 30 instructio
 
 A record holds for one version of Python, one compiler of it, one version of the library, and one set of vector
 instructions. Callgrind simulates a processor without AVX-512 wherever there is AVX2. So glibc, NumPy and OpenBLAS
-choose the same code on all these machines, which share a record, as patch releases of Python do. The rest depends on the
-machine only through the native call, and the difference removes it.
+choose the same code on all these machines, which share a record, as patch releases of Python do. The rest depends on
+the machine only through the native call, and the difference removes it.
 """
 
 import argparse
