@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench bench-check bench-record docs lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench bench-check bench-record bench-trends docs lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail 
 bench-record: $(STAMP)  ## Count the same and record it in benchmarks/instructions.json
 	$(BIN)/python benchmarks/check.py --record
 
+bench-trends: $(STAMP)  ## Time the present commit, or COMMITS="v1 v2", with asv, and draw all that were timed in .asv/html
+	$(BIN)/python benchmarks/trends.py $(COMMITS)
+
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
@@ -87,4 +90,4 @@ changelog: $(STAMP)  ## Print the changelog of the next release; with VERSION=1.
 	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version next)
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* docs/_build build dist .nox
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .emberlint_cache .coverage* .asv docs/_build build dist .nox
