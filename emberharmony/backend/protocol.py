@@ -1923,7 +1923,7 @@ class TensorBackend(Protocol):
         ...
 
     def zero_grad(self, params: Any) -> None:
-        """Sets the `grad` of each `Parameter` in the tree `params` to None."""
+        """Sets the `grad` of each `Parameter` in `params` to None; `params` is a tree or object as in `backward`."""
         ...
 
     def zeros(self, shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:

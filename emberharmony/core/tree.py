@@ -1,73 +1,76 @@
-"""Trees: nested dicts, lists, tuples, named tuples and dataclasses whose leaves are tensors or numbers.
+"""Trees: nested dicts, lists, tuples, named tuples, dataclasses and registered objects; leaves are tensors or numbers.
 
 `None` is an empty subtree. A dict is walked in the sorted order of its keys, so that equal dicts give the same order of
-leaves; if the keys cannot be sorted, it is walked in the order of insertion.
+leaves; if the keys cannot be sorted, it is walked in the order of insertion. The static fields of dataclasses and the
+static part of registered objects belong to the structure; `tree_nodes` says which fields are static.
 """
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.core.tree_nodes import KINDS, fields_of, put_together, taken_apart
+
+IsLeaf = Callable[[Any], bool] | None
 
 
 class TreeDef(NamedTuple):
-    """The structure of a tree: the kind of its top node, the class and keys of that node, and its children."""
+    """The structure of a tree.
+
+    Structures are equal if they have the same nodes with the same keys and the same static values.
+
+    Attributes:
+        kind: the kind of the top node.
+        node: the class of that node, with its keys and its static values if it has any.
+        children: the structures of its children.
+        leaves: the number of leaves.
+    """
 
     kind: str
     node: Any = None
     children: tuple["TreeDef", ...] = ()
+    leaves: int = 0
 
     @property
-    def leaves(self) -> int:
-        """The number of leaves."""
-        return 1 if self.kind == "leaf" else sum([1 if child is _LEAF else child.leaves for child in self.children])
+    def keys(self) -> tuple[Any, ...]:
+        """The key, name or position of each child."""
+        if self.kind == "namedtuple":
+            names: tuple[str, ...] = self.node._fields
+            return names
+        names = self.node[1] if self.kind in ("dict", "dataclass", "registered") else None
+        return tuple(range(len(self.children))) if names is None else names
 
     def __str__(self) -> str:
         return _show(self)
 
 
-_LEAF = TreeDef("leaf")
-_NONE = TreeDef("none")
-IsLeaf = Callable[[Any], bool] | None
+LEAF, NONE = TreeDef("leaf", leaves=1), TreeDef("none")
+_made: Callable[[tuple[Any, ...]], TreeDef] = partial(tuple.__new__, TreeDef)
 
 
-def _keys(tree: dict[Any, Any]) -> list[Any]:
+def sorted_keys(tree: dict[Any, Any]) -> list[Any]:
+    """Returns the keys of a dict in the order of its children."""
     try:
         return sorted(tree)
     except TypeError:
         return list(tree)
 
 
-class _Kinds(dict[type, str]):
-    """A cache from the class of an object to its kind of node."""
-
-    def __missing__(self, cls: type) -> str:
-        if issubclass(cls, tuple):
-            kind = "namedtuple" if hasattr(cls, "_fields") else "tuple"
-        elif issubclass(cls, (dict, list)):
-            kind = "dict" if issubclass(cls, dict) else "list"
-        else:
-            kind = "dataclass" if hasattr(cls, "__dataclass_fields__") else "leaf"
-        self[cls] = kind
-        return kind
-
-
-_KINDS = _Kinds({type(None): "none"})
-
-
 def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
-    """Returns the class of a node, with its keys if it has keys, and its children."""
+    """Returns what distinguishes a node from others with as many children, and its children."""
     cls = tree.__class__
     if kind == "dict":
-        keys = _keys(tree)
+        keys = sorted_keys(tree)
         return (cls, tuple(keys)), [tree[key] for key in keys]
     if kind == "list":
         return list, tree
     if kind == "dataclass":
-        # A dataclass instance implies `dataclasses` is already imported; importing it here costs 2 ms.
-        names = tuple(field.name for field in sys.modules["dataclasses"].fields(tree) if field.init)
-        return (cls, names), [getattr(tree, name) for name in names]
+        names, children, static = fields_of(tree)
+        return (cls, names, static), children
+    if kind == "registered":
+        found, children, static = taken_apart(tree)
+        return (cls, found, static), children
     return cls, tree
 
 
@@ -79,23 +82,48 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]
     """
     leaves: list[Any] = []
     try:
-        return leaves, _flatten(tree, leaves, is_leaf)
+        return leaves, _flatten(tree, leaves) if is_leaf is None else _flatten_until(tree, leaves, is_leaf)
     except RecursionError as error:
         raise ArgumentError("a tree is nested too deeply to be walked; flatten its outer levels") from error
 
 
-def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:
-    if is_leaf is not None and is_leaf(tree):
-        leaves.append(tree)
-        return _LEAF
-    kind = _KINDS[tree.__class__]
+def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
+    kind = KINDS[tree.__class__]
     if kind == "leaf":
         leaves.append(tree)
-        return _LEAF
-    if kind == "none":
-        return _NONE
+        return LEAF
+    return NONE if kind == "none" else _flatten_node(kind, tree, leaves)
+
+
+def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
     node, children = _children(kind, tree)
-    return TreeDef(kind, node, tuple([_flatten(child, leaves, is_leaf) for child in children]))
+    before = len(leaves)
+    inner: list[TreeDef] = []
+    # A call of `_flatten` for each child would take a third more time.
+    for child in children:
+        own = KINDS[child.__class__]
+        if own == "leaf":
+            leaves.append(child)
+            inner.append(LEAF)
+        else:
+            inner.append(NONE if own == "none" else _flatten_node(own, child, leaves))
+    return _made((kind, node, tuple(inner), len(leaves) - before))
+
+
+def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
+    if is_leaf(tree):
+        leaves.append(tree)
+        return LEAF
+    kind = KINDS[tree.__class__]
+    if kind == "leaf":
+        leaves.append(tree)
+        return LEAF
+    if kind == "none":
+        return NONE
+    node, children = _children(kind, tree)
+    before = len(leaves)
+    inner = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
+    return _made((kind, node, inner, len(leaves) - before))
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
@@ -110,26 +138,26 @@ def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     return _unflatten(treedef, iter(given))
 
 
-def _unflatten(treedef: TreeDef, leaves: Any) -> Any:
-    kind, node, inner = treedef
-    if kind == "leaf":
-        return next(leaves)
-    if kind == "none":
-        return None
-    children = [next(leaves) if child is _LEAF else _unflatten(child, leaves) for child in inner]
+def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
+    kind, node, inner, _ = treedef
+    if not inner and kind in ("leaf", "none"):
+        return next(leaves) if kind == "leaf" else None
+    children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in inner]
+    if kind == "dict":
+        return _rebuilt_dict(*node, children)
     if kind == "list":
         return children
     if kind == "tuple":
         return node(children)
     if kind == "namedtuple":
         return node(*children)
-    cls, keys = node
-    if kind == "dict":
-        return _rebuild_dict(cls, keys, children)
-    return cls(**dict(zip(keys, children, strict=True)))
+    cls, names, static = node
+    if kind == "registered":
+        return put_together(cls, names, children, static[1])
+    return cls(**dict(zip(names, children, strict=True)), **{name: value for name, _, value in static})
 
 
-def _rebuild_dict(cls: type[dict[Any, Any]], keys: tuple[Any, ...], values: list[Any]) -> Any:
+def _rebuilt_dict(cls: type[dict[Any, Any]], keys: tuple[Any, ...], values: list[Any]) -> Any:
     items = dict(zip(keys, values, strict=True))
     if cls is dict:
         return items
@@ -150,21 +178,42 @@ def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = No
     Raises:
         ArgumentError: if the structures of the trees differ; the message shows both.
     """
-    leaves, treedef = tree_flatten(tree, is_leaf)
-    columns = [leaves]
-    for other in rest:
-        other_leaves, other_def = tree_flatten(other, is_leaf)
-        if other_def != treedef:
-            raise ArgumentError(f"tree_map: the trees differ in structure: {treedef} and {other_def}")
-        columns.append(other_leaves)
+    columns, treedef = flattened_alike("tree_map", (tree, *rest), is_leaf)
     return tree_unflatten(treedef, [fn(*row) for row in zip(*columns, strict=True)])
 
 
+def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[list[list[Any]], TreeDef]:
+    """Returns the leaves of each tree, and the structure of all.
+
+    Args:
+        name: the function, for the message.
+
+    Raises:
+        ArgumentError: if the structures of the trees differ; the message shows both.
+    """
+    columns: list[list[Any]] = []
+    structure = LEAF
+    for tree in trees:
+        leaves, treedef = tree_flatten(tree, is_leaf)
+        if columns and treedef != structure:
+            raise ArgumentError(f"{name}: the trees differ in structure: {structure} and {treedef}")
+        columns.append(leaves)
+        structure = treedef
+    return columns, structure
+
+
 def _show(treedef: TreeDef) -> str:
-    if treedef.kind in ("leaf", "none"):
-        return "*" if treedef.kind == "leaf" else "None"
-    inner = [_show(child) for child in treedef.children]
-    if treedef.kind in ("dict", "dataclass"):
-        cls, keys = treedef.node
-        return f"{cls.__name__}({', '.join(f'{key}: {child}' for key, child in zip(keys, inner, strict=True))})"
-    return f"{treedef.node.__name__}({', '.join(inner)})"
+    kind, node, children, _ = treedef
+    if kind in ("leaf", "none"):
+        return "*" if kind == "leaf" else "None"
+    inner = [_show(child) for child in children]
+    if kind in ("list", "tuple", "namedtuple"):
+        return f"{node.__name__}({', '.join(inner)})"
+    cls, names, *rest = node
+    if names is not None:
+        inner = [f"{name}: {child}" for name, child in zip(names, inner, strict=True)]
+    if kind == "dataclass":
+        inner += [f"{name}={brief(value)}" for name, _, value in rest[0]]
+    elif kind == "registered":
+        inner.append(f"static={brief(rest[0][1])}")
+    return f"{cls.__name__}({', '.join(inner)})"

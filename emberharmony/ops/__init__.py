@@ -656,6 +656,14 @@ with _PausedCollector():
         tree_map as tree_map,
         tree_unflatten as tree_unflatten,
     )
+    from emberharmony.core.tree_nodes import (
+        register_node as register_node,
+    )
+    from emberharmony.core.tree_paths import (
+        tree_flatten_with_path as tree_flatten_with_path,
+        tree_map_with_path as tree_map_with_path,
+        tree_paths as tree_paths,
+    )
     from emberharmony.ops import (
         fft as fft,
         image as image,
@@ -1075,6 +1083,7 @@ __all__ = [
     "real",
     "rearrange",
     "reciprocal",
+    "register_node",
     "relu",
     "relu6",
     "remainder",
@@ -1172,8 +1181,11 @@ __all__ = [
     "transpose",
     "trapezoid",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_leaves",
     "tree_map",
+    "tree_map_with_path",
+    "tree_paths",
     "tree_unflatten",
     "tri",
     "tril",

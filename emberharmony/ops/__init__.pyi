@@ -77,6 +77,10 @@ from emberharmony.core.tree import tree_flatten as tree_flatten
 from emberharmony.core.tree import tree_leaves as tree_leaves
 from emberharmony.core.tree import tree_map as tree_map
 from emberharmony.core.tree import tree_unflatten as tree_unflatten
+from emberharmony.core.tree_nodes import register_node as register_node
+from emberharmony.core.tree_paths import tree_flatten_with_path as tree_flatten_with_path
+from emberharmony.core.tree_paths import tree_map_with_path as tree_map_with_path
+from emberharmony.core.tree_paths import tree_paths as tree_paths
 from emberharmony.ops import fft as fft
 from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
@@ -492,6 +496,7 @@ __all__ = [
     "real",
     "rearrange",
     "reciprocal",
+    "register_node",
     "relu",
     "relu6",
     "remainder",
@@ -589,8 +594,11 @@ __all__ = [
     "transpose",
     "trapezoid",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_leaves",
     "tree_map",
+    "tree_map_with_path",
+    "tree_paths",
     "tree_unflatten",
     "tri",
     "tril",

@@ -368,7 +368,8 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
     running mean, are kept. Trainable parameters have their old value afterwards, even if an error was raised.
 
     Args:
-        params: a tree; leaves that are not parameters are ignored.
+        params: a tree, or any object that holds parameters in its attributes, directly or in trees and objects there;
+            all else in it is ignored.
 
     Raises:
         ShapeError: if the loss is not a scalar.
@@ -386,7 +387,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
 
 @op
 def zero_grad(params: Any) -> None:
-    """Sets the `grad` of each `Parameter` in the tree `params` to None.
+    """Sets the `grad` of each `Parameter` in `params` to None; `params` is a tree or object as in `backward`.
 
     Example:
         >>> from emberharmony import Parameter

@@ -145,11 +145,6 @@ def _paths(structure: TreeDef, path: str) -> Iterator[str]:
     """Yields the path of each leaf as Python source, such as `['loss'][0]` or `.weight`."""
     if structure.kind == "leaf":
         yield path
-    keys: Sequence[str] = [f"[{i}]" for i in range(len(structure.children))]
-    if structure.kind == "dict":
-        keys = [f"[{key!r}]" for key in structure.node[1]]
-    elif structure.kind in ("dataclass", "namedtuple"):
-        names = structure.node[1] if structure.kind == "dataclass" else structure.node._fields
-        keys = [f".{name}" for name in names]
-    for key, child in zip(keys, structure.children, strict=True):
-        yield from _paths(child, path + key)
+    by_name = structure.kind in ("dataclass", "namedtuple")
+    for key, child in zip(structure.keys, structure.children, strict=True):
+        yield from _paths(child, f"{path}.{key}" if by_name else f"{path}[{key!r}]")

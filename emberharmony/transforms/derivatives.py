@@ -10,7 +10,8 @@ from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, different
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.draws import Draws, refuse_effect
-from emberharmony.core.tree import tree_leaves, tree_map, tree_unflatten
+from emberharmony.core.tree import tree_map, tree_unflatten
+from emberharmony.core.tree_objects import values_in
 from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, refilled, require_callable
 
 Argnums = int | Sequence[int]
@@ -414,9 +415,9 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     return bound.stop_gradient(outputs[0])
 
 
-def parameters_of(tree: Any) -> list[Cell]:
-    """Returns the parameters and buffers in a tree, without duplicates."""
-    return list({id(leaf): leaf for leaf in tree_leaves(tree) if isinstance(leaf, Cell)}.values())
+def parameters_of(params: Any) -> list[Cell]:
+    """Returns the parameters and buffers in a tree, or in the attributes of objects in it, without duplicates."""
+    return list({id(value): value for value in values_in(params) if isinstance(value, Cell)}.values())
 
 
 def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:

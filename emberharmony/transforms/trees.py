@@ -17,12 +17,11 @@ from emberharmony.core.errors import (
     says,
 )
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
+from emberharmony.core.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
 
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
 _INEXACT = ("float", "complex")
-_LEAF = TreeDef("leaf")
 _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 
@@ -54,7 +53,7 @@ class ResultTree:
         self.backend = selection.current()
         self.head = f"{op}() on backend {self.backend.name!r}: "
         self.has_aux = has_aux
-        self.built = self.built_aux = _LEAF
+        self.built = self.built_aux = LEAF
         self.width = 0
         self.aux_leaves: list[Any] = []
         self.aux_places: list[int] = []
@@ -62,7 +61,7 @@ class ResultTree:
     def tensors(self, returned: Any) -> list[Any]:
         """Returns the tensors of the result, then those of the aux, and records the structure of both."""
         if not self.has_aux and self.is_tensor(returned):
-            self.built, self.width = _LEAF, 1
+            self.built, self.width = LEAF, 1
             return [returned]
         result, aux = self._pair(returned) if self.has_aux else (returned, None)
         return self._result_tensors(result) + self._aux_tensors(aux)
@@ -148,7 +147,7 @@ class ResultTree:
             ShapeError: if it is not a scalar.
             DTypeError: if it is not real and floating.
         """
-        if self.built != _LEAF:
+        if self.built != LEAF:
             raise ArgumentTypeError(
                 f"{self.head}the function returns a {self.built.kind}, not a scalar; return (loss, aux) with "
                 f"has_aux=True, or use vjp or jacobian"
@@ -257,6 +256,12 @@ class FlatFunction(ResultTree):
         return wrapped
 
     def _primal(self, leaf: Any) -> Any:
+        if not self.is_tensor(leaf) and (isinstance(leaf, (str, bytes)) or callable(leaf)):
+            raise DTypeError(
+                f"{self.head}an argument to differentiate holds {brief(leaf)}, which is no tensor; leave it out, or "
+                f"make it a static field of a dataclass: annotate the field as str or Callable, or give it "
+                f"metadata={{'static': True}}"
+            )
         tensor = leaf if self.is_tensor(leaf) else self.tensor(leaf, "an argument to differentiate")
         if not self.is_inexact(tensor):
             raise DTypeError(

@@ -48,3 +48,25 @@ def test_gradients_of_parameters_are_plain_tensors(backend: str) -> None:
         weight.value = ops.subtract(weight.value, ops.multiply(weight.grad, 0.1))
     assert all(type(x) is type(load(backend).ones(())) for x in (loss, weight.grad, weight.value))
     assert not getattr(weight.value, "requires_grad", False)
+
+
+class Layer:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def test_backward_finds_the_parameters_in_the_attributes_of_objects(backend: str) -> None:
+    weight, shared, frozen = Parameter([1.0, 2.0]), Parameter(3.0), Parameter(1.0, trainable=False)
+    model = Layer(weight=weight, parts=[Layer(scale=shared, name="a"), {"again": (shared, frozen)}], size=2)
+    model.parts[0].parent = model
+
+    def loss() -> Any:
+        return ops.multiply(ops.sum(weight.value), shared.value)
+
+    assert lists(ops.backward(loss, model)) == 9.0
+    assert lists((weight.grad, shared.grad, frozen.grad)) == ([3.0, 3.0], 3.0, None)
+    ops.zero_grad([model])
+    assert (weight.grad, shared.grad) == (None, None)
+    for empty in (Layer(), Layer(size=2, parts=[Layer(x=frozen)]), [3], None, ops.ones(2)):
+        with pytest.raises(errors.ArgumentError, match=r"backward\(\) .* there is no trainable Parameter in params"):
+            ops.backward(loss, empty)

@@ -1,5 +1,6 @@
 """`ops.compile`: a compiled function gives the same results as the plain one, whatever changes between calls."""
 
+import dataclasses
 import functools
 import importlib
 import subprocess
@@ -45,6 +46,25 @@ def test_shapes_dtypes_and_numbers_may_change_between_calls(quick: str) -> None:
         result, wanted = compiled({"a": x}, k, flag=flag), f({"a": x}, k, flag=flag)
         assert lists(result) == lists(wanted)
         assert ops.dtype(result["y"]) == ops.dtype(x)
+
+
+@dataclasses.dataclass
+class Scaled:
+    weight: Any
+    scale: Any = dataclasses.field(metadata={"static": True})
+    name: str = "scaled"
+
+
+def test_static_fields_of_arguments_are_constants(quick: str) -> None:
+    def f(node: Scaled) -> Scaled:
+        factor = 2.0 if node.scale is True else 3.0
+        return Scaled(ops.multiply(node.weight, factor), node.scale, node.name)
+
+    compiled, x = ops.compile(f), ops.array([1.0])
+    for scale in (True, 1, "a", [1], True, 1.0, [1]):
+        for name in ("scaled", "other"):
+            node = Scaled(x, scale, name)
+            assert lists(compiled(node)) == lists(f(node))
 
 
 def test_mlx_traces_once_for_each_kind_of_argument() -> None:
@@ -126,10 +146,20 @@ def test_torch_compile_traces_transforms_without_a_graph_break() -> None:
     pytest.importorskip("torch")
     # Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace.
     program = """
+import dataclasses
 import functools
 import torch
+from typing import Any
 from emberharmony import ops
 ops.set_backend("torch")
+@dataclasses.dataclass
+class Node:
+    x: Any
+    name: str = "node"
+class Held:
+    def __init__(self, x):
+        self.x = x
+ops.register_node(Held, lambda held: ({"x": held.x}, None), lambda _, children: Held(**children))
 ops.compile(ops.sin)  # imports what cannot be imported while a function is traced
 compiled = functools.partial(torch.compile, backend="eager", fullgraph=True)
 x = ops.array([1.0, 2.0])
@@ -137,9 +167,12 @@ print(compiled(ops.grad(lambda d: (ops.sum(ops.square(d["x"])), d["x"]), has_aux
 print(compiled(lambda x: ops.vjp(ops.square, x)[1](x)[0])(x).tolist())
 print(compiled(ops.jacobian(ops.square))(x).tolist())
 print(compiled(ops.vmap(ops.grad(ops.square)))(x).tolist())
+for node in (Node(x), Held(x)):
+    print(compiled(ops.grad(lambda node: ops.sum(ops.square(node.x))))(node).x.tolist())
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n") == ["[2.0, 4.0]", "[2.0, 8.0]", "[[2.0, 0.0], [0.0, 4.0]]", "[2.0, 4.0]", ""]
+    gradients = ["[2.0, 4.0]", "[2.0, 8.0]", "[[2.0, 0.0], [0.0, 4.0]]", *["[2.0, 4.0]"] * 3, ""]
+    assert done.stdout.split("\n") == gradients
 
 
 def test_errors_inside_a_compiled_function_reach_the_caller_unchanged(quick: str) -> None:

@@ -15,6 +15,11 @@ def standardized(x: Tensor) -> Tensor:
     return ops.divide(ops.subtract(x, ops.mean(x, axis=0)), ops.maximum(ops.std(x, axis=0), 1e-6))
 
 
+class Point:
+    def __init__(self, x: float) -> None:
+        self.x = x
+
+
 def doubled(x: TensorLike) -> Tensor:
     return ops.multiply(x, 2)
 
@@ -86,3 +91,8 @@ half: Parameter = weight.to("float16")
 kept: bool = mean.persistent and not weight.trainable
 moved: dict[str, Parameter] = to_backend({"w": weight}, "torch")
 to_backend(mean, create_backend("numpy"))
+ops.register_node(Point, lambda point: ((point.x,), None), lambda static, children: Point(*children))
+texts: list[str] = [str(path) for path in ops.tree_paths({"w": [1.0]})]
+keys: list[tuple[Any, ...]] = list(ops.tree_paths([1.0]))
+leaf_by_path: dict[tuple[Any, ...], Any] = dict(ops.tree_flatten_with_path([1.0])[0])
+renamed = ops.tree_map_with_path(lambda path, leaf: leaf, [1.0], is_leaf=None)

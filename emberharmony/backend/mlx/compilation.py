@@ -11,7 +11,7 @@ from emberharmony.core.cells.cell import Cell, ReadCells, differentiated
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import TreeDef, tree_flatten, tree_unflatten
+from emberharmony.core.tree import NONE, TreeDef, tree_flatten, tree_unflatten
 
 
 class Compiled:
@@ -66,7 +66,7 @@ class _Graph:
         self._leaves = [None if isinstance(leaf, mx.array) else leaf for leaf in leaves]
         self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, mx.array)]
         self._compiled = mx.compile(self._traced)
-        self._result = TreeDef("none")
+        self._result = NONE
         self._others: list[Any] = []
         self._read: dict[Cell, Any] = {}
 
