@@ -1366,6 +1366,10 @@ class TensorBackend(Protocol):
         """Returns gamma random numbers of shape parameter `alpha` and mean `alpha * scale`."""
         ...
 
+    def random_get_state(self) -> dict[str, Any]:
+        """Returns the state of the default streams of the active backend, for `random_set_state`."""
+        ...
+
     def random_gumbel(self, shape: Shape, loc: Varying = 0.0, scale: Varying = 1.0, dtype: DTypeLike | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor:
         """Returns Gumbel random numbers: `loc - scale * log(-log(u))` for uniform `u`."""
         ...
@@ -1396,6 +1400,10 @@ class TensorBackend(Protocol):
 
     def random_seed(self, seed: int) -> None:
         """Restarts the default streams of all backends from a seed."""
+        ...
+
+    def random_set_state(self, state: dict[str, Any]) -> None:
+        """Continues the default streams of the active backend where they were when `random_get_state` returned `state`."""
         ...
 
     def random_shuffle(self, x: TensorLike, axis: int = 0, seed: Any = None, generator: Generator | None = None) -> Tensor:

@@ -41,7 +41,7 @@ from emberharmony.backend.shared.random import (
 from emberharmony.core.axes import normalized
 from emberharmony.core.dispatch import op
 from emberharmony.core.dtypes import DType, as_dtype, float32, float64, int64
-from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.errors import ArgumentError, DTypeError, UnsupportedOpError
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import constant
@@ -62,6 +62,38 @@ def random_seed(seed: int) -> None:
         ArgumentError: if `seed` is not a non-negative integer.
     """
     start_streams(seed)
+
+
+@op
+def random_get_state() -> dict[str, Any]:
+    """Returns the state of the default streams of the active backend, for `random_set_state`.
+
+    It is a dict of text, integers and lists, which `json.dumps` accepts. A `Generator` has a state of its own, which
+    `Generator.state_dict` returns.
+
+    Example:
+        >>> state = ops.random.get_state()
+        >>> first = ops.random.normal((3,))
+        >>> ops.random.set_state(state)
+        >>> bool(ops.array_equal(ops.random.normal((3,)), first))
+        True
+    """
+    raise UnsupportedOpError("the backend cannot save its default streams; draw from a Generator, and save its state")
+
+
+@op
+def random_set_state(state: dict[str, Any]) -> None:
+    """Continues the default streams of the active backend where they were when `random_get_state` returned `state`.
+
+    The streams of other backends go on as before. If an error is raised, nothing has changed.
+
+    Raises:
+        ArgumentTypeError: if the state is not a dict.
+        ArgumentError: if the state is damaged, or was written by a later version.
+        BackendMismatchError: if it is the state of another backend.
+        DeviceError: if the state has a stream of a device that this machine lacks.
+    """
+    raise UnsupportedOpError("the backend cannot save its default streams; draw from a Generator, and save its state")
 
 
 @op

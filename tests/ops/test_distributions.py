@@ -198,6 +198,7 @@ def test_a_wrong_parameter_is_refused(message: str, backend: str) -> None:
 def test_every_random_op_is_tested() -> None:
     mine = {name for name, spec in OPS.items() if spec.category in ("random", "distributions")}
     named = {f"random_{n}" for n in DRAWS} | set(MOMENTS) | {"random_seed", "random_shuffle", "dropout"}
+    named |= {"random_get_state", "random_set_state"}
     named.add("random_multivariate_normal")
     assert mine <= named
 

@@ -96,3 +96,6 @@ texts: list[str] = [str(path) for path in ops.tree_paths({"w": [1.0]})]
 keys: list[tuple[Any, ...]] = list(ops.tree_paths([1.0]))
 leaf_by_path: dict[tuple[Any, ...], Any] = dict(ops.tree_flatten_with_path([1.0])[0])
 renamed = ops.tree_map_with_path(lambda path, leaf: leaf, [1.0], is_leaf=None)
+streams: dict[str, Any] = ops.random.get_state()
+ops.random.set_state(streams)
+ops.random.Generator(0).load_state_dict(ops.random.Generator(1).state_dict())

@@ -9,7 +9,8 @@ import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, kept, one_element, resized
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.random import check_fits_shape, checked_seed, size_of
+from emberharmony.backend.shared.random import check_fits_shape, checked_seed, checked_streams, size_of
+from emberharmony.backend.shared.random_state import State
 from emberharmony.backend.shared.shape import as_shape, matrices
 from emberharmony.backend.shared.solver import square
 from emberharmony.backend.shared.writing import check_mode, converted, does_not_fit, suits
@@ -80,6 +81,7 @@ class AbstractReaders:
     fftfreq, rfftfreq = _frequencies(halved=False), _frequencies(halved=True)
 
     abstracted: Any
+    wrapped: Any
     composed: Callable[[str], Callable[..., Any]]
     convert: Any
     dtype_of: Any
@@ -90,6 +92,14 @@ class AbstractReaders:
     @staticmethod
     def random_seed(seed: Any) -> None:
         checked_seed(seed)
+
+    def random_get_state(self) -> State:
+        with Aside():
+            found: State = self.wrapped.bound.random_get_state()
+            return found
+
+    def random_set_state(self, state: Any) -> None:
+        checked_streams(self.wrapped.name, state)
 
     def random_permutation(self, x: Any, axis: int = 0, seed: Any = None, generator: Any = None) -> AbstractTensor:
         length = size_of(x)

@@ -8,7 +8,15 @@ import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES
-from emberharmony.backend.shared.random import DefaultStream, clone, floating
+from emberharmony.backend.shared.random import (
+    DefaultStream,
+    checked_streams,
+    clone,
+    floating,
+    restore_streams,
+    saved_streams,
+)
+from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.shape import as_shape
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
@@ -41,3 +49,12 @@ class MLXRandomOps:
         lengths, wanted = as_shape(shape), DTYPES[floating(dtype)]
         check_memory(lengths, wanted.size)
         return mx.random.normal(shape=lengths, dtype=wanted, key=_key(), stream=place(None))
+
+    @staticmethod
+    def random_get_state() -> State:
+        return saved_streams("mlx", lambda: saved(STREAM.get()))
+
+    @staticmethod
+    def random_set_state(state: State) -> None:
+        native, seed = checked_streams("mlx", state)
+        restore_streams(seed, STREAM, restored(native, "Philox"))

@@ -6,7 +6,16 @@ import numpy as np
 
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
-from emberharmony.backend.shared.random import DefaultStream, below, clone, floating
+from emberharmony.backend.shared.random import (
+    DefaultStream,
+    below,
+    checked_streams,
+    clone,
+    floating,
+    restore_streams,
+    saved_streams,
+)
+from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core.dtypes import DType, float64
 
@@ -35,3 +44,12 @@ class NumpyRandomOps:
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
         wanted = floating(dtype)
         return _drawn(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
+
+    @staticmethod
+    def random_get_state() -> State:
+        return saved_streams("numpy", lambda: saved(STREAM.get()))
+
+    @staticmethod
+    def random_set_state(state: State) -> None:
+        native, seed = checked_streams("numpy", state)
+        restore_streams(seed, STREAM, restored(native, "PCG64"))

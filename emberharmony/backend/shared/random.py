@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from _thread import get_ident
 from collections.abc import Callable, Sequence
-from itertools import count, islice
+from itertools import islice, repeat
 from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from emberharmony.backend.shared.random_state import VERSION, State, StateReader, restored, saved
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.core import op_globals
 from emberharmony.core.axes import broadcast
 from emberharmony.core.dtypes import DType, as_dtype, default_float, float32, float64, int64, uint64
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BackendMismatchError,
+    DTypeError,
+    RangeError,
+    ShapeError,
+    brief,
+)
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import check_fits
+from emberharmony.core.state.commits import assigned, commit
 from emberharmony.core.state.draws import watched
 
 Array = np.ndarray[Any, Any]
@@ -29,8 +40,9 @@ class Generator:
     """A random number generator with a stream of its own, which draws the same numbers on every backend.
 
     The bits come from Philox, a counter-based generator. NumPy computes the numbers on the host, and they are then
-    copied to the backend. Several threads may draw from a generator at once. It can be split, and pickled: the copy
-    continues where the original was. A new version of NumPy may draw other numbers from the same bits.
+    copied to the backend. Several threads may draw from a generator at once. It can be split, pickled, and saved as
+    JSON (`state_dict`): the copy continues where the original was. A new version of NumPy may draw other numbers from
+    the same bits.
 
     Args:
         seed: a non-negative integer of any size; None takes a random seed from the operating system.
@@ -59,6 +71,45 @@ class Generator:
         # The hint is the number of children left; reading it does not advance the iterator.
         spawned = _MOST_CHILDREN - length_hint(self._children)
         return {"_sequence": _like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
+
+    def state_dict(self) -> State:
+        """Returns the state of the generator as a dict of text, integers and lists, which `json.dumps` accepts.
+
+        Example:
+            >>> generator = ops.random.Generator(0)
+            >>> state = generator.state_dict()
+            >>> first = ops.random.normal(3, generator=generator)
+            >>> generator.load_state_dict(state)
+            >>> bool(ops.array_equal(ops.random.normal(3, generator=generator), first))
+            True
+        """
+        spawned = _MOST_CHILDREN - length_hint(self._children)
+        entropy: Any = self._sequence.entropy
+        key = [int(number) for number in self._sequence.spawn_key]
+        return {
+            "version": VERSION,
+            **saved(self._rng),
+            "entropy": f"{entropy:x}",
+            "spawn_key": key,
+            "spawned": spawned,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Continues where the generator was whose `state_dict` this is; if an error is raised, nothing has changed.
+
+        Raises:
+            ArgumentTypeError: if the state is not a dict.
+            ArgumentError: if the state is damaged or has a later version.
+        """
+        reader = StateReader("the state of a Generator", state)
+        reader.check_version()
+        source = restored(reader, "Philox")
+        spawned = reader.integer("spawned", 0, _MOST_CHILDREN)
+        sequence = np.random.SeedSequence(
+            reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned
+        )
+        children = iter(range(spawned, _MOST_CHILDREN))
+        commit(map(assigned, repeat(self), ("_source", "_sequence", "_children"), (source, sequence, children)))
 
     @property
     def _rng(self) -> np.random.Generator:
@@ -358,12 +409,18 @@ class _Seed:
     Args:
         value: the seed; None if each stream takes a random seed from the operating system.
         lineage: for each fork between the process that set the seed and this one, the number of the child.
+        forked: the number of children before.
     """
 
-    def __init__(self, value: int | None, lineage: tuple[int, ...] = ()) -> None:
+    def __init__(self, value: int | None, lineage: tuple[int, ...] = (), forked: int = 0) -> None:
         self.value, self.lineage = value, lineage
         self.streams: dict[object, Any] = {}
-        self.forks = count()
+        self.forks = iter(range(forked, sys.maxsize))
+
+    @property
+    def forked(self) -> int:
+        """The number of children that the process has had since the seed was set."""
+        return sys.maxsize - length_hint(self.forks)
 
     def start(self) -> int:
         """Returns the seed from which to start a stream."""
@@ -436,6 +493,58 @@ class DefaultStream(Generic[S]):
 
 HOST = DefaultStream(Generator)
 """The default stream for numbers that all backends draw on the host."""
+
+_STATE = "the state of the default streams"
+
+
+def saved_streams(backend: str, save: Callable[[], State]) -> State:
+    """Returns the state of the default streams that a backend draws from: its own, and that of the host.
+
+    Args:
+        backend: the name of the backend.
+        save: returns the state of its own stream.
+    """
+    seed = _Process.seed
+    value = None if seed.value is None else f"{seed.value:x}"
+    return {
+        "version": VERSION,
+        "backend": backend,
+        "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.forked},
+        "host": HOST.get().state_dict(),
+        "native": save(),
+    }
+
+
+def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
+    """Returns a reader of the state of default streams, and a seed with the host's stream and those in use.
+
+    Raises:
+        ArgumentTypeError: if the state is not a dict.
+        ArgumentError: if it is damaged or has a later version.
+        BackendMismatchError: if it is the state of another backend.
+    """
+    reader = StateReader(_STATE, state)
+    reader.check_version()
+    if not isinstance(reader.state.get("backend"), str):
+        raise reader.damaged("backend", "the name of a backend")
+    if reader.state["backend"] != backend:
+        raise BackendMismatchError(
+            f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
+            f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
+        )
+    read = reader.inner("seed")
+    value = None if read.state.get("value", "") is None else read.hexadecimal("value")
+    seed = _Seed(value, read.integers("lineage"), read.integer("forked", 0, sys.maxsize))
+    host = Generator(0)
+    host.load_state_dict(reader.inner("host").state)
+    seed.streams = {**_Process.seed.streams, HOST: host}
+    return reader.inner("native"), seed
+
+
+def restore_streams(seed: _Seed, stream: DefaultStream[S], value: S) -> None:
+    """Continues the default streams with those of `seed`, and with `value` as the backend's own stream."""
+    seed.streams[stream] = value
+    _Process.seed = seed
 
 
 def generator_of(seed: Any, generator: Generator | None) -> Generator | None:

@@ -1,13 +1,24 @@
 """Random numbers, on PyTorch: from generators of our own, so that PyTorch's global generator is not advanced."""
 
+import zlib
+from binascii import a2b_base64, b2a_base64
 from typing import Any
 
+import numpy as np
 import torch
 
-from emberharmony.backend.shared.random import DefaultStream, floating
+from emberharmony.backend.shared.random import (
+    DefaultStream,
+    checked_streams,
+    floating,
+    restore_streams,
+    saved_streams,
+)
+from emberharmony.backend.shared.random_state import State, StateReader
 from emberharmony.backend.shared.shape import as_shape
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES
+from emberharmony.core.errors import DeviceError
 from emberharmony.core.state.draws import watched
 
 
@@ -16,10 +27,10 @@ class _Generators(dict[torch.device, torch.Generator]):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self._seed = seed & (2**64 - 1)
+        self.seed = seed & (2**64 - 1)
 
     def __missing__(self, device: torch.device) -> torch.Generator:
-        return self.setdefault(device, torch.Generator(device).manual_seed(self._seed))
+        return self.setdefault(device, torch.Generator(device).manual_seed(self.seed))
 
 
 STREAM = DefaultStream(_Generators)
@@ -35,6 +46,40 @@ def _drawn(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     return values
 
 
+def _saved() -> State:
+    """Returns the seed of the generators, and the state of each device's, compressed, as text in base 64."""
+    generators = STREAM.get()
+    states = {str(device): generator.get_state().numpy().tobytes() for device, generator in list(generators.items())}
+    devices = {name: b2a_base64(zlib.compress(state), newline=False).decode() for name, state in states.items()}
+    return {"seed": f"{generators.seed:x}", "devices": devices}
+
+
+def _restored(reader: StateReader) -> _Generators:
+    """Returns generators with a state that `_saved` returned.
+
+    Raises:
+        ArgumentError: if the state is damaged.
+        DeviceError: if this machine lacks a device of the state.
+    """
+    generators = _Generators(reader.hexadecimal("seed"))
+    devices = reader.inner("devices")
+    for name in devices.state:
+        try:
+            device = torch.device(name)
+            generator = torch.Generator(device)
+        except RuntimeError as error:
+            raise DeviceError(
+                f"{reader.where} holds a stream of device {name!r}, which this machine lacks: {error}"
+            ) from error
+        try:
+            state = bytearray(zlib.decompress(a2b_base64(devices.state[name])))
+            generator.set_state(torch.from_numpy(np.frombuffer(state, np.uint8)))
+        except (TypeError, ValueError, RuntimeError, zlib.error) as error:
+            raise devices.damaged(name, "the compressed state of a generator") from error
+        generators[device] = generator
+    return generators
+
+
 class TorchRandomOps:
     """Holds the ops of `ops/random_ops.py`."""
 
@@ -45,3 +90,12 @@ class TorchRandomOps:
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> torch.Tensor:
         return _drawn(torch.randn, shape, dtype)
+
+    @staticmethod
+    def random_get_state() -> State:
+        return saved_streams("torch", _saved)
+
+    @staticmethod
+    def random_set_state(state: State) -> None:
+        native, seed = checked_streams("torch", state)
+        restore_streams(seed, STREAM, _restored(native))

@@ -15,6 +15,8 @@ BASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "to_device": ((_X, "'cpu'"),),
     "set_default_device": (("None",), ("'cpu'",)),
     "random_seed": (("3",),),
+    "random_get_state": ((),),
+    "random_set_state": (("ops.random.get_state()",),),
     **dict.fromkeys(("standard_uniform", "standard_normal"), (("(2, 3)",),)),
     "random_categorical": (("ops.zeros((2, 3))", "5"),),
     "random_permutation": (("6",), (_X,)),

@@ -63,8 +63,8 @@ SAMPLES = [
     *(
         Sample(op, str, (), reference="tests")
         for op in (
-            *("random_seed", "standard_uniform", "standard_normal", "random_permutation"),
-            *("random_shuffle", "random_choice", "dropout"),
+            *("random_seed", "random_get_state", "random_set_state", "standard_uniform", "standard_normal"),
+            *("random_permutation", "random_shuffle", "random_choice", "dropout"),
         )
     ),
 ]

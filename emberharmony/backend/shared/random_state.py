@@ -1,0 +1,131 @@
+"""The states of NumPy's random generators as dicts of text and integers, which JSON can hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+
+State = dict[str, Any]
+VERSION = 1
+"""The version of the layout; a state of a later version cannot be read."""
+
+_WORDS = {"Philox": {"counter": 4, "key": 2, "buffer": 4}, "PCG64": {"state": 2, "inc": 2}}
+"""By class of `numpy.random`, the number of words of 64 bits in each part of the state."""
+
+_DIGITS = set("0123456789abcdef")
+
+
+class StateReader:
+    """Reads the entries of a state; an error says which one is missing or damaged, before anything has changed.
+
+    Args:
+        where: what the state is, for messages.
+        state: the state.
+
+    Raises:
+        ArgumentTypeError: if it is not a dict.
+    """
+
+    def __init__(self, where: str, state: Any) -> None:
+        if not isinstance(state, dict):
+            raise ArgumentTypeError(f"{where} is a dict, not {brief(state)}")
+        self.where, self.state = where, state
+
+    def damaged(self, name: str, expected: str) -> ArgumentError:
+        """Returns the error for an entry."""
+        found = brief(self.state[name]) if name in self.state else "nothing"
+        return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {found}")
+
+    def check_version(self) -> None:
+        """Checks that the state has a version that can be read.
+
+        Raises:
+            ArgumentError: if it has none, or a later one.
+        """
+        version = self.integer("version", 1)
+        if version > VERSION:
+            raise ArgumentError(
+                f"{self.where} has version {version}, but this EmberHarmony reads versions up to {VERSION}; update it"
+            )
+
+    def integer(self, name: str, low: int = 0, high: int | None = None) -> int:
+        """Returns an integer of at least `low` and at most `high`."""
+        value = self.state.get(name)
+        if type(value) is not int or value < low or (high is not None and value > high):
+            limits = f"of at least {low}" if high is None else f"from {low} to {high}"
+            raise self.damaged(name, f"an integer {limits}")
+        return value
+
+    def optional(self, name: str, high: int | None = None) -> int | None:
+        """Returns a natural number of at most `high`, or None."""
+        return None if name in self.state and self.state[name] is None else self.integer(name, 0, high)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Returns a list of natural numbers as a tuple."""
+        value = self.state.get(name)
+        if not isinstance(value, (list, tuple)) or not all(type(each) is int and each >= 0 for each in value):
+            raise self.damaged(name, "a list of natural numbers")
+        return tuple(value)
+
+    def words(self, name: str, count: int) -> list[int]:
+        """Returns words of 64 bits, which are written as hexadecimal digits."""
+        value = self.state.get(name)
+        if not isinstance(value, str) or len(value) != 16 * count or set(value) - _DIGITS:
+            raise self.damaged(name, f"{16 * count} hexadecimal digits")
+        return [int(value[i : i + 16], 16) for i in range(0, len(value), 16)]
+
+    def hexadecimal(self, name: str) -> int:
+        """Returns a natural number of any size, which is written as hexadecimal digits."""
+        value = self.state.get(name)
+        if not isinstance(value, str) or not value or set(value) - _DIGITS:
+            raise self.damaged(name, "hexadecimal digits")
+        return int(value, 16)
+
+    def inner(self, name: str) -> StateReader:
+        """Returns a reader of the dict under a name."""
+        if not isinstance(self.state.get(name), dict):
+            raise self.damaged(name, "a dict")
+        return StateReader(f"{self.where}[{name!r}]", self.state[name])
+
+
+def saved(source: np.random.Generator) -> State:
+    """Returns the state of a generator of NumPy."""
+    bits: Any = source.bit_generator
+    with bits.lock:  # another thread may be drawing
+        native = bits.state
+    kind = native["bit_generator"]
+    found: State = {"kind": kind}
+    for name, count in _WORDS[kind].items():
+        value = native[name] if name == "buffer" else native["state"][name]
+        found[name] = f"{value:0{16 * count}x}" if isinstance(value, int) else "".join(f"{int(v):016x}" for v in value)
+    if kind == "Philox":
+        found["position"] = int(native["buffer_pos"])
+    found["spare"] = int(native["uinteger"]) if native["has_uint32"] else None
+    return found
+
+
+def restored(reader: StateReader, kind: str) -> np.random.Generator:
+    """Returns a generator of NumPy with a state that `saved` returned.
+
+    Args:
+        kind: the kind of generator that the state must be of.
+
+    Raises:
+        ArgumentError: if the state is damaged.
+    """
+    if reader.state.get("kind") != kind:
+        raise reader.damaged("kind", repr(kind))
+    words = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
+    spare = reader.optional("spare", 2**32 - 1)
+    native: State = {"bit_generator": kind, "has_uint32": int(spare is not None), "uinteger": spare or 0}
+    if kind == "Philox":
+        arrays = {name: np.array(values, np.uint64) for name, values in words.items()}
+        native |= {"buffer": arrays.pop("buffer"), "buffer_pos": reader.integer("position", 0, 4), "state": arrays}
+    else:
+        native["state"] = {name: high << 64 | low for name, (high, low) in words.items()}
+    bits = getattr(np.random, kind)(0)
+    bits.state = native
+    return np.random.Generator(bits)
