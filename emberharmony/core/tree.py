@@ -36,9 +36,9 @@ class TreeDef(NamedTuple):
     def keys(self) -> tuple[Any, ...]:
         """The key, name or position of each child."""
         if self.kind == "namedtuple":
-            names: tuple[str, ...] = self.node._fields
-            return names
-        names = self.node[1] if self.kind in ("dict", "dataclass", "registered") else None
+            fields: tuple[Any, ...] = self.node._fields
+            return fields
+        names: tuple[Any, ...] | None = self.node[1] if self.kind in ("dict", "dataclass", "registered") else None
         return tuple(range(len(self.children))) if names is None else names
 
     def __str__(self) -> str:
@@ -69,8 +69,8 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
         names, children, static = fields_of(tree)
         return (cls, names, static), children
     if kind == "registered":
-        found, children, static = taken_apart(tree)
-        return (cls, found, static), children
+        found, inner, part = taken_apart(tree)
+        return (cls, found, part), inner
     return cls, tree
 
 
@@ -144,7 +144,7 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
         return next(leaves) if kind == "leaf" else None
     children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in inner]
     if kind == "dict":
-        return _rebuilt_dict(*node, children)
+        return _rebuilt_dict(node[0], node[1], children)
     if kind == "list":
         return children
     if kind == "tuple":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emberharmony.core.state import settings
-from emberharmony.core.state.files import replace_text
+from emberharmony.core.state.files import replace_bytes, replace_text
 from tests.interruptions.cases import Case, case, cases_of
 
 FILES = {
@@ -73,3 +73,26 @@ def write_a_file(path: Path, patch: pytest.MonkeyPatch) -> Case:
         assert os.listdir(path) == ["report.json"]
 
     return Case(lambda: file.write_text("old"), lambda: replace_text(str(file), "new" * 1000), check)
+
+
+@case
+def write_bytes_through_a_link(path: Path, patch: pytest.MonkeyPatch) -> Case:
+    file, link = path / "weights", path / "link"
+    link.symlink_to(file)
+
+    def prepare() -> None:
+        file.write_bytes(b"old")
+        file.chmod(0o640)
+
+    def run() -> None:
+        with replace_bytes(str(link)) as stream:
+            stream.write(b"new")
+            stream.write(b"er" * 1000)
+
+    def check() -> None:
+        assert file.read_bytes() in (b"old", b"new" + b"er" * 1000)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o640
+        assert link.is_symlink()
+        assert sorted(os.listdir(path)) == ["link", "weights"]
+
+    return Case(prepare, run, check)

@@ -143,6 +143,21 @@ def test_sigmoid_and_silu_in_half_precision_do_not_underflow_early(backend: str)
     assert (ops.to_numpy(ops.silu(x)) < 0).all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "lost"), [("float32", -110, -80, 6.1e-39), ("float64", -760, -700, 1e-308)]
+)
+def test_sigmoid_loses_subnormal_numbers_only(dtype: str, low: float, high: float, lost: float, backend: str) -> None:
+    """`docs/semantics.md` says where PyTorch and MLX give 0; NumPy rounds to a subnormal number."""
+    x = np.linspace(low, high, 997).astype(dtype)
+    exact, eps = np.exp(x.astype(np.float64)), np.finfo(dtype).eps
+    for op, wanted, share in ((ops.sigmoid, exact, 1.0), (ops.silu, x * exact, -float(x.min()))):
+        error = np.abs(ops.to_numpy(op(x)).astype(np.float64) - wanted)
+        limit = lost if backend != "numpy" else 2 * float(np.finfo(dtype).smallest_subnormal)
+        assert (error <= limit * share + 200 * eps * np.abs(wanted)).all()
+        kept = ops.to_numpy(op(x))[np.abs(wanted) > lost * share]
+        assert (kept != 0).all()
+
+
 def test_the_ends_of_silu_and_gelu_are_those_of_infinity_times_a_share(backend: str) -> None:
     """As in PyTorch, JAX and Keras; PyTorch's kernel of the exact gelu has no end above, either."""
     with np.errstate(invalid="ignore"):

@@ -2,19 +2,124 @@
 
 import errno
 import os
+import shutil
 import stat
-from collections.abc import Iterable
+from _weakref import ref  # weakref.ref, without the import of weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from emberharmony.core.state.commits import Step, commit
 
 
-def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str | None = None) -> None:
-    """Replaces the text of a file atomically: at every moment the file has either its whole old text or the new one.
+def replace_bytes(path: str, then: Iterable[Step] = (), *, backup: str | None = None) -> "Replacement":
+    """Returns a context manager for a binary stream whose content replaces a file when the block ends.
 
-    This holds if the call is interrupted, and no temporary file remains then. A symbolic link stays a link: the file
-    that it refers to is replaced. The mode of the file stays; a new file gets the mode that `open` gives. If an error
-    is raised, the old file is unchanged.
+    The file is replaced atomically: at every moment it has either its whole old content or the whole new one, which is
+    on the disk when the block has ended. If the block or the replacement raises, `KeyboardInterrupt` included, the old
+    file is unchanged and no temporary file remains. A symbolic link stays a link: the file that it refers to is
+    replaced. The mode of the file stays; a new file gets the mode that `open` gives. Other hard links keep the old
+    content. If several writers replace a file at once, it has the content of one of them.
+
+    The block must not close the stream.
+
+    Args:
+        then: steps that run together with the replacement: either all take effect or none.
+        backup: the name under which to keep the old file.
+
+    Raises:
+        OSError: if the folder cannot be written, or if the path is neither a file nor a link to a file; on Windows also
+            if another program has the file open. If the folder cannot be flushed to the disk, the file has the new
+            content already.
+    """
+    return Replacement(path, then, backup)
+
+
+class Replacement:
+    """The context manager that `replace_bytes` returns; it is entered once.
+
+    A signal handler may raise before `with` has registered the block, or before the first instruction of `_end`, where
+    no `finally` helps. But `with` alone holds the function that it gets as `__exit__`. If that function is dropped
+    before it has ended the block, a weak reference to it does so.
+    """
+
+    def __init__(self, path: str, then: Iterable[Step], backup: str | None) -> None:
+        self.target = os.path.realpath(path)
+        self.mode = _mode(self.target)
+        self.then, self.backup = then, backup
+        # The names do not contain that of the file, because they could become too long.
+        start = os.path.join(os.path.dirname(self.target), f".{os.getpid()}.{os.urandom(6).hex()}")
+        self.temporary, self.saved = f"{start}.new.tmp", f"{start}.old.tmp"
+        self.stream: BinaryIO | None = None
+
+    def __enter__(self) -> BinaryIO:
+        self.stream = _created(self.temporary, self.mode)
+        return self.stream
+
+    if TYPE_CHECKING:
+
+        def __exit__(self, *raised: object) -> None: ...
+
+    def replace(self) -> None:
+        """Replaces the file by the content of the stream."""
+        assert self.stream is not None
+        _finish(self.stream)
+        steps = [(os.replace, self.temporary, self.target)]
+        folders = {os.path.dirname(self.target)}
+        if self.backup is not None and self.mode is not None:
+            with _created(self.saved, self.mode) as copy, open(self.target, "rb") as old:
+                shutil.copyfileobj(old, copy)
+                _finish(copy)
+            steps.insert(0, (os.replace, self.saved, self.backup))
+            folders.add(os.path.dirname(os.path.abspath(self.backup)))
+        commit(steps, self.then)
+        for folder in folders:
+            _flush_folder(folder)
+
+    def clean(self, *dropped: object) -> None:
+        """Removes the temporary files that are left."""
+        # Windows cannot remove an open file. Closing writes the rest of the buffer, which fails again on a full disk.
+        if self.stream is not None:
+            with suppress(OSError):
+                self.stream.close()
+        for left in (self.temporary, self.saved):
+            with suppress(FileNotFoundError):
+                os.unlink(left)
+
+
+def _end(replacement: Replacement, watch: list[Any], kind: object = None, *raised: object) -> None:
+    try:
+        if kind is None:
+            replacement.replace()
+    finally:
+        replacement.clean()
+    # Only now, because until here an interruption must let the weak reference remove the files.
+    watch.clear()
+
+
+def _end_in_stack(replacement: Replacement, *raised: object) -> None:
+    _end(replacement, [], *raised)
+
+
+class _Exit:
+    """The descriptor behind `Replacement.__exit__`."""
+
+    def __get__(self, replacement: Replacement | None, kind: type[Replacement]) -> Callable[..., None]:
+        if replacement is None:  # contextlib.ExitStack reads it from the class
+            return _end_in_stack
+        watch: list[Any] = []
+        end = partial(_end, replacement, watch)
+        watch.append(ref(end, replacement.clean))
+        return end
+
+
+if not TYPE_CHECKING:
+    Replacement.__exit__ = _Exit()
+
+
+def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str | None = None) -> None:
+    """Replaces the text of a file, in UTF-8, as `replace_bytes` does.
 
     Args:
         then: steps that run together with the replacement: either all take effect or none.
@@ -23,20 +128,8 @@ def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str
     Raises:
         OSError: if the folder cannot be written, or if the path is neither a file nor a link to a file.
     """
-    target = os.path.realpath(path)
-    mode = _mode(target)
-    temporary, saved = (f"{target}.{os.getpid()}.{os.urandom(6).hex()}.{kind}.tmp" for kind in ("new", "old"))
-    try:
-        _write(temporary, text.encode(), mode)
-        steps = [(os.replace, temporary, target)]
-        if backup is not None and mode is not None:
-            _write(saved, _content(target), mode)
-            steps.insert(0, (os.replace, saved, backup))
-        commit(steps, then)
-    finally:
-        for left in (temporary, saved):
-            if os.path.exists(left):
-                os.unlink(left)
+    with replace_bytes(path, then, backup=backup) as stream:
+        stream.write(text.encode())
 
 
 def _mode(target: str) -> int | None:
@@ -56,17 +149,39 @@ def _mode(target: str) -> int | None:
     return stat.S_IMODE(found)
 
 
-def _write(path: str, content: bytes, mode: int | None) -> None:
-    """Writes a new file, which has its final mode before its content, so that it is never readable by more users."""
-    with open(path, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode)) as stream:
+def _created(path: str, mode: int | None) -> BinaryIO:
+    """Returns a new file, which has its final mode before its content, so that it is never readable by more users."""
+    opener = partial(os.open, mode=0o666 if mode is None else mode)
+    stream = open(path, "xb", opener=opener)  # noqa: SIM115  (the caller closes it)
+    try:
         if mode is not None:
             os.chmod(path, mode)  # adds the bits that the umask has removed
-        stream.write(content)
-        # The content must be on the disk before the file is renamed, or a power failure could leave an empty file.
-        stream.flush()
-        os.fsync(stream.fileno())
+    except BaseException:
+        stream.close()
+        raise
+    return stream
 
 
-def _content(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()
+def _finish(stream: BinaryIO) -> None:
+    """Closes a file after its content is on the disk: otherwise a power failure could leave an empty file."""
+    stream.flush()
+    os.fsync(stream.fileno())
+    stream.close()
+
+
+def _flush_folder(folder: str) -> None:
+    """Waits until the names of the files in a folder are on the disk, where the system can do so."""
+    flag = getattr(os, "O_DIRECTORY", None)
+    if flag is None:  # Windows cannot open a folder; it writes the names itself
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | flag)
+    except PermissionError:  # the folder may be written, but not read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems have no such call
+            raise
+    finally:
+        os.close(descriptor)
