@@ -35,6 +35,11 @@ def refilled(leaf: Any, tensor: Any) -> Any:
     return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
 
 
+def _tuple_of(count: int) -> TreeDef:
+    """Returns the structure of a tuple of leaves."""
+    return TreeDef("tuple", tuple, (LEAF,) * count)
+
+
 def _is_listed(tree: Any) -> bool:
     if not isinstance(tree, list):
         return False
@@ -50,13 +55,16 @@ class ResultTree:
     """
 
     def __init__(self, op: str, has_aux: bool = False) -> None:
-        self.backend = selection.current()
-        self.head = f"{op}() on backend {self.backend.name!r}: "
-        self.has_aux = has_aux
+        self.op, self.backend, self.has_aux = op, selection.current(), has_aux
         self.built = self.built_aux = LEAF
         self.width = 0
         self.aux_leaves: list[Any] = []
         self.aux_places: list[int] = []
+
+    @property
+    def head(self) -> str:
+        """The beginning of a message."""
+        return f"{self.op}() on backend {self.backend.name!r}: "
 
     def tensors(self, returned: Any) -> list[Any]:
         """Returns the tensors of the result, then those of the aux, and records the structure of both."""
@@ -130,6 +138,8 @@ class ResultTree:
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """Returns the function's result, rebuilt from the tensors in `outputs`."""
+        if self.built is LEAF:
+            return outputs[0]
         return tree_unflatten(self.built, outputs[: self.width])
 
     def aux(self, outputs: Sequence[Any]) -> Any:
@@ -147,7 +157,7 @@ class ResultTree:
             ShapeError: if it is not a scalar.
             DTypeError: if it is not real and floating.
         """
-        if self.built != LEAF:
+        if self.built is not LEAF:
             raise ArgumentTypeError(
                 f"{self.head}the function returns a {self.built.kind}, not a scalar; return (loss, aux) with "
                 f"has_aux=True, or use vjp or jacobian"
@@ -223,16 +233,26 @@ class FlatFunction(ResultTree):
     ) -> None:
         super().__init__(op, has_aux)
         self.fn, self.args, self.kwargs = fn, list(args), kwargs
-        self.alone = not isinstance(argnums, Sequence)
-        self.positions = self._positions(list(argnums) if isinstance(argnums, Sequence) else [argnums])
-        self.leaves, self.structure = flatten(tuple(args[place] for place in self.positions))
-        self.primals = [self._primal(leaf) for leaf in self.leaves]
+        # The test of the abstract class costs 1 µs, so test the usual classes first.
+        self.alone = not isinstance(argnums, (tuple, list)) and not isinstance(argnums, Sequence)
+        self.positions = self._positions([argnums] if self.alone else [*argnums])  # type: ignore[misc]
+        given, tensor_type = tuple([args[place] for place in self.positions]), self.backend.tensor_type
+        # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
+        self.bare = all([x.__class__ is tensor_type for x in given])
+        self.leaves, self.structure = (given, _tuple_of(len(given))) if self.bare else flatten(given)
+        kind_of = self.backend.kind_of
+        fit = self.bare and all([kind_of(x) in _INEXACT for x in given])
+        self.primals = [*self.leaves] if fit else [self._primal(leaf) for leaf in self.leaves]
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""
         args = list(self.args)
-        given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, leaves, strict=True)]
-        for place, value in zip(self.positions, tree_unflatten(self.structure, given), strict=True):
+        if self.bare:
+            values: Sequence[Any] = leaves
+        else:
+            given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, leaves, strict=True)]
+            values = tree_unflatten(self.structure, given)
+        for place, value in zip(self.positions, values, strict=True):
             args[place] = value
         return self.tensors(self.fn(*args, **self.kwargs))
 
@@ -244,6 +264,8 @@ class FlatFunction(ResultTree):
             raise ArgumentTypeError(
                 f"{self.head}argnums must be an integer or a sequence of integers, not {brief(argnums)}"
             ) from error
+        if places and 0 <= min(places) and max(places) < count and len(set(places)) == len(places):
+            return places
         for place in places:
             if not -count <= place < count:
                 raise ArgumentError(
@@ -272,7 +294,7 @@ class FlatFunction(ResultTree):
 
     def arguments(self, leaves: Sequence[Any]) -> Any:
         """Returns tensors in the structure of the primals: a tree for one argnum, a tuple of trees for a sequence."""
-        trees: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
+        trees: tuple[Any, ...] = tuple(leaves) if self.bare else tree_unflatten(self.structure, leaves)
         return trees[0] if self.alone else trees
 
 

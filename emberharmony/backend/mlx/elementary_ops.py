@@ -84,8 +84,20 @@ _XP = types.SimpleNamespace(
 _sin64: Unary = _derived(_sin_double, lambda x: _cos64(x))
 _cos64: Unary = _derived(_cos_double, lambda x: -_sin64(x))
 _tan64: Unary = _derived(mx.tan, lambda x: 1 + mx.square(_tan64(x)))
-# The derivative of mx.tanh (MLX 0.32) divides by the square of cosh, which overflows in the second derivative.
-_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
+_derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
+
+
+def _tanh(x: mx.array) -> mx.array:
+    """Returns the hyperbolic tangent while a transform of ours is running.
+
+    The derivative of `mx.tanh` (MLX 0.32) divides by the square of `cosh`, which is exact enough in float32 alone. The
+    square overflows in the second derivative only, and MLX differentiates what a transform of ours runs just once: the
+    tape computes the inner ones of nested derivatives.
+    """
+    x = promotion.floats(x)
+    return mx.tanh(x) if x.dtype == mx.float32 else _derived_tanh(x)
+
+
 _log2_64 = _derived(mx.log2, lambda x: (1 / math.log(2)) / x)
 _log10_64 = _derived(mx.log10, lambda x: (1 / math.log(10)) / x)
 _erfinv64: Unary = _derived(
@@ -215,7 +227,7 @@ class MLXElementaryOps:
     arctan2 = staticmethod(promotion.binary(_arctan2, inexact=True))
     sinh = staticmethod(promotion.unary(mx.sinh))
     cosh = staticmethod(promotion.unary(mx.cosh))
-    tanh = staticmethod(fast(mx.tanh, f"untransformed and {promotion.inexact}")(lambda x: _tanh(promotion.floats(x))))
+    tanh = staticmethod(fast(mx.tanh, f"untransformed and {promotion.inexact}")(_tanh))
     arcsinh = staticmethod(promotion.unary(mx.arcsinh))
     arccosh = staticmethod(promotion.unary(mx.arccosh))
     arctanh = staticmethod(promotion.unary(mx.arctanh))

@@ -1,12 +1,14 @@
 """Reductions and cumulative ops, on PyTorch."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from emberharmony.backend.promote import nonempty, normalized, single
 from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
+from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
 
@@ -144,6 +146,26 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     return torch.std(x, axis, correction=correction, keepdim=keepdims)
 
 
+def _logarithm_of_sum(x: torch.Tensor, axes: Sequence[int], keepdims: bool) -> torch.Tensor:
+    """Returns the logarithm of the sum of the exponentials, whose derivative is 0 where all elements are -inf."""
+    total = torch.logsumexp(x, axes, keepdims)
+    if not x.requires_grad or (has_values(x) and not _has_minus_infinity(total.detach())):
+        return total
+    # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
+    none = torch.all(x == -torch.inf, axes, keepdim=True)
+    total = torch.logsumexp(x.masked_fill(none, 0), axes, True).masked_fill(none, -torch.inf)
+    return total if keepdims else total.squeeze(axes)
+
+
+def _has_minus_infinity(x: torch.Tensor) -> bool:
+    """Returns whether an element is -inf or NaN. `torch.equal` reads no number, which transforms would refuse."""
+    return not torch.equal(x, x.clamp_min(torch.finfo(x.dtype).min))
+
+
+def _plain_logsumexp(x: torch.Tensor, axis: Any, keepdims: bool) -> torch.Tensor:
+    return _logarithm_of_sum(x, tuple(range(x.ndim)) if axis is None else axis, keepdims)
+
+
 class TorchReductionOps:
     """Holds the ops of `ops/reduction.py`."""
 
@@ -201,7 +223,7 @@ class TorchReductionOps:
         return torch.all(x != 0, axes, keepdims) if axes else x != 0
 
     @staticmethod
-    @fast(torch.logsumexp, f"{_AXIS} and {{0}}.itemsize > 2 and not {{0}}.requires_grad")
+    @fast(_plain_logsumexp, f"{_PLAIN} and {{0}}.itemsize > 2")
     def logsumexp(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:
         x = promotion.floats(x)
         promotion.refuse(x, _COMPLEX)
@@ -209,9 +231,4 @@ class TorchReductionOps:
         if not axes:
             return x
         wide = x.to(torch.float32) if x.dtype in _HALVES else x
-        if not wide.requires_grad:
-            return torch.logsumexp(wide, axes, keepdims).to(x.dtype)
-        # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
-        none = torch.all(wide == -torch.inf, axes, keepdim=True)
-        result = torch.logsumexp(wide.masked_fill(none, 0), axes, True).masked_fill(none, -torch.inf).to(x.dtype)
-        return result if keepdims else result.squeeze(axes)
+        return _logarithm_of_sum(wide, axes, keepdims).to(x.dtype)

@@ -16,6 +16,7 @@ from emberharmony.backend.shared import special, special_integrals
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES, refused
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
+from emberharmony.backend.torch.tracing import has_values
 
 _BLOCK = 2**14
 """The number of elements computed at once on the CPU: the intermediate results then stay in the cache."""
@@ -76,17 +77,10 @@ _SHARED: dict[str, Callable[..., torch.Tensor]] = {
 """Functions of a namespace and of float64 tensors of one shape."""
 
 
-def _has_values(x: torch.Tensor) -> bool:
-    """Returns whether the values of a tensor may steer the computation: on the CPU, if nothing traces or maps it."""
-    if torch.compiler.is_compiling() or type(x) is not torch.Tensor or x.device.type != "cpu":
-        return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(x)
-
-
 def _computed(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
     function = _SHARED[name]
-    if not all(map(_has_values, tensors)):
+    if not all(map(has_values, tensors)):
         return function(_NAMESPACES[double, False], *tensors)
     xp, shape = _NAMESPACES[double, True], tensors[0].shape
     flat = [x.reshape(-1) for x in tensors]

@@ -58,6 +58,13 @@ def is_watched() -> bool:
     return bool(_GRADIENTS.leaves)
 
 
+def has_values(x: torch.Tensor) -> bool:
+    """Returns whether the values of a tensor may steer the computation: on the CPU, if nothing traces or maps it."""
+    if torch.compiler.is_compiling() or type(x) is not torch.Tensor or not x.is_cpu:
+        return False
+    return not _functorch.is_functorch_wrapped_tensor(x)
+
+
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:
     """Returns whether a running transform differentiates with respect to this tensor, or to one it was computed from.
 

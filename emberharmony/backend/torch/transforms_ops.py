@@ -1,5 +1,6 @@
 """Transforms of functions, on PyTorch: those of `torch.func` nest with each other and with `torch.autograd`."""
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,6 +19,9 @@ from emberharmony.core.tracing import CLOSED_OVER
 
 TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
+_ACCUMULATE = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
+"""The class of the nodes of PyTorch's graph that belong to leaves."""
+_WITH_GRAD = contextlib.nullcontext()
 _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
@@ -166,8 +170,8 @@ def _gradients_of_autograd(fn: TensorFunction, primals: Tensors) -> tuple[list[t
     Inside another gradient, ours or the user's, the loss also depends on other tensors that require gradients, so the
     graph is kept for it. A `torch.nn.Parameter` does not mean that: it always requires gradients.
     """
-    with torch.enable_grad():
-        asked = any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+    with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
+        asked = any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
@@ -198,18 +202,16 @@ def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
 
 def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
     """Returns whether a loss was computed from tensors that require gradients besides `leaves`."""
-    own = {id(leaf) for leaf in leaves}
-    waiting = [loss.grad_fn]
+    own = set(map(id, leaves))
+    waiting = [] if loss.grad_fn is None else [loss.grad_fn]
     seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        if node is None:
+    for node in waiting:  # grows meanwhile
+        if node.__class__ is _ACCUMULATE:
+            if id(node.variable) not in own:
+                return True
             continue
-        variable = getattr(node, "variable", None)
-        if variable is not None and id(variable) not in own:
-            return True
         for parent, _ in node.next_functions:
-            if parent not in seen:
+            if parent is not None and parent not in seen:
                 seen.add(parent)
                 waiting.append(parent)
     return False
