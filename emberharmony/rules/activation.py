@@ -16,12 +16,12 @@ from emberharmony.ops.reduction import sum as sum_
 T = Any
 
 
-def _softmax(g: T, y: T, x: T, axis: Any = -1) -> T:
+def _softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
     weighted = multiply(g, y)
     return subtract(weighted, multiply(y, sum_(weighted, axis=axis, keepdims=True)))
 
 
-def _log_softmax(g: T, y: T, x: T, axis: Any = -1) -> T:
+def _log_softmax(g: T, y: T, _x: T, axis: Any = -1) -> T:
     return subtract(g, multiply(exp(y), sum_(g, axis=axis, keepdims=True)))
 
 
@@ -31,11 +31,11 @@ def _silu(g: T, y: T, x: T) -> T:
 
 
 RULES: dict[str, Any] = {
-    "relu": (lambda g, y, x: where(greater(x, 0), g, 0.0),),
-    "sigmoid": (lambda g, y, x: multiply(g, multiply(y, subtract(1, y))),),
+    "relu": (lambda g, y, _x: where(greater(y, 0), g, 0.0),),
+    "sigmoid": (lambda g, y, _x: multiply(g, multiply(y, subtract(1, y))),),
     "silu": (_silu,),
     "softmax": (_softmax,),
     "log_softmax": (_log_softmax,),
-    "softplus": (lambda g, y, x: multiply(g, sigmoid(x)),),
-    "log_sigmoid": (lambda g, y, x: multiply(g, sigmoid(negative(x))),),
+    "softplus": (lambda g, _y, x: multiply(g, sigmoid(x)),),
+    "log_sigmoid": (lambda g, _y, x: multiply(g, sigmoid(negative(x))),),
 }

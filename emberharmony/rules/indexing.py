@@ -134,8 +134,8 @@ def _winners(x: T, y: T, indices: T, updates: T) -> T:
 RULES: dict[str, Any] = {
     "where": (
         None,
-        lambda g, y, condition, a, b: where(condition, g, 0.0),
-        lambda g, y, condition, a, b: where(condition, 0.0, g),
+        lambda g, _y, condition, _a, _b: where(condition, g, 0.0),
+        lambda g, _y, condition, _a, _b: where(condition, 0.0, g),
     ),
     "take": (_take,),
     "take_along_axis": (

@@ -48,7 +48,7 @@ def _turned(g: T, y: T, x: T) -> T:
     return divide_no_nan(subtract(g, multiply(conj(y), real(multiply(y, g)))), absolute(x))
 
 
-def _base(g: T, y: T, a: T, b: T) -> T:
+def _base(g: T, _y: T, a: T, b: T) -> T:
     if isinstance(b, (int, float)):
         if b in (0, 1, 2, 3):  # NumPy's power takes 100 times as long as a product
             return multiply(multiply(g, square(a) if b == 3 else a if b == 2 else 1), b)
@@ -57,31 +57,31 @@ def _base(g: T, y: T, a: T, b: T) -> T:
     return multiply(g, multiply(b, power(a, where(equal(b, 0), 1, subtract(b, 1)))))
 
 
-def _exponent(g: T, y: T, a: T, b: T) -> T:
+def _exponent(g: T, y: T, a: T, _b: T) -> T:
     # At a = 0 the derivative is 0 for b > 0, but 0 * log(0) would be NaN.
     return multiply(g, multiply(y, log(where(equal(a, 0), 1, a))))
 
 
 RULES: dict[str, Any] = {
-    "add": (lambda g, y, a, b: g, lambda g, y, a, b: g),
-    "subtract": (lambda g, y, a, b: g, lambda g, y, a, b: negative(g)),
-    "multiply": (lambda g, y, a, b: multiply(g, b), lambda g, y, a, b: multiply(g, a)),
-    "divide": (lambda g, y, a, b: divide(g, b), lambda g, y, a, b: negative(divide(multiply(g, y), b))),
-    "mod": (lambda g, y, a, b: g, lambda g, y, a, b: multiply(g, negative(floor_divide(a, b)))),
-    "fmod": (lambda g, y, a, b: g, lambda g, y, a, b: multiply(g, negative(trunc(divide(a, b))))),
+    "add": (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: g),
+    "subtract": (lambda g, _y, _a, _b: g, lambda g, _y, _a, _b: negative(g)),
+    "multiply": (lambda g, _y, _a, b: multiply(g, b), lambda g, _y, a, _b: multiply(g, a)),
+    "divide": (lambda g, _y, _a, b: divide(g, b), lambda g, y, _a, b: negative(divide(multiply(g, y), b))),
+    "mod": (lambda g, _y, _a, _b: g, lambda g, _y, a, b: multiply(g, negative(floor_divide(a, b)))),
+    "fmod": (lambda g, _y, _a, _b: g, lambda g, _y, a, b: multiply(g, negative(trunc(divide(a, b))))),
     "power": (_base, _exponent),
     "divide_no_nan": (
-        lambda g, y, a, b: divide_no_nan(g, b),
-        lambda g, y, a, b: negative(divide_no_nan(multiply(g, y), b)),
+        lambda g, _y, _a, b: divide_no_nan(g, b),
+        lambda g, y, _a, b: negative(divide_no_nan(multiply(g, y), b)),
     ),
-    "negative": (lambda g, y, x: negative(g),),
-    "positive": (lambda g, y, x: g,),
-    "absolute": (lambda g, y, x: multiply(g, conj(sign(x))),),
+    "negative": (lambda g, _y, _x: negative(g),),
+    "positive": (lambda g, _y, _x: g,),
+    "absolute": (lambda g, _y, x: multiply(g, conj(sign(x))),),
     "sign": (_turned,),
-    "square": (lambda g, y, x: multiply(multiply(g, x), 2),),
-    "reciprocal": (lambda g, y, x: negative(multiply(g, square(y))),),
-    "sqrt": (lambda g, y, x: divide(g, multiply(y, 2)),),
-    "rsqrt": (lambda g, y, x: multiply(g, multiply(multiply(square(y), y), -0.5)),),
+    "square": (lambda g, _y, x: multiply(multiply(g, x), 2),),
+    "reciprocal": (lambda g, y, _x: negative(multiply(g, square(y))),),
+    "sqrt": (lambda g, y, _x: divide(g, multiply(y, 2)),),
+    "rsqrt": (lambda g, y, _x: multiply(g, multiply(multiply(square(y), y), -0.5)),),
     "hypot": (
         lambda g, y, a, b: multiply(g, divide_no_nan(a, y)),
         lambda g, y, a, b: multiply(g, divide_no_nan(b, y)),

@@ -11,27 +11,28 @@ from emberharmony.ops.shape import expand_dims, matrix_transpose, reshape
 T = Any
 
 
-def _as_matrices(g: T, a: T, b: T) -> tuple[T, T, T]:
-    """Returns `(g, a, b)` with vectors turned into matrices, and `g` in the shape of the product of these matrices."""
-    if len(b.shape) == 1:
-        b, g = expand_dims(b, -1), expand_dims(g, -1)
-    if len(a.shape) == 1:
-        a, g = expand_dims(a, 0), expand_dims(g, -2)
-    return g, a, b
+def _left(g: T, _y: T, _x1: T, x2: T) -> T:
+    if len(_x1.shape) > 1 < len(x2.shape):
+        return matmul(g, matrix_transpose(x2))
+    if len(x2.shape) == 1:
+        x2, g = expand_dims(x2, -1), expand_dims(g, -1)
+    if len(_x1.shape) > 1:
+        return matmul(g, matrix_transpose(x2))
+    gradient = matmul(expand_dims(g, -2), matrix_transpose(x2))
+    return reshape(gradient, gradient.shape[:-2] + _x1.shape)
 
 
-def _left(g: T, y: T, x1: T, x2: T) -> T:
-    g, _, b = _as_matrices(g, x1, x2)
-    gradient = matmul(g, matrix_transpose(b))
-    return reshape(gradient, gradient.shape[:-2] + x1.shape) if len(x1.shape) == 1 else gradient
-
-
-def _right(g: T, y: T, x1: T, x2: T) -> T:
-    g, a, _ = _as_matrices(g, x1, x2)
-    if len(x2.shape) == 2 and len(a.shape) > 2:  # one product of all rows is faster than a batch that is then summed
-        a, g = (reshape(m, (math.prod(m.shape[:-1]), m.shape[-1])) for m in (a, g))
-    gradient = matmul(matrix_transpose(a), g)
-    return reshape(gradient, gradient.shape[:-2] + x2.shape) if len(x2.shape) == 1 else gradient
+def _right(g: T, _y: T, x1: T, _x2: T) -> T:
+    if len(x1.shape) == len(_x2.shape) == 2:
+        return matmul(matrix_transpose(x1), g)
+    if len(_x2.shape) == 1:
+        g = expand_dims(g, -1)
+    if len(x1.shape) == 1:
+        x1, g = expand_dims(x1, 0), expand_dims(g, -2)
+    if len(_x2.shape) == 2 and len(x1.shape) > 2:  # one product of all rows is faster than a batch that is then summed
+        x1, g = (reshape(m, (math.prod(m.shape[:-1]), m.shape[-1])) for m in (x1, g))
+    gradient = matmul(matrix_transpose(x1), g)
+    return reshape(gradient, gradient.shape[:-2] + _x2.shape) if len(_x2.shape) == 1 else gradient
 
 
 def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:

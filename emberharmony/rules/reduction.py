@@ -23,13 +23,17 @@ def _axes(x: T, axis: Any) -> tuple[int, ...]:
     rank = len(x.shape)
     if axis is None:
         return tuple(range(rank))
-    return tuple(i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    return tuple([i % rank for i in (axis if isinstance(axis, (tuple, list)) else (axis,))])
 
 
 def _kept(g: T, x: T, axis: Any) -> T:
-    """Returns the result of a reduction in the shape it has with `keepdims=True`."""
-    axes = _axes(x, axis)
-    return reshape(g, [1 if i in axes else n for i, n in enumerate(x.shape)])
+    """Returns the result of a reduction in a shape that broadcasts like the one it has with `keepdims=True`."""
+    if not g.shape or len(g.shape) == len(x.shape):
+        return g
+    shape = [*x.shape]
+    for i in _axes(x, axis):
+        shape[i] = 1
+    return reshape(g, tuple(shape))
 
 
 def _spread(g: T, x: T, axis: Any) -> T:
@@ -40,7 +44,7 @@ def _count(x: T, axis: Any) -> int:
     return math.prod([x.shape[i] for i in _axes(x, axis)])
 
 
-def _var(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
+def _var(g: T, _y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
     return multiply(_kept(g, x, axis), multiply(centred, _over(2, _count(x, axis) - correction)))
 
@@ -114,7 +118,7 @@ def _flat(rule: Any) -> Any:
     return flattened
 
 
-def _cumsum(g: T, y: T, x: T, axis: int) -> T:
+def _cumsum(g: T, _y: T, _x: T, axis: int) -> T:
     return flip(cumsum(flip(g, axis), axis), axis)
 
 
@@ -142,9 +146,9 @@ def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
 
 
 RULES: dict[str, Any] = {
-    "sum": (lambda g, y, x, axis=None, *_: _spread(g, x, axis),),
+    "sum": (lambda g, _y, _x, axis=None, *_: _spread(g, _x, axis),),
     "prod": (_prod,),
-    "mean": (lambda g, y, x, axis=None, *_: _spread(divide(g, _count(x, axis)), x, axis),),
+    "mean": (lambda g, _y, _x, axis=None, *_: _spread(divide(g, _count(_x, axis)), _x, axis),),
     "var": (_var, None, None, _by_correction(1.0)),
     "std": (_std, None, None, _by_correction(0.5)),
     "max": (extreme, None, None, _by_initial),

@@ -27,14 +27,14 @@ from emberharmony.rules.scatter_back import unpicked
 T = Any
 
 
-def _reshaped(g: T, y: T, x: T, *_: Any) -> T:
-    return reshape(g, x.shape)
+def _reshaped(g: T, _y: T, _x: T, *_: Any) -> T:
+    return reshape(g, _x.shape)
 
 
-def _transposed(g: T, y: T, x: T, axes: Any = None) -> T:
+def _transposed(g: T, _y: T, _x: T, axes: Any = None) -> T:
     if axes is None:
         return transpose(g)
-    rank = len(x.shape)
+    rank = len(_x.shape)
     order = [axis % rank for axis in axes]
     return transpose(g, [order.index(axis) for axis in range(rank)])
 
@@ -49,13 +49,13 @@ def _concatenated(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     return [get_item(g, (*before, slice(*span))) for span in pairwise(ends)]
 
 
-def _tiled(g: T, y: T, x: T, repeats: Any) -> T:
+def _tiled(g: T, _y: T, _x: T, repeats: Any) -> T:
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
-    rank = max(len(counts), len(x.shape))
+    rank = max(len(counts), len(_x.shape))
     counts = [1] * (rank - len(counts)) + counts
-    lengths = [1] * (rank - len(x.shape)) + list(x.shape)
+    lengths = [1] * (rank - len(_x.shape)) + list(_x.shape)
     parted = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
-    return reshape(sum_(parted, axis=tuple(range(0, 2 * rank, 2))), x.shape)
+    return reshape(sum_(parted, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
 
 
 def _repeated(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
@@ -68,7 +68,7 @@ def _repeated(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
     return sum_(reshape(g, shape), axis=axis + 1)
 
 
-def _rolled(g: T, y: T, x: T, shift: Any, axis: Any = None) -> T:
+def _rolled(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
     return roll(g, -shift if isinstance(shift, int) else [-n for n in shift], axis)
 
 
@@ -95,18 +95,18 @@ RULES: dict[str, Any] = {
     "expand_dims": (_reshaped,),
     "squeeze": (_reshaped,),
     "transpose": (_transposed,),
-    "matrix_transpose": (lambda g, y, x: matrix_transpose(g),),
-    "swapaxes": (lambda g, y, x, axis1, axis2: swapaxes(g, axis1, axis2),),
-    "moveaxis": (lambda g, y, x, source, destination: moveaxis(g, destination, source),),
-    "broadcast_to": (lambda g, y, x, shape: g,),
+    "matrix_transpose": (lambda g, _y, _x: matrix_transpose(g),),
+    "swapaxes": (lambda g, _y, _x, axis1, axis2: swapaxes(g, axis1, axis2),),
+    "moveaxis": (lambda g, _y, _x, source, destination: moveaxis(g, destination, source),),
+    "broadcast_to": (lambda g, _y, _x, shape: g,),
     "broadcast_arrays": lambda g, y, *arrays: g,
     "concatenate": (_concatenated,),
     "stack": (lambda g, y, xs, axis=0: unstack(g, axis=axis),),
     "split": (_split,),
-    "unstack": (lambda g, y, x, num=None, axis=0: stack(g, axis),),
+    "unstack": (lambda g, _y, _x, num=None, axis=0: stack(g, axis),),
     "tile": (_tiled,),
     "repeat": (_repeated,),
-    "flip": (lambda g, y, x, axis=None: flip(g, axis),),
+    "flip": (lambda g, _y, _x, axis=None: flip(g, axis),),
     "roll": (_rolled,),
     "pad": (_padded, None, None, _around),
 }

@@ -18,9 +18,12 @@ enter and leave the tape, so that users get dL/da + i dL/db, the direction of st
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from types import FunctionType
 from typing import Any
 
 from emberharmony.core.cells.cell import opened
+from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.errors import BackendMismatchError, TracedTensorError, UnsupportedOpError
 from emberharmony.core.registry import OPS, OpParameter, OpSpec
 from emberharmony.core.selection import Override, active, is_active
@@ -29,36 +32,40 @@ from emberharmony.transforms.rules import CONSTANT, LEAVING, REFUSED, RULES
 from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]
+_Node = tuple[int, Any, list[Any], Any, list[tuple[int, int, Any, Any]]]
+"""One recorded op: its number, its gradient rule, its arguments and result as values of the traced tensors, its parents.
+
+The number grows from one node of a tape to the next. The list of parents has an entry for each traced tensor: the index
+of its argument, its index inside that argument if this is a list (else -1), the node that computed it or None, and the
+key of its gradient. A tensor that the rule does not read is replaced by its `_Shape`.
+"""
 _LEVELS = itertools.count()
 _SCALARS = (int, float, complex)
 _INEXACT = ("float", "complex")
 _PLAIN = frozenset((float, int, bool, complex, str, type(None)))
 
 
-class _Node:
-    """One recorded op: its gradient rule, its arguments and result as values of the traced tensors, and its parents.
+class _Shape:
+    """What a node keeps of a tensor that no rule reads: its shape and dtype."""
 
-    `parents` has a triple for each traced tensor: the index of its argument, its index inside that argument if this is
-    a list (else -1), and its source. The source is the node that computed the tensor or, if that node has several
-    results, the pair of the node and the index of the result. `width` is the number of results, 0 for a single tensor.
-    """
+    __slots__ = ("dtype", "shape")
 
-    __slots__ = ("arguments", "parents", "result", "rule", "width")
-
-    def __init__(self, rule: Any, arguments: list[Any], result: Any, parents: list[tuple[int, int, Any]]) -> None:
-        self.rule, self.arguments, self.result, self.parents = rule, arguments, result, parents
-        self.width = 0
+    def __init__(self, tensor: Any) -> None:
+        self.shape, self.dtype = tensor.shape, tensor.dtype
 
 
 class Tape:
-    """The record of the ops on traced tensors, for one call of a function that is differentiated."""
+    """The record of the ops on traced tensors, for one call of a function that is differentiated.
 
-    __slots__ = ("backend", "level", "neutral", "nodes", "tensor_type")
+    The tape itself holds no node. Each traced tensor holds the node that computed it, and each node holds those of its
+    arguments, so what no result depends on is freed at once.
+    """
+
+    __slots__ = ("backend", "level", "neutral", "numbers", "tensor_type")
 
     def __init__(self, backend: Any) -> None:
-        self.backend, self.level = backend, next(_LEVELS)
+        self.backend, self.level, self.numbers = backend, next(_LEVELS), itertools.count()
         self.neutral, self.tensor_type = backend.dtypes.neutral, backend.tensor_type
-        self.nodes: list[_Node] = []
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
         """Runs an op on arguments that contain traced tensors, and records it on the innermost of their tapes.
@@ -73,6 +80,52 @@ class Tape:
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"
             )
+        rule = RULES.get(op)
+        if rule.__class__ is not tuple:
+            return self._found(op, rule, arguments)
+        # The usual case in one loop: tensors, numbers, options, and traced tensors of this tape alone.
+        tensor_type = self.tensor_type
+        values: list[Any] = []
+        parents: list[tuple[int, int, Any, Any]] = []
+        traced = 0
+        for argument in arguments:
+            kind = argument.__class__
+            if kind is TracedTensor:
+                if argument.tape is not self:
+                    return self._found(op, rule, arguments)
+                place = len(values)
+                traced |= 1 << place
+                parents.append((place, -1, argument.node, argument.key))
+                argument = argument.value
+            elif kind is not tensor_type and kind not in _PLAIN and not _is_option(op, len(values), argument):
+                return self._found(op, rule, arguments)
+            values.append(argument)
+        if traced >> len(rule):
+            return self._found(op, rule, arguments)
+        # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
+        function = getattr(backend.bound, op)
+        result = _call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
+        kept = result
+        known = _UNREAD.get(op)
+        if known is None or known[0] is not rule:
+            known = _UNREAD[op] = (rule, {})
+        unread = known[1].get(traced)
+        if unread is None:
+            unread = known[1][traced] = _unread(rule, traced, len(values))
+        for place in unread:
+            if place < 0:
+                if kept.__class__ is tensor_type:
+                    kept = _Shape(kept)
+            elif values[place].__class__ is tensor_type:
+                values[place] = _Shape(values[place])
+        number = next(self.numbers)
+        node = (number, rule, values, kept, parents)
+        if result.__class__ is not tensor_type:
+            return self.traced(result, node)
+        return TracedTensor(result, self, node, number) if self.neutral[result.dtype].kind in _INEXACT else result
+
+    def _found(self, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+        """Runs an op in the general case: see `run`."""
         innermost: Tape | None = None
         for argument in arguments:
             kind = argument.__class__
@@ -80,14 +133,13 @@ class Tape:
                 if innermost is None or argument.tape.level > innermost.level:
                     innermost = argument.tape
             elif kind is not self.tensor_type and kind not in _PLAIN:
-                arguments = _prepared(backend, OPS[op], arguments)
+                arguments = _prepared(self.backend, OPS[op], arguments)
                 innermost = max((x.tape for x in _traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
-            raise _unfollowed(op, backend)
-        rule = RULES.get(op)
+            raise _unfollowed(op, self.backend)
         if rule is None and op not in CONSTANT:
-            return _composite(backend, op, arguments)
+            return _composite(self.backend, op, arguments)
         return innermost.record(OPS[op], rule, arguments)
 
     def record(self, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
@@ -98,18 +150,18 @@ class Tape:
             UnsupportedOpError: if the op has no gradient with respect to a traced argument.
         """
         values = [*arguments]
-        parents: list[tuple[int, int, Any]] = []
+        parents: list[tuple[int, int, Any, Any]] = []
         for i, argument in enumerate(arguments):
             if argument.__class__ is TracedTensor:
                 if argument.tape is self:
                     values[i] = argument.value
-                    parents.append((i, -1, argument.source))
+                    parents.append((i, -1, argument.node, argument.key))
             elif argument.__class__ is list:
                 values[i] = opened = [*argument]
                 for j, item in enumerate(argument):
                     if item.__class__ is TracedTensor and item.tape is self:
                         opened[j] = item.value
-                        parents.append((i, j, item.source))
+                        parents.append((i, j, item.node, item.key))
         if not parents:
             # The op would run again with the same traced tensors and so recurse without end.
             raise _unfollowed(spec.name, self.backend)
@@ -118,26 +170,59 @@ class Tape:
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         result = _call(getattr(self.backend.bound, spec.name), spec, values)
-        return result if rule is None else self.traced(_Node(rule, values, result, parents))
+        return result if rule is None else self.traced(result, (next(self.numbers), rule, values, result, parents))
 
-    def traced(self, node: _Node) -> Any:
-        """Records a node and returns its result, in which the floating and complex tensors are traced."""
-        result = node.result
+    def traced(self, result: Any, node: _Node) -> Any:
+        """Returns the result of a node, in which the floating and complex tensors are traced."""
         if isinstance(result, (tuple, list)):
-            node.width = len(result)
-            items = [TracedTensor(x, self, (node, i)) if self._differentiable(x) else x for i, x in enumerate(result)]
-            self.nodes.append(node)
+            items = [
+                TracedTensor(x, self, node, (node[0], i)) if self._differentiable(x) else x
+                for i, x in enumerate(result)
+            ]
             kind = type(result)
             return items if kind is list else tuple(items) if kind is tuple else kind(*items)
-        if not self._differentiable(result):
-            return result
-        self.nodes.append(node)
-        return TracedTensor(result, self, node)
+        return TracedTensor(result, self, node, node[0]) if self._differentiable(result) else result
 
     def _differentiable(self, value: Any) -> bool:
         return self.neutral[value.dtype].kind in _INEXACT if hasattr(value, "dtype") else False
+
+
+_UNREAD: dict[str, tuple[Any, dict[int, tuple[int, ...]]]] = {}
+"""By op its rule and, by the set of traced arguments as bits, what the rule does not read then: see `_unread`."""
+
+
+def _unread(rule: tuple[Any, ...], traced: int, count: int) -> tuple[int, ...]:
+    """Returns the indices of the arguments, and -1 for the result, that a rule does not read.
+
+    A rule says so by a name that begins with an underscore.
+
+    Args:
+        rule: the functions of a rule, one for each argument.
+        traced: the arguments that are traced, as bits; only their functions will be called.
+        count: the number of arguments.
+    """
+    functions = [part for i, part in enumerate(rule) if traced >> i & 1 and part is not None]
+    return tuple(place for place in range(-1, count) if all(_ignores(part, place + 2) for part in functions))
+
+
+def _ignores(function: Any, place: int) -> bool:
+    """Returns whether the name of a parameter begins with an underscore; false if the names are not known."""
+    if not isinstance(function, FunctionType):
+        return False
+    code = function.__code__
+    if place < code.co_argcount:
+        return code.co_varnames[place].startswith("_")
+    starred = bool(code.co_flags & VARIADIC)
+    return starred and code.co_varnames[code.co_argcount + code.co_kwonlyargcount].startswith("_")
+
+
+def _is_option(op: str, place: int, argument: Any) -> bool:
+    """Returns whether an argument is a tuple of numbers that no tensor is made of, such as a shape or axes."""
+    if argument.__class__ is not tuple or not _PLAIN.issuperset(map(type, argument)):
+        return False
+    parameters = OPS[op].parameters
+    return place < len(parameters) and parameters[place].role == "Value" and not parameters[-1].variadic
 
 
 def _unfollowed(op: str, backend: Any) -> TracedTensorError:
@@ -233,55 +318,94 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
 
     A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
     """
+    tape, outputs = _traced(backend, fn, primals)
+
+    def pull(cotangents: Sequence[Any]) -> list[Any]:
+        return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
+
+    return _values(tape, outputs), pull
+
+
+def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the outputs of `fn(*primals)`, and the gradients of the first one, a scalar.
+
+    The backward pass frees the values of each node as soon as it has used them.
+    """
+    tape, outputs = _traced(backend, fn, primals)
+    values = _values(tape, outputs)
+    roots = [(outputs[0], backend.bound.ones_like(values[0]))]
+    outputs.clear()
+    return values, _gradients(tape, roots, primals)
+
+
+def _traced(
+    backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]
+) -> tuple[Tape, list[Any]]:
+    """Returns a new tape, and the outputs of a function whose arguments it traces."""
     if not RULES:
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
-    leaves = [_Node(None, [], primal, []) for primal in primals]
-    outputs = [*fn(*(TracedTensor(primal, tape, leaf) for primal, leaf in zip(primals, leaves, strict=True)))]
-    sources = [y.source if y.__class__ is TracedTensor and y.tape is tape else None for y in outputs]
-    values = [y if source is None else y.value for y, source in zip(outputs, sources, strict=True)]
-    nodes = tape.nodes[::-1]
-
-    def pull(cotangents: Sequence[Any]) -> list[Any]:
-        gradients: dict[Any, Any] = {}
-        for source, cotangent in zip(sources, cotangents, strict=True):
-            if source is not None and cotangent is not None:
-                _accumulate(gradients, source, _conjugate(tape, cotangent))
-        for node in nodes:
-            _pull_node(gradients, node)
-        found = [gradients.get(leaf) for leaf in leaves]
-        return [
-            active().zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
-            for gradient, primal in zip(found, primals, strict=True)
-        ]
-
-    return values, pull
+    return tape, [*fn(*[TracedTensor(primal, tape, None, -1 - i) for i, primal in enumerate(primals)])]
 
 
-def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
-    """Adds to the gradients of a node's parents, if the node itself has a gradient."""
-    if node.width:
-        parts = [gradients.pop((node, i), None) for i in range(node.width)]
-        if all(part is None for part in parts):
-            return
-        cotangent: Any = [
-            active().zeros_like(y) if part is None else part for part, y in zip(parts, node.result, strict=True)
-        ]
+def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
+    return [y.value if y.__class__ is TracedTensor and y.tape is tape else y for y in outputs]
+
+
+def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any]) -> list[Any]:
+    """Returns the gradients of the primals, given outputs with their cotangents; empties the list `roots`.
+
+    The nodes are visited from the last to the first. Only those that a cotangent reaches are.
+    """
+    found: dict[Any, Any] = {}
+    nodes: dict[int, _Node] = {}
+    numbers: list[int] = []
+    reached: list[tuple[Any, Any, Any]] = []
+    while roots:
+        output, cotangent = roots.pop(0)
+        if cotangent is not None and output.__class__ is TracedTensor and output.tape is tape:
+            reached.append((output.node, output.key, _conjugate(tape, cotangent)))
+    output = cotangent = None
+    while True:
+        for node, key, gradient in reached:
+            known = found.get(key)
+            if known is not None:
+                found[key] = active().add(known, gradient)
+                continue
+            found[key] = gradient
+            if node is not None and node[0] not in nodes:
+                nodes[node[0]] = node
+                heappush(numbers, -node[0])
+        if not numbers:
+            break
+        reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
+        reached = _pulled(found, nodes.pop(-heappop(numbers)))
+    return [
+        active().zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
+        for gradient, primal in zip([found.get(-1 - i) for i in range(len(primals))], primals, strict=True)
+    ]
+
+
+def _pulled(found: dict[Any, Any], node: _Node) -> list[tuple[Any, Any, Any]]:
+    """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
+    number, rule, arguments, result, parents = node
+    if number in found:
+        cotangent = found.pop(number)
     else:
-        cotangent = gradients.pop(node, None)
-        if cotangent is None:
-            return
-    arguments, rule = node.arguments, node.rule
-    found: Any = None if rule.__class__ is tuple else rule(cotangent, node.result, *arguments)
+        parts = [found.pop((number, i), None) for i in range(len(result))]
+        cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
+    single = rule.__class__ is tuple
+    given: Any = None if single else rule(cotangent, result, *arguments)
+    pulled = []
     done = -1
-    for i, j, source in node.parents:
-        if rule.__class__ is not tuple:
-            gradient = found[i]
+    for i, j, parent, key in parents:
+        if not single:
+            gradient = given[i]
         else:
             if i != done:  # several parents in one list share the result of one rule
                 part = rule[i]
-                found, done = None if part is None else part(cotangent, node.result, *arguments), i
-            gradient = found
+                given, done = None if part is None else part(cotangent, result, *arguments), i
+            gradient = given
         if gradient is None:
             continue
         argument = arguments[i]
@@ -289,12 +413,8 @@ def _pull_node(gradients: dict[Any, Any], node: _Node) -> None:
             gradient, argument = gradient[j], argument[j]
         if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
             gradient = _fitted(gradient, argument)
-        _accumulate(gradients, source, gradient)
-
-
-def _accumulate(gradients: dict[Any, Any], source: Any, gradient: Any) -> None:
-    known = gradients.get(source)
-    gradients[source] = gradient if known is None else active().add(known, gradient)
+        pulled.append((parent, key, gradient))
+    return pulled
 
 
 def _fitted(gradient: Any, argument: Any) -> Any:
@@ -302,6 +422,9 @@ def _fitted(gradient: Any, argument: Any) -> Any:
     shape, wanted = gradient.shape, argument.shape
     if shape != wanted:
         extra = len(shape) - len(wanted)
+        if shape[extra:] == wanted:
+            gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
+            return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
         axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
         gradient = active().sum(gradient, axis=tuple(axes))
         if gradient.shape != wanted:

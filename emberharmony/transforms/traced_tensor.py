@@ -30,16 +30,16 @@ UFUNCS = {
 class TracedTensor(SharedMethods, TensorProxy):
     """A tensor that stands for `value` while a tape records.
 
-    `source` is the node that computed it or, if that node has several results, the pair of the node and the index. The
-    methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters on which they agree. Other
+    `node` is the node that computed it, None for an argument of the function. `key` is that of its gradient: the number
+    of the node or, if the node has several results, the pair of the number and the index. The methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters on which they agree. Other
     uses raise `TracedTensorError`.
     """
 
-    __slots__ = ("source", "tape", "value")
+    __slots__ = ("key", "node", "tape", "value")
     kind, has_value = "a traced tensor", True
 
-    def __init__(self, value: Any, tape: Any, source: Any) -> None:
-        self.value, self.tape, self.source = value, tape, source
+    def __init__(self, value: Any, tape: Any, node: Any, key: Any) -> None:
+        self.value, self.tape, self.node, self.key = value, tape, node, key
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Runs an op on the tape of the innermost traced argument."""
