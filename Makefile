@@ -65,6 +65,7 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/gradients.py
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/composites.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded

@@ -315,6 +315,12 @@ class Backend:
         outputs, pull = self.pullback(fn, primals)
         return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
 
+    def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
+        outputs, found = self.gradients(fn, primals)
+        constant = self.bound.stop_gradient
+        return [constant(y) for y in outputs], [constant(gradient) for gradient in found]
+
     def pushforward(
         self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:

@@ -405,14 +405,13 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
             changed[:] = found
             return [*outputs, *(result_tree.tensor(tensor, "a parameter's value") for tensor in found.values())]
 
-    outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values)
+    outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)
     bound = result_tree.backend.bound
     for parameter, gradient in zip(trained, gradients, strict=True):
-        found = bound.stop_gradient(gradient)
-        parameter.grad = found if parameter.grad is None else bound.add(parameter.grad, found)
+        parameter.grad = gradient if parameter.grad is None else bound.add(parameter.grad, gradient)
     for cell, value in zip(changed, outputs[1:], strict=True):
-        cell.value = bound.stop_gradient(value)
-    return bound.stop_gradient(outputs[0])
+        cell.value = value
+    return outputs[0]
 
 
 def parameters_of(params: Any) -> list[Cell]:

@@ -69,9 +69,18 @@ class TorchTransformsOps:
     @staticmethod
     @whole
     def gradients(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform():
+        if _by_func():
             return _gradients_of_func(fn, primals)
         return _gradients_of_autograd(fn, primals)
+
+    @whole
+    def constant_gradients(
+        self, fn: TensorFunction, primals: Tensors
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        if _by_func():
+            outputs, gradients = self.gradients(fn, primals)
+            return [y.detach() for y in outputs], [g.detach() for g in gradients]
+        return _gradients_of_autograd(fn, primals, constant=True)
 
     def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _in_reverse_mode():
@@ -153,6 +162,11 @@ def _in_transform() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def _by_func() -> bool:
+    """Returns whether `torch.func` must compute a gradient, because `torch.autograd` cannot."""
+    return torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform()
+
+
 def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns the outputs of `fn(*primals)`, and the gradients of the first output, computed by `torch.func`."""
 
@@ -164,21 +178,24 @@ def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch
     return [loss, *aux], list(pull(torch.ones_like(loss)))
 
 
-def _gradients_of_autograd(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _gradients_of_autograd(
+    fn: TensorFunction, primals: Tensors, constant: bool = False
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Returns the same as `_gradients_of_func`, at half the cost for small tensors.
 
     Inside another gradient, ours or the user's, the loss also depends on other tensors that require gradients, so the
-    graph is kept for it. A `torch.nn.Parameter` does not mean that: it always requires gradients.
+    graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
+    requires gradients.
     """
     with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
-        asked = any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
+        asked = not constant and any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
         loss = outputs[0]
         if not loss.requires_grad:
-            return outputs, [torch.zeros_like(x) for x in primals]
-        inside = asked or _has_other_leaves(loss, leaves)
+            return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
+        inside = asked or (not constant and _has_other_leaves(loss, leaves))
         found = torch.autograd.grad(loss, leaves, create_graph=inside, allow_unused=True)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients

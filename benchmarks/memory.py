@@ -1,0 +1,94 @@
+"""Measures the memory of gradients: `python benchmarks/memory.py [--json FILE]`.
+
+The functions are those of `benchmarks/gradients.py`. For NumPy and HIPS autograd the result is the peak of value and
+gradient, as `tracemalloc` counts it, divided by that of the forward pass in NumPy. For MLX it is the peak divided by
+that of native MLX. PyTorch does not count memory on the CPU, so its result is the size of the tensors that the graph
+saves, divided by that of native PyTorch.
+"""
+
+import argparse
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gradients import SIZES, contenders
+
+from emberharmony import ops
+
+
+def peak_in_python(call: Callable[[], Any]) -> int:
+    """Returns the bytes that NumPy and Python allocate at most at one time during a call."""
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    kept = call()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    del kept
+    return peak
+
+
+def peak_in_mlx(call: Callable[[], Any]) -> int:
+    """Returns the bytes that MLX allocates at most at one time during a call."""
+    import mlx.core as mx
+
+    mx.clear_cache()
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    kept = call()
+    peak = mx.get_peak_memory() - before
+    del kept
+    return int(peak)
+
+
+def saved_in_torch(call: Callable[[], Any]) -> int:
+    """Returns the bytes of the tensors that PyTorch's graph saves during a call."""
+    import torch
+
+    saved: dict[int, Any] = {}
+
+    def pack(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        saved[storage.data_ptr()] = storage  # kept alive, so that no address is used twice
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        call()
+    return sum(storage.nbytes() for storage in saved.values())
+
+
+MEASURES = {"torch": saved_in_torch, "mlx": peak_in_mlx, "numpy": peak_in_python}
+
+
+def measured(kind: str, size: tuple[int, ...]) -> dict[str, int]:
+    """Returns the bytes of each contender, the least of three calls."""
+    found = {}
+    for name, (backend, call) in contenders(kind, size).items():
+        ops.set_backend(backend)
+        call()
+        gc.collect()
+        found[name] = min(MEASURES[backend](call) for _ in range(3))
+    return found
+
+
+def main() -> None:
+    """Measures and prints one row for each size."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", type=Path, help="also write the bytes to this file")
+    options = parser.parse_args()
+    table = {}
+    for name, (kind, size) in SIZES.items():
+        table[name] = row = measured(kind, size)
+        pairs = {"ours on numpy": "forward in NumPy", "HIPS autograd": "forward in NumPy"}
+        pairs |= {"ours on torch": "torch", "ours on mlx": "mlx"}
+        ratios = [f"{who} {row[who] / row[base]:.2f} x {base}" for who, base in pairs.items() if who in row]
+        print(f"{name:13} forward {row['forward in NumPy'] / 1024:7.0f} KiB; {', '.join(ratios)}", flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
