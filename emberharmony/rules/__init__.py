@@ -5,6 +5,10 @@ that has no gradient), or one function that returns the gradients of all argumen
 `(g, y, *arguments)`: the cotangent, the op's result, and the op's arguments in the declared order. Rules are written
 with ops, so they can themselves be differentiated. A rule may return a gradient in the shape of the result: the tape
 sums it over the axes that the argument was broadcast along, and casts it to the argument's dtype.
+
+In a tuple, a function names a parameter with an underscore in front (`_x`) if it reads no more than the shape and the
+dtype of that tensor. The tape then keeps only these two, unless another function of the call reads the tensor.
+
 The module `transforms.tape` explains the convention for complex numbers.
 """
 

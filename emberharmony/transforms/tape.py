@@ -33,7 +33,7 @@ from emberharmony.transforms.traced_tensor import TracedTensor
 
 Pullback = Callable[[Sequence[Any]], list[Any]]
 _Node = tuple[int, Any, list[Any], Any, list[tuple[int, int, Any, Any]]]
-"""One recorded op: its number, its gradient rule, its arguments and result as values of the traced tensors, its parents.
+"""One recorded op: its number, its rule, its arguments and result as values of the traced tensors, and its parents.
 
 The number grows from one node of a tape to the next. The list of parents has an entry for each traced tensor: the index
 of its argument, its index inside that argument if this is a list (else -1), the node that computed it or None, and the
@@ -338,9 +338,7 @@ def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[
     return values, _gradients(tape, roots, primals)
 
 
-def _traced(
-    backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]
-) -> tuple[Tape, list[Any]]:
+def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
     """Returns a new tape, and the outputs of a function whose arguments it traces."""
     if not RULES:
         importlib.import_module("emberharmony.rules")

@@ -31,8 +31,9 @@ class TracedTensor(SharedMethods, TensorProxy):
     """A tensor that stands for `value` while a tape records.
 
     `node` is the node that computed it, None for an argument of the function. `key` is that of its gradient: the number
-    of the node or, if the node has several results, the pair of the number and the index. The methods are those that the tensors of NumPy, PyTorch and MLX share, with the parameters on which they agree. Other
-    uses raise `TracedTensorError`.
+    of the node or, if the node has several results, the pair of the number and the index. The methods are those that
+    the tensors of NumPy, PyTorch and MLX share, with the parameters on which they agree. Other uses raise
+    `TracedTensorError`.
     """
 
     __slots__ = ("key", "node", "tape", "value")

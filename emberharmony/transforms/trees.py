@@ -238,10 +238,10 @@ class FlatFunction(ResultTree):
         self.positions = self._positions([argnums] if self.alone else [*argnums])  # type: ignore[misc]
         given, tensor_type = tuple([args[place] for place in self.positions]), self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
-        self.bare = all([x.__class__ is tensor_type for x in given])
+        self.bare = all(x.__class__ is tensor_type for x in given)
         self.leaves, self.structure = (given, _tuple_of(len(given))) if self.bare else flatten(given)
         kind_of = self.backend.kind_of
-        fit = self.bare and all([kind_of(x) in _INEXACT for x in given])
+        fit = self.bare and all(kind_of(x) in _INEXACT for x in given)
         self.primals = [*self.leaves] if fit else [self._primal(leaf) for leaf in self.leaves]
 
     def __call__(self, *leaves: Any) -> list[Any]:

@@ -49,6 +49,12 @@ def test_the_tables_of_rules_name_existing_ops() -> None:
     assert set(RULES) | CONSTANT | LEAVING | set(REFUSED) <= set(OPS)
 
 
+def test_an_op_with_any_number_of_arguments_has_one_rule_for_all() -> None:
+    # The tape remembers what a tuple of rules does not read for a fixed number of arguments.
+    tuples = [name for name, rule in RULES.items() if isinstance(rule, tuple)]
+    assert not [name for name in tuples if any(p.variadic for p in OPS[name].parameters)]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_gradients_keep_the_dtype(dtype: str) -> None:
     x = np.array([0.5, 2.0, 1.0], dtype)

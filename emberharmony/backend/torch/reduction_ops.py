@@ -1,7 +1,6 @@
 """Reductions and cumulative ops, on PyTorch."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -146,7 +145,7 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     return torch.std(x, axis, correction=correction, keepdim=keepdims)
 
 
-def _logarithm_of_sum(x: torch.Tensor, axes: Sequence[int], keepdims: bool) -> torch.Tensor:
+def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
     """Returns the logarithm of the sum of the exponentials, whose derivative is 0 where all elements are -inf."""
     total = torch.logsumexp(x, axes, keepdims)
     if not x.requires_grad or (has_values(x) and not _has_minus_infinity(total.detach())):

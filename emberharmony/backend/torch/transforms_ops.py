@@ -74,9 +74,7 @@ class TorchTransformsOps:
         return _gradients_of_autograd(fn, primals)
 
     @whole
-    def constant_gradients(
-        self, fn: TensorFunction, primals: Tensors
-    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         if _by_func():
             outputs, gradients = self.gradients(fn, primals)
             return [y.detach() for y in outputs], [g.detach() for g in gradients]
@@ -188,7 +186,7 @@ def _gradients_of_autograd(
     requires gradients.
     """
     with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
-        asked = not constant and any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
+        asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
@@ -220,7 +218,7 @@ def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
 def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> bool:
     """Returns whether a loss was computed from tensors that require gradients besides `leaves`."""
     own = set(map(id, leaves))
-    waiting = [] if loss.grad_fn is None else [loss.grad_fn]
+    waiting: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
     seen = set(waiting)
     for node in waiting:  # grows meanwhile
         if node.__class__ is _ACCUMULATE:
