@@ -19,7 +19,7 @@ from emberharmony.core.tracing import CLOSED_OVER
 
 TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
-_ACCUMULATE = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
+_ACCUMULATE: Any = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 """The class of the nodes of PyTorch's graph that belong to leaves."""
 _WITH_GRAD = contextlib.nullcontext()
 _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
