@@ -195,3 +195,12 @@ def test_expm1_of_special_complex_numbers_has_the_right_parts_and_signs(
         found = np.ravel(ops.to_numpy(ops.expm1(x)))[0]
         np.testing.assert_allclose([found.real, found.imag], [wanted.real, wanted.imag], rtol=1e-6)
         assert np.signbit([found.real, found.imag]).tolist() == np.signbit([wanted.real, wanted.imag]).tolist()
+
+
+def test_the_second_derivative_of_tanh_is_zero_far_from_zero(backend: str) -> None:
+    x = ops.convert_to_tensor(np.float32([-1e30, -100, -50, 0, 0.5, 50, 100, 1e30]))
+    curved = ops.vmap(ops.grad(ops.grad(ops.tanh)))(x)
+    t = np.tanh(0.5)
+    assert ops.to_numpy(curved) == pytest.approx(np.float32([0, 0, 0, 0, -2 * t * (1 - t * t), 0, 0, 0]), abs=1e-6)
+    curved = ops.jvp(lambda x: ops.grad(lambda y: ops.sum(ops.tanh(y)))(x), (x,), (ops.ones_like(x),))[1]
+    assert ops.to_numpy(curved) == pytest.approx(np.float32([0, 0, 0, 0, -2 * t * (1 - t * t), 0, 0, 0]), abs=1e-6)

@@ -274,3 +274,44 @@ def test_options_of_a_reduction_have_no_axes(backend: str) -> None:
 def test_a_correction_that_leaves_no_freedom_gives_nan_as_a_tensor_too(backend: str) -> None:
     for op in (ops.var, ops.std, ops.nanvar, ops.nanstd):
         assert np.isnan(float(op([1.0, 2.0], correction=ops.convert_to_tensor(2.0))))
+
+
+ROWS_WITH_INFINITIES = np.float32([[0, 1, 2], [-np.inf, 1, -np.inf], [-np.inf] * 3])
+SHARES = np.float32([[0.09003057, 0.24472848, 0.6652409], [0, 1, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_gradient_of_logsumexp_is_the_softmax_and_zero_in_rows_of_minus_infinity(backend: str, dtype: str) -> None:
+    def total(x: Any) -> Any:
+        return ops.sum(ops.where(ops.isfinite(found := ops.logsumexp(x, axis=-1)), found, 0.0))
+
+    x, rows = ROWS_WITH_INFINITIES.astype(dtype), ops.convert_to_tensor(ROWS_WITH_INFINITIES.astype(dtype))
+    assert host(ops.logsumexp(rows, axis=-1, keepdims=True))[1:] == [[1.0], [-np.inf]]
+    assert ops.to_numpy(ops.grad(total)(x)) == pytest.approx(SHARES, abs=1e-3 if dtype == "float16" else 1e-6)
+    slope = ops.vjp(lambda x: ops.logsumexp(x, axis=-1), rows)[1](ops.ones((3,), dtype=dtype))[0]
+    assert ops.to_numpy(slope) == pytest.approx(SHARES, abs=1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_logsumexp_of_infinite_rows_is_differentiated_in_every_transform(backend: str) -> None:
+    rows = ops.convert_to_tensor(ROWS_WITH_INFINITIES)
+    mapped = ops.vmap(ops.grad(lambda x: ops.logsumexp(x)))(rows)
+    assert ops.to_numpy(mapped) == pytest.approx(SHARES, abs=1e-6)
+    pushed = ops.jvp(lambda x: ops.logsumexp(x, axis=1), (rows,), (ops.ones_like(rows),))[1]
+    assert ops.to_numpy(pushed) == pytest.approx(np.float32([1, 1, 0]), abs=1e-6)
+    curved = ops.hessian(lambda x: ops.logsumexp(x))(rows[0])
+    exact = np.diag(SHARES[0]) - np.outer(SHARES[0], SHARES[0])
+    assert ops.to_numpy(curved) == pytest.approx(exact, abs=1e-6)
+    both = ops.grad(lambda x: ops.logsumexp(x, axis=(0, 1)))(rows[:2])
+    weights = np.exp(ROWS_WITH_INFINITIES[:2].astype(np.float64))
+    assert ops.to_numpy(both) == pytest.approx(weights / weights.sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("count", [64, 1024, 1025, 5000])
+def test_logsumexp_and_its_gradient_are_precise_in_short_and_long_rows(backend: str, count: int) -> None:
+    x = np.random.default_rng(0).standard_normal((4, count)).astype(np.float32)
+    weights = np.exp(x.astype(np.float64))
+    wanted = np.log(weights.sum(-1))
+    value, gradient = ops.value_and_grad(lambda x: ops.sum(ops.logsumexp(x, axis=-1)))(x)
+    assert ops.to_numpy(ops.logsumexp(x, axis=-1)) == pytest.approx(wanted, rel=1e-6)
+    assert value.tolist() == pytest.approx(wanted.sum(), rel=1e-6)
+    assert ops.to_numpy(gradient) == pytest.approx(weights / weights.sum(-1, keepdims=True), rel=1e-5)

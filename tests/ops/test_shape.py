@@ -329,3 +329,22 @@ def test_the_body_of_pad_gives_the_results_of_the_backends(mode: str, backend: s
         assert OPS["pad"].declared(x, widths, mode).tolist() == wanted.tolist()
     assert OPS["pad"].declared(x, 1, "constant", 7.0).tolist() == ops.pad(x, 1, constant_values=7.0).tolist()
     assert OPS["pad"].declared(ops.convert_to_tensor([True]), 1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4, 2, 3), (1, 2, 3), (0, 2, 3)])
+@pytest.mark.parametrize("layout", ["rows", "columns", "every second"])
+def test_broadcast_to_gives_views_of_any_layout(backend: str, shape: tuple[int, ...], layout: str) -> None:
+    whole = np.arange(12, dtype=np.float32).reshape(4, 3)[::2] if layout == "every second" else np.float32([[1], [2]])
+    x = np.asfortranarray(whole) if layout == "columns" else whole
+    found = ops.broadcast_to(ops.convert_to_tensor(x), shape)
+    assert ops.to_numpy(found).tolist() == np.broadcast_to(x, shape).tolist()
+    with pytest.raises(errors.ShapeError):
+        ops.broadcast_to(ops.convert_to_tensor(x), (2,))
+
+
+def test_broadcast_to_on_numpy_is_a_view_that_cannot_be_written() -> None:
+    ops.set_backend("numpy")
+    x = np.float32([[1], [2]])
+    view = ops.broadcast_to(x, (2, 5))
+    assert np.shares_memory(view, x)
+    assert not view.flags.writeable

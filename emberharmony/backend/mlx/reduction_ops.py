@@ -293,8 +293,8 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     axes = normalized(axis, x.ndim)
     if not axes:
         return x
-    # Subtract the maximum, so that no exponential overflows.
-    top = _extreme(mx.max, mx.maximum)(x, axes, True, float("-inf"))
+    # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
+    top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
     shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
     wide = widened(x - shift)
     terms = exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide)

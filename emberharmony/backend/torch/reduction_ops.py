@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from emberharmony.backend.promote import nonempty, normalized, single
 from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
@@ -148,7 +149,8 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
 def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
     """Returns the logarithm of the sum of the exponentials, whose derivative is 0 where all elements are -inf."""
     total = torch.logsumexp(x, axes, keepdims)
-    if not x.requires_grad or (has_values(x) and not _has_minus_infinity(total.detach())):
+    differentiated = x.requires_grad or forward_ad._current_level >= 0
+    if not differentiated or (has_values(x) and not _has_minus_infinity(total.detach())):
         return total
     # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
     none = torch.all(x == -torch.inf, axes, keepdim=True)
