@@ -239,6 +239,7 @@ class FlatFunction(ResultTree):
         given, tensor_type = tuple([args[place] for place in self.positions]), self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
         self.bare = all(x.__class__ is tensor_type for x in given)
+        self.leaves: Sequence[Any]
         self.leaves, self.structure = (given, _tuple_of(len(given))) if self.bare else flatten(given)
         kind_of = self.backend.kind_of
         fit = self.bare and all(kind_of(x) in _INEXACT for x in given)
