@@ -37,7 +37,7 @@ def refilled(leaf: Any, tensor: Any) -> Any:
 
 def _tuple_of(count: int) -> TreeDef:
     """Returns the structure of a tuple of leaves."""
-    return TreeDef("tuple", tuple, (LEAF,) * count)
+    return TreeDef("tuple", tuple, (LEAF,) * count, count)
 
 
 def _is_listed(tree: Any) -> bool:
