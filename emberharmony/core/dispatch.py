@@ -7,6 +7,7 @@ leaves either all old codes or all new ones. A `use_backend` that names another 
 a `set_backend` finds no override alive (`selection` decides). On other interpreters ops are looked up (`portable`).
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
@@ -180,7 +181,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         if traced is not None:  # it was inside a list
             return traced.run(backend, name, arguments)
         if spec.takes_callable:
-            judge(backend, name, error, arguments)
+            judge(backend, name, arguments)
         through = passing(error)
         if through is error:
             raise
@@ -192,15 +193,23 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         raise typed from error
 
 
-def judge(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
+def _handled() -> Exception:
+    """Returns the exception whose `except` block the caller runs in; compiled ops do not bind it to a name."""
+    error = sys.exception()
+    assert isinstance(error, Exception)
+    return error
+
+
+def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
+    error = _handled()
     if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
     typed = backend.translate(name, error, arguments)
     raise typed from (None if typed is error else error)
 
 
-def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]) -> Any:
+def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     """Handles the error of a native call: runs the full implementation if there is one, else raises the typed error.
 
     `slow` also converts flags, so a call with a flag that is not a Python boolean runs again through it.
@@ -208,6 +217,7 @@ def rescue(backend: Any, name: str, error: Exception, arguments: tuple[Any, ...]
     Raises:
         EmberError: the typed error, if the call cannot run in another way.
     """
+    error = _handled()
     through = passing(error)
     if through is not None:
         raise through

@@ -292,4 +292,4 @@ def set_default_float(dtype: "DTypeLike") -> None:
     if not chosen.is_floating:
         raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}")
     # In one commit, so that no thread sees the new default while dispatch still uses the flag of the old one.
-    commit([assigned(DEFAULTS, "float", chosen), op_globals.set_flag_step("float32_default", chosen is float32)])
+    commit([assigned(DEFAULTS, "float", chosen)], op_globals.set_flag_steps("float32_default", chosen is float32))

@@ -1,7 +1,8 @@
 """The namespace that all ops share as their `__globals__`: native functions (`numpy_sin`), tensor types, converters.
 
 All ops share it, so that the assignment of one `__code__` switches an op as a whole; and it is a module, so that
-`torch.compile` finds the names. Other modules write into it with `publish`, `set_flag` and `set_flag_step` alone.
+`torch.compile` finds the names. Other modules write into it with `publish`, `publish_type`, `set_flag` and
+`set_flag_steps` alone.
 
 The imports below let `typing.get_type_hints` resolve the annotations of the ops. The modules that cannot be imported
 here, because they import this one, publish their classes.
@@ -9,8 +10,10 @@ here, because they import this one, publish their classes.
 
 import sys
 from collections.abc import Callable as Callable
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Mapping
 from collections.abc import Sequence as Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 from typing import Any as Any
 from typing import Literal as Literal
@@ -25,7 +28,7 @@ from emberharmony.core.results import SVDResult as SVDResult
 from emberharmony.core.results import UniqueAllResult as UniqueAllResult
 from emberharmony.core.results import UniqueCountsResult as UniqueCountsResult
 from emberharmony.core.results import UniqueInverseResult as UniqueInverseResult
-from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.types import Axis as Axis
 from emberharmony.core.types import CastTensorLike as CastTensorLike
 from emberharmony.core.types import DeviceLike as DeviceLike
@@ -58,22 +61,42 @@ def publish(**values: Any) -> None:
     globals().update(values)
 
 
+_TYPES: dict[str, tuple[type, tuple[str, ...]]] = {}
+"""The types of `publish_type`, by their names, and the flags of each."""
+
+
+def publish_type(name: str, tensor_type: type, *flags: str) -> None:
+    """Adds a name that stands for a tensor type while all these flags are True, and else for None.
+
+    A fast path that tests `x.__class__ is plain_array` need not read the flags, which costs 60 instructions each.
+    """
+    _TYPES[name] = tensor_type, flags
+    publish(**{name: tensor_type if all(globals()[flag] for flag in flags) else None})
+
+
 def set_flag(name: str, value: bool) -> None:
     """Sets a published flag, which conditions of fast paths read.
 
     Raises:
         KeyError: if no flag of that name was published.
     """
-    call, *arguments = set_flag_step(name, value)
-    call(*arguments)
+    commit(set_flag_steps(name, value))
 
 
-def set_flag_step(name: str, value: bool) -> Step:
-    """Returns the step by which `commit` sets a published flag together with other state.
+def set_flag_steps(name: str, value: bool) -> Iterable[Step]:
+    """Returns the steps by which `commit` sets a published flag together with other state.
 
     Raises:
         KeyError: if no flag of that name was published.
     """
     if not isinstance(globals()[name], bool):
         raise KeyError(name)
-    return assigned(sys.modules[__name__], name, value)
+    module = sys.modules[__name__]
+    steps: Iterator[Step] = iter([assigned(module, name, value)])
+    for type_name, (tensor_type, flags) in _TYPES.items():
+        if name in flags:
+            given: Iterable[Step] = [assigned(module, type_name, tensor_type)]
+            for flag in flags:  # `when` reads the flag while the steps run, after the one that sets it
+                given = when(module, flag, True, given)
+            steps = chain(steps, [assigned(module, type_name, None)], given)
+    return steps

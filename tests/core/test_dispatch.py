@@ -106,6 +106,13 @@ def test_subclasses_of_the_tensor_type_are_accepted() -> None:
         ops.set_backend(before)
 
 
+@pytest.mark.parametrize("name", ["sin", "add", "sum"])
+def test_the_code_of_an_op_has_no_locals_besides_its_parameters(name: str, backend: str) -> None:
+    """A local makes each call slower; the result takes the place of a parameter, and errors reach `rescue` unbound."""
+    code = getattr(current().bound, name).__code__
+    assert code.co_varnames == tuple(inspect.signature(getattr(ops, name)).parameters)
+
+
 def test_torch_compile_traces_ops_without_a_graph_break() -> None:
     """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
@@ -117,6 +124,11 @@ def test_torch_compile_traces_ops_without_a_graph_break() -> None:
         "y = torch.ones(3, dtype=torch.float64)\n"
         "g = torch.compile(ops.add, fullgraph=True, backend='eager')\n"
         "assert g(x, y).dtype is torch.float64\n"
+        "h = torch.compile(lambda x: ops.sin(ops.maximum(x, y)), fullgraph=True, backend='eager')\n"
+        "assert torch.equal(h(y), torch.sin(y))\n"
+        "ops.set_default_float('float64')\n"
+        "s = torch.compile(ops.sin, fullgraph=True, backend='eager')\n"
+        "assert s(torch.tensor([1, 2])).dtype is torch.float64 and s(x).dtype is torch.float32\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
 
@@ -149,3 +161,16 @@ def test_the_globals_of_each_backend_have_its_prefix(backend: str) -> None:
     prefix = current().prefix
     assert vars(op_globals)[f"{prefix}_backend"] is current()
     assert vars(op_globals)[f"{prefix}_type"] is current().tensor_type
+
+
+def test_torch_compile_accepts_a_function_that_calls_ops_of_numpy() -> None:
+    """Constants of the code that are not literals would make torch.compile raise an AssertionError here."""
+    pytest.importorskip("torch")
+    program = (
+        "import numpy as np, torch\nfrom emberharmony import ops\nops.set_backend('numpy')\n"
+        "x = np.ones(3, np.float32)\n"
+        "def f(t): return t + float(ops.sum(ops.add(ops.sin(x), x)))\n"
+        "t = torch.ones(2)\n"
+        "assert torch.allclose(torch.compile(f, backend='eager')(t), f(t))\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)

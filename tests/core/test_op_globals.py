@@ -14,7 +14,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.state.commits import commit
 
 PACKAGE = Path(emberharmony.__file__).parent
-DOORS = {"publish", "set_flag", "set_flag_step"}
+DOORS = {"publish", "publish_type", "set_flag", "set_flag_steps"}
 MAKERS = {"FunctionType", "exec"}
 """What may be given the namespace itself: it becomes the globals of a new function."""
 
@@ -99,8 +99,50 @@ def test_a_flag_must_be_published_before_it_is_set(monkeypatch: pytest.MonkeyPat
     op_globals.publish(tested_flag=True)
     op_globals.set_flag("tested_flag", False)
     assert vars(op_globals)["tested_flag"] is False
-    commit([op_globals.set_flag_step("tested_flag", True)])
+    commit(op_globals.set_flag_steps("tested_flag", True))
     assert vars(op_globals)["tested_flag"] is True
+
+
+def test_a_type_is_published_while_all_its_flags_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tested_type", "tested_flag", "other_flag"):
+        monkeypatch.setattr(op_globals, name, None, raising=False)
+    monkeypatch.setattr(op_globals, "_TYPES", {})
+    op_globals.publish(tested_flag=True, other_flag=False)
+    op_globals.publish_type("tested_type", dict, "tested_flag", "other_flag")
+    assert vars(op_globals)["tested_type"] is None
+    for flag, value, expected in [
+        ("other_flag", True, dict),
+        ("tested_flag", False, None),
+        ("other_flag", False, None),
+        ("tested_flag", True, None),
+        ("other_flag", True, dict),
+    ]:
+        op_globals.set_flag(flag, value)
+        assert vars(op_globals)["tested_type"] is expected
+
+
+def test_steps_made_before_another_flag_changes_do_not_bring_the_type_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tested_type", "tested_flag", "other_flag"):
+        monkeypatch.setattr(op_globals, name, None, raising=False)
+    monkeypatch.setattr(op_globals, "_TYPES", {})
+    op_globals.publish(tested_flag=False, other_flag=True)
+    op_globals.publish_type("tested_type", dict, "tested_flag", "other_flag")
+    steps = op_globals.set_flag_steps("tested_flag", True)
+    op_globals.set_flag("other_flag", False)
+    commit(steps)
+    assert vars(op_globals)["tested_flag"] is True
+    assert vars(op_globals)["tested_type"] is None
+
+
+def test_a_float_function_of_integers_follows_the_default_float(backend: str) -> None:
+    before = ops.default_float()
+    x = ops.convert_to_tensor([1, 2])
+    try:
+        for name in ("float16", "float32", "float16", "float32"):
+            ops.set_default_float(name)
+            assert ops.dtype(ops.sin(x)).name == ops.dtype(ops.sqrt(x)).name == name
+    finally:
+        ops.set_default_float(before)
 
 
 def test_the_default_float_and_its_flag_change_together() -> None:

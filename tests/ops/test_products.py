@@ -213,3 +213,15 @@ def test_shapes_without_a_product_are_named_alike(backend: str) -> None:
     ) as found:
         ops.matmul(ones(2, 3), ones(2, 4))
     assert "gufunc" not in str(found.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_the_product_of_two_vectors_is_a_tensor_without_axes(dtype: str, backend: str) -> None:
+    if backend == "mlx" and dtype == "float64":
+        pytest.skip("MLX has no float64 on a GPU")
+    x = ops.cast([1, 2, 3], dtype)
+    product = ops.matmul(x, x)
+    assert type(product) is type(x)
+    assert product.shape == ()
+    assert ops.dtype(product).name == dtype
+    assert float(product) == 14.0

@@ -10,6 +10,7 @@ from emberharmony.core.dtypes import NativeDTypes
 
 # A flag: whether no uint64 or float64, which MLX promotes in its own way, has passed through an op.
 op_globals.publish(wide_unseen=True)
+op_globals.publish_type("plain_array", mx.array, "wide_unseen", "float32_default")
 
 
 def _met_wide() -> None:
@@ -55,4 +56,6 @@ promotion = Promotion(
     weak="({1}.__class__ is float and float32_default or {1}.__class__ is int and -1 < {1} < 128 and {0}.itemsize > 1)",
     inexact="float32_default",
     weak_inexact="(({1}.__class__ is float or {1}.__class__ is int and -1 < {1} < 128) and float32_default)",
+    plain_same="plain_array",
+    plain_inexact="plain_array",
 )

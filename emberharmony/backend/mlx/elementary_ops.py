@@ -33,7 +33,8 @@ def _or_in_double(native: Unary, double: Unary) -> Any:
         x = promotion.floats(x)
         return double(x) if x.dtype == mx.float64 else native(x)
 
-    return fast(native, f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)")(floating)
+    when = f"{promotion.inexact} and (wide_unseen or {{0}}.itemsize < 8)"
+    return fast(native, when, plain=promotion.plain_inexact)(floating)
 
 
 def exp_of_double(x: mx.array) -> mx.array:

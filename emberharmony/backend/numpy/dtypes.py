@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.promote import Promotion
+from emberharmony.backend.promote import SAME, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core.dtypes import NativeDTypes
 
@@ -36,7 +36,7 @@ promotion = Promotion(
     DTYPES,
     cast,
     lambda number, dtype: np.asarray(number, dtype),
-    same="{0}.dtype is {1}.dtype",
+    same=SAME,
     weak=f"(({_NUMBER}) and ({_FLOAT}) or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.isbuiltin == 1)",
     inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
     weak_inexact=f"({_NUMBER}) and ({_FLOAT})",

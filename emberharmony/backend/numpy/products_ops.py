@@ -16,7 +16,12 @@ def _computed(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind in "fV" else dtype
 
 
-@fast(np.matmul, "{0}.dtype is {1}.dtype and ({0}.dtype is native_float32 or {0}.dtype is native_float64)")
+# With `out=...`, the product of two vectors is a 0-d array, not a scalar that would cost 3,000 instructions to convert.
+@fast(
+    np.matmul,
+    "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)",
+    options="out=...",
+)
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.host import bfloat16_of_numpy
-from emberharmony.backend.promote import Native, Promotion
+from emberharmony.backend.promote import SAME, Native, Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
@@ -99,6 +99,9 @@ def through_int64(native: Native, ordered: bool) -> Native:
     return wide
 
 
+op_globals.publish_type("plain_tensor", torch.Tensor, "float32_default")
+
+
 class _Promotion(Promotion):
     """The promotion rule of PyTorch's ops, with the wide unsigned dtypes that PyTorch has no kernels for."""
 
@@ -112,10 +115,11 @@ promotion = _Promotion(
     DTYPES,
     cast,
     lambda number, dtype: torch.tensor(number, dtype=dtype),
-    same="{0}.dtype is {1}.dtype",
+    same=SAME,
     weak="({1}.__class__ is float and (float32_default or {0}.dtype.is_floating_point)"
     " or {1}.__class__ is int and (-1 < {1} < 128 or {0}.dtype.is_floating_point))",
     inexact="float32_default or {0}.dtype.is_floating_point",
     weak_inexact="(({1}.__class__ is float or {1}.__class__ is int)"
     " and (float32_default or {0}.dtype.is_floating_point))",
+    plain_inexact="plain_tensor",
 )
