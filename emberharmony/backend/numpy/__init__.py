@@ -34,9 +34,8 @@ from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
 from emberharmony.core import errors
 
-
 _generic, _asarray = np.generic, np.asarray
-"""For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (NumPy 2.4, CPython 3.11)."""
+"""For `wrap`: an attribute of the module `numpy` costs 340 instructions more than a global (CPython 3.11)."""
 
 
 class NumpyBackend(
