@@ -120,9 +120,9 @@ CHOICE = {
     "emberharmony.core.errors": ["EmberError"],
     "emberharmony.core.parameter": ["Buffer", "Parameter"],
     "emberharmony.core.tensor_spec": ["TensorSpec"],
-    "emberharmony.core.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
-    "emberharmony.core.tree_nodes": ["register_node"],
-    "emberharmony.core.tree_paths": ["tree_flatten_with_path", "tree_map_with_path", "tree_paths"],
+    "emberharmony.core.trees.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
+    "emberharmony.core.trees.nodes": ["register_node"],
+    "emberharmony.core.trees.paths": ["tree_flatten_with_path", "tree_map_with_path", "tree_paths"],
 }
 
 UNKNOWN = '''def __getattr__(name: str) -> object:

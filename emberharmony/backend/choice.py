@@ -30,7 +30,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.state import settings
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import tree_leaves
+from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.core.types import BackendLike, BackendName
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from emberharmony.backend.choice import OWNERS, owner
 from emberharmony.backend.discovery import load
 from emberharmony.core.errors import ArgumentTypeError, BackendMismatchError, brief
 from emberharmony.core.namespace import standard_namespace
-from emberharmony.core.tree import tree_leaves
+from emberharmony.core.trees.tree import tree_leaves
 
 
 def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType:

@@ -652,19 +652,19 @@ with _PausedCollector():
     from emberharmony.core.tensor_spec import (
         TensorSpec as TensorSpec,
     )
-    from emberharmony.core.tree import (
+    from emberharmony.core.trees.nodes import (
+        register_node as register_node,
+    )
+    from emberharmony.core.trees.paths import (
+        tree_flatten_with_path as tree_flatten_with_path,
+        tree_map_with_path as tree_map_with_path,
+        tree_paths as tree_paths,
+    )
+    from emberharmony.core.trees.tree import (
         tree_flatten as tree_flatten,
         tree_leaves as tree_leaves,
         tree_map as tree_map,
         tree_unflatten as tree_unflatten,
-    )
-    from emberharmony.core.tree_nodes import (
-        register_node as register_node,
-    )
-    from emberharmony.core.tree_paths import (
-        tree_flatten_with_path as tree_flatten_with_path,
-        tree_map_with_path as tree_map_with_path,
-        tree_paths as tree_paths,
     )
     from emberharmony.ops import (
         fft as fft,

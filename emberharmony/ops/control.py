@@ -18,7 +18,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import TreeDef, tree_unflatten
+from emberharmony.core.trees.tree import TreeDef, tree_unflatten
 from emberharmony.ops.comparison import greater_equal
 from emberharmony.ops.indexing import get_item, where
 from emberharmony.ops.shape import concatenate, flip, reshape, stack

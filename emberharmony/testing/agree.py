@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.backend.discovery import backend_names, is_installed
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.tree import TreeDef, tree_flatten, tree_map
+from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_map
 from emberharmony.core.types import BackendLike
 
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5, "float16": 5e-3, "bfloat16": 4e-2}

@@ -13,7 +13,7 @@ import numpy as np
 
 from emberharmony import ops
 from emberharmony.core.selection import current
-from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 
 Array = np.ndarray[Any, Any]
 Arrays = list[Array]

@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.core.axes import broadcast, normalized
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError, brief
-from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, ResultTree, flatten, refilled, require_callable
 
 _GROUPS = r"\((\w+(,\w+)*)?\)(,\((\w+(,\w+)*)?\))*"

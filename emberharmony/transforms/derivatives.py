@@ -10,8 +10,8 @@ from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, different
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.draws import Draws, refuse_effect
-from emberharmony.core.tree import tree_map, tree_unflatten
-from emberharmony.core.tree_objects import values_in
+from emberharmony.core.trees.objects import values_in
+from emberharmony.core.trees.tree import tree_map, tree_unflatten
 from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, refilled, require_callable
 
 Argnums = int | Sequence[int]

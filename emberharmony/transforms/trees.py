@@ -17,7 +17,7 @@ from emberharmony.core.errors import (
     says,
 )
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
 
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)

@@ -12,7 +12,7 @@ from emberharmony.backend import current
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, UnsupportedOpError
 from emberharmony.core.options import constant, integer, number
 from emberharmony.core.registry import OPS
-from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.testing.sample import Case
 from emberharmony.testing.samples import all_samples
 

@@ -8,7 +8,7 @@ from emberharmony.core import selection
 from emberharmony.core.cells.cell import Assignments, Cell
 from emberharmony.core.errors import EmberError, brief
 from emberharmony.core.tensor_spec import TensorSpec
-from emberharmony.core.tree import tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.transforms.trees import Function, ResultTree, refilled, require_callable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.core.tree import TreeDef, tree_unflatten
+from emberharmony.core.trees.tree import TreeDef, tree_unflatten
 from emberharmony.transforms.abstract_tensor import AbstractTensor, no_value
 from emberharmony.transforms.trees import flatten
 

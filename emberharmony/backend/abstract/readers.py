@@ -19,7 +19,7 @@ from emberharmony.core.options import integer
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import Override
 from emberharmony.core.state.draws import Aside
-from emberharmony.core.tree import tree_leaves
+from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.transforms.abstract_tensor import AbstractTensor, NoValueError, no_value
 
 if TYPE_CHECKING:

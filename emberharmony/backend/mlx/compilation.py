@@ -11,7 +11,7 @@ from emberharmony.core.cells.cell import Cell, ReadCells, differentiated
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.core.tracing import TensorProxy
-from emberharmony.core.tree import NONE, TreeDef, tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import NONE, TreeDef, tree_flatten, tree_unflatten
 
 
 class Compiled:

@@ -15,7 +15,7 @@ from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import LEAVES, TensorProxy
-from emberharmony.core.tree import tree_leaves
+from emberharmony.core.trees.tree import tree_leaves
 
 
 class MLXTensorOps:

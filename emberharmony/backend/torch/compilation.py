@@ -9,7 +9,7 @@ import torch
 
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
-from emberharmony.core.tree_nodes import OF_CLASSES
+from emberharmony.core.trees.nodes import OF_CLASSES
 
 for _function in OF_CLASSES:
     # torch.compiler.assume_constant_result does the same, but it imports torch._dynamo, which takes seconds.

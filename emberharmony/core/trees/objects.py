@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from emberharmony.core.tree import sorted_keys
-from emberharmony.core.tree_nodes import KINDS, taken_apart
-from emberharmony.core.tree_paths import TreePath
+from emberharmony.core.trees.nodes import KINDS, taken_apart
+from emberharmony.core.trees.paths import TreePath
+from emberharmony.core.trees.tree import sorted_keys
 
 
 class Held(NamedTuple):

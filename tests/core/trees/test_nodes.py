@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emberharmony import ops
-from emberharmony.core.tree_nodes import declared_fields
+from emberharmony.core.trees.nodes import declared_fields
 from emberharmony.errors import ArgumentError, ArgumentTypeError, DTypeError
 from tests.ops.trees import lists
 

@@ -2,7 +2,7 @@
 
 `None` is an empty subtree. A dict is walked in the sorted order of its keys, so that equal dicts give the same order of
 leaves; if the keys cannot be sorted, it is walked in the order of insertion. The static fields of dataclasses and the
-static part of registered objects belong to the structure; `tree_nodes` says which fields are static.
+static part of registered objects belong to the structure; `nodes` says which fields are static.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from emberharmony.core.errors import ArgumentError, brief
-from emberharmony.core.tree_nodes import KINDS, fields_of, put_together, taken_apart
+from emberharmony.core.trees.nodes import KINDS, fields_of, put_together, taken_apart
 
 IsLeaf = Callable[[Any], bool] | None
 

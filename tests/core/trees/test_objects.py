@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony import Parameter, TensorSpec, ops
-from emberharmony.core.tree_objects import Held, held_in, values_in
+from emberharmony.core.trees.objects import Held, held_in, values_in
 
 
 class Layer:

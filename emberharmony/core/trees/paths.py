@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emberharmony.core.tree import IsLeaf, TreeDef, flattened_alike, tree_flatten, tree_unflatten
+from emberharmony.core.trees.tree import IsLeaf, TreeDef, flattened_alike, tree_flatten, tree_unflatten
 
 
 class TreePath(tuple[Any, ...]):
