@@ -1,7 +1,6 @@
 """`to_backend`: the tensors of models, optimizers and trees are moved to another backend, all of them or none."""
 
 import copy
-import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -15,6 +14,7 @@ from emberharmony.core.cells.cell import Cell, moved
 from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.tracing import LEAVES, TensorProxy
+from emberharmony.core.trees.objects import ENTERED, SLOTS
 from emberharmony.core.types import BackendLike
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, type, type(Ellipsis)))
-_FOREIGN = frozenset((*(module.partition(".")[0] for module in BUILTIN.values()), "builtins"))
+_LIBRARIES = frozenset(module.partition(".")[0] for module in BUILTIN.values())
 
 
 def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
@@ -113,7 +113,7 @@ class _Move:
             if any(new is not old for new, old in zip(items, value, strict=True)):
                 return value._make(items) if hasattr(value, "_make") else tuple(items)
             return value
-        return self._object(value, place) if _is_walked(value) else value
+        return self._object(value, place) if _is_walked(value.__class__) else value
 
     def _tensor(self, tensor: Any, source: Backend, place: str) -> Any:
         if isinstance(tensor, TensorProxy) or source.is_traced(tensor):
@@ -136,7 +136,9 @@ class _Move:
     def _object(self, value: Any, place: str) -> Any:
         """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
         attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
-        slots = [(name, getattr(value, name), f"{place}.{name}") for name in _slots(value)]
+        slots = [
+            (name, getattr(value, name), f"{place}.{name}") for name in SLOTS[value.__class__] if hasattr(value, name)
+        ]
         parameters = getattr(value, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
             changed = [(name, item, self.value(item, where)) for name, item, where in (*attributes, *slots)]
@@ -153,20 +155,8 @@ class _Move:
         return value
 
 
-def _is_walked(value: Any) -> bool:
-    """Returns whether the attributes of an object are looked at."""
-    root = type(value).__module__.partition(".")[0]
-    if isinstance(value, type) or root in _FOREIGN:
+def _is_walked(cls: type) -> bool:
+    """Returns whether the attributes of objects of a class are looked at; those of a `torch.nn.Module` are not."""
+    if any(base.__module__.partition(".")[0] in _LIBRARIES for base in cls.__mro__):
         return False
-    return root not in sys.stdlib_module_names or type(value).__name__ == "SimpleNamespace"
-
-
-def _slots(value: Any) -> list[str]:
-    names: list[str] = []
-    for kind in type(value).__mro__:
-        own = vars(kind).get("__slots__", ())
-        for name in (own,) if isinstance(own, str) else own:
-            mangled = f"_{kind.__name__.lstrip('_')}{name}" if name[:2] == "__" and name[-2:] != "__" else name
-            if name not in ("__dict__", "__weakref__") and hasattr(value, mangled):
-                names.append(mangled)
-    return names
+    return ENTERED[cls] or issubclass(cls, (dict, list))

@@ -309,3 +309,16 @@ def test_an_interrupted_gradient_leaves_the_cells_as_they_were(backend: str) -> 
         assert type(weight.value) is kind(backend)
         assert not ops.is_traced(weight.value)
         assert lists(mean.value) in ([0.0, 0.0], [1.0, 4.0])
+
+
+def test_modules_of_pytorch_are_left_alone() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 3)
+
+    model = {"net": Net(), "weight": Parameter([1.0, 2.0])}
+    assert to_backend(model, "numpy") is model
+    assert all(isinstance(p, torch.nn.Parameter) for p in model["net"].parameters())

@@ -78,7 +78,7 @@ def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
         return [(key, value[key]) for key in sorted_keys(value)]
     if cls is list or cls is tuple:
         return enumerate(value)
-    if _ENTERED[cls]:
+    if ENTERED[cls]:
         return _attributes(value)
     kind = KINDS[cls]
     if kind == "leaf":
@@ -95,7 +95,7 @@ def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
 
 def _attributes(value: Any) -> Iterable[tuple[str, Any]]:
     found: dict[str, Any] = getattr(value, "__dict__", {})
-    slots = _SLOTS[value.__class__]
+    slots = SLOTS[value.__class__]
     if not slots:
         return list(found.items())
     return [*[(name, getattr(value, name)) for name in slots if hasattr(value, name)], *found.items()]
@@ -123,8 +123,12 @@ class _Entered(dict[type, bool]):
         return entered
 
 
-_SLOTS = _Slots()
-_ENTERED = _Entered({SimpleNamespace: True})
+SLOTS = _Slots()
+"""By class, the names of the attributes that its objects have in slots, if they are set."""
+
+ENTERED = _Entered({SimpleNamespace: True})
+"""By class, whether the attributes of its objects are searched."""
+
 _OTHERS = (dict, list, tuple, type, str, bytes, int, float, complex, enum.Enum)
 _LIBRARY = ("emberharmony.core.", "emberharmony.backend.", "emberharmony.transforms.")
 

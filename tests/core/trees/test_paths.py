@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
-from tests.core.test_tree import TREES, Pair, Point
 
 from emberharmony import ops
 from emberharmony.errors import ArgumentError
+from tests.core.trees.test_tree import TREES, Pair, Point
 
 
 class Attention(NamedTuple):
