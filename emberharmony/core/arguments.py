@@ -13,6 +13,8 @@ from emberharmony.core.types import Tensor
 if TYPE_CHECKING:
     import numpy as np  # only for type checkers: nothing below the backends may depend on an array library
 
+    from emberharmony.core.cells.cell import Cell
+
 
 class _WithItemsize(Protocol):
     """A NumPy or PyTorch dtype, which has an `itemsize`."""
@@ -32,8 +34,8 @@ class _WithSize(Protocol):
         ...
 
 
-TensorLike: TypeAlias = "Tensor | np.generic | complex | list[Any] | tuple[Any, ...] | range"
-"""A tensor, a number, or (nested) lists and tuples of them."""
+TensorLike: TypeAlias = "Tensor | Cell | np.generic | complex | list[Any] | tuple[Any, ...] | range"
+"""A tensor, a parameter or buffer, a number, or (nested) lists and tuples of them."""
 
 Operand: TypeAlias = TensorLike
 CastTensorLike: TypeAlias = TensorLike
