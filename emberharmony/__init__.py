@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from emberharmony import backend as backend
     from emberharmony import errors as errors
     from emberharmony import ops as ops
+    from emberharmony import optim as optim
     from emberharmony import testing as testing
     from emberharmony import types as types
     from emberharmony.backend import create_backend as create_backend
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "ops": "emberharmony.ops",
+    "optim": "emberharmony.optim",
     "backend": "emberharmony.backend",
     "errors": "emberharmony.errors",
     "testing": "emberharmony.testing",

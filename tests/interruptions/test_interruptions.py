@@ -13,7 +13,12 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import create_backend
-from tests.interruptions import backend_cases, file_cases, random_cases  # noqa: F401  (they register their cases)
+from tests.interruptions import (  # noqa: F401  (they register their cases)
+    backend_cases,
+    file_cases,
+    optimizer_cases,
+    random_cases,
+)
 from tests.interruptions.cases import CASES, INSTALLED, Case
 from tests.interruptions.harness import delays, duration, moments, raising, struck, trace
 

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import torch
 
-from emberharmony import Buffer, Parameter, Tensor, TensorLike, create_backend, ops, to_backend
+from emberharmony import Buffer, Parameter, Tensor, TensorLike, create_backend, ops, optim, to_backend
 from emberharmony.backend import TensorBackend
 from emberharmony.types import BackendName, HostArray
 
@@ -99,3 +99,9 @@ renamed = ops.tree_map_with_path(lambda path, leaf: leaf, [1.0], is_leaf=None)
 streams: dict[str, Any] = ops.random.get_state()
 ops.random.set_state(streams)
 ops.random.Generator(0).load_state_dict(ops.random.Generator(1).state_dict())
+optimizer: optim.Optimizer = optim.AdamW([weight], lr=optim.schedules.cosine(0.1, T_max=10), betas=(0.9, 0.99))
+optimizer.step()
+optimizer.step({weight: np.ones(1)}, clear=False)
+optim.SGD([{"params": weight, "lr": 0.1}], momentum=0.9).load_state_dict(optimizer.state_dict(host=True))
+new_params, new_state = optim.Adam(lr=0.1).update([np.ones(1)], optim.Adam().init([np.ones(1)]), [np.ones(1)])
+rates: list[float] = optimizer.learning_rates()

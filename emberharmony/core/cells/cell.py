@@ -244,6 +244,24 @@ class Cell(Substitute):
         cut = len(given) - len(names)
         return getattr(backend.bound, op)(*given[:cut], **dict(zip(names, given[cut:], strict=True)))
 
+    def replacing(self, value: Any) -> Step:
+        """Returns the step that assigns a tensor, for a caller that commits several assignments together.
+
+        Raises:
+            BackendMismatchError: if it is a tensor of another backend.
+            HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
+            TracedTensorError: if the tensor is traced, or while a running transform holds the values of cells.
+        """
+        if _WATCHES and _THREAD.entry is not None:
+            raise TracedTensorError(f"{self!r} cannot change in the loss function of ops.backward: leave it first")
+        held = _accepted(value)
+        self._refuse_kept(held)
+        return assigned(self, "_held", held)
+
+    def without_grad(self) -> Step:
+        """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
+        return assigned(self, "_grad", None)
+
     def holding(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend, which may be traced.
 

@@ -23,6 +23,7 @@ from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.cells.cell import _WATCHES, FEW_MOVES, Cell
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.registry import OPS
+from emberharmony.core.state.commits import commit
 from emberharmony.testing.sample import in_dtype
 from emberharmony.testing.samples import all_samples
 from tests.ops.trees import lists, near
@@ -645,3 +646,25 @@ def test_the_base_class_is_not_trained(backend: str) -> None:
     assert Cell([1.0]).trainable is Buffer([1.0]).trainable is False
     with pytest.raises(errors.ArgumentError, match="no trainable Parameter"):
         ops.backward(lambda: 1.0, [Buffer([1.0])])
+
+
+def test_several_assignments_are_committed_together(backend: str) -> None:
+    first, second = Parameter([1.0]), Buffer(2.0)
+    first.grad = ops.ones((1,))
+    steps = [first.replacing([3.0]), second.replacing(4.0), first.without_grad()]
+    assert lists([first.value, second.value, first.grad]) == [[1.0], 2.0, [1.0]]
+    commit(steps)
+    assert lists([first.value, second.value]) == [[3.0], 4.0]
+    assert first.grad is None
+
+
+def test_no_step_assigns_while_a_loss_runs(backend: str) -> None:
+    weight = Parameter([1.0])
+
+    def loss() -> Any:
+        commit([weight.replacing([2.0])])
+        return ops.sum(weight.value)
+
+    with pytest.raises(errors.TracedTensorError, match=r"cannot change in the loss function of ops\.backward"):
+        ops.backward(loss, weight)
+    assert lists(weight.value) == [1.0]

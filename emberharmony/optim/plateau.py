@@ -1,0 +1,106 @@
+"""A learning rate that depends on a metric."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.optim.numbers import Number
+
+
+class ReduceOnPlateau:
+    """A learning rate that is reduced when a metric has stopped improving; give it to an optimizer as `lr`.
+
+    Args:
+        lr: the first learning rate.
+        mode: "min" if the metric should fall, "max" if it should rise.
+        factor: what the rate is multiplied with, in (0, 1).
+        patience: after how many observations without improvement in a row the next one reduces the rate.
+        threshold: what counts as an improvement.
+        threshold_mode: whether the threshold is relative ("rel") to the best metric or absolute ("abs").
+        cooldown: how many observations after a reduction do not count as bad.
+        min_lr: the lowest rate.
+        eps: a reduction by less is left out.
+
+    Attributes:
+        lr: the current rate.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+
+    Example:
+        >>> from emberharmony import optim
+        >>> rate = optim.ReduceOnPlateau(0.5, patience=1)
+        >>> for loss in (3.0, 2.0, 2.0, 2.0):
+        ...     rate.observe(loss)
+        >>> rate.lr
+        0.05
+    """
+
+    def __init__(
+        self,
+        lr: float,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
+        if mode not in ("min", "max"):
+            raise ArgumentError(f"ReduceOnPlateau(): mode is {mode!r}, expected 'min' or 'max'")
+        if threshold_mode not in ("rel", "abs"):
+            raise ArgumentError(f"ReduceOnPlateau(): threshold_mode is {threshold_mode!r}, expected 'rel' or 'abs'")
+        if not 0 < factor < 1:
+            raise ArgumentError(f"ReduceOnPlateau(): factor is {factor}, expected a number in (0, 1)")
+        self.lr = lr
+        self._mode, self._factor, self._patience, self._threshold = mode, factor, patience, threshold
+        self._relative, self._cooldown, self._least, self._eps = threshold_mode == "rel", cooldown, min_lr, eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.bad = 0
+        self.cooling = 0
+
+    def __call__(self, count: Number) -> float:
+        """Returns the current rate, whatever the count is."""
+        return self.lr
+
+    def observe(self, metric: Any) -> None:
+        """Takes the next value of the metric, a number or a tensor with one element, and reduces the rate if needed."""
+        value = float(metric)
+        if self._improved(value):
+            self.best, self.bad = value, 0
+        else:
+            self.bad += 1
+        if self.cooling > 0:
+            self.cooling -= 1
+            self.bad = 0
+        if self.bad > self._patience:
+            reduced = max(self.lr * self._factor, self._least)
+            if self.lr - reduced > self._eps:
+                self.lr = reduced
+            self.cooling, self.bad = self._cooldown, 0
+
+    def state_dict(self) -> dict[str, float]:
+        """Returns what changes from observation to observation."""
+        return {name: getattr(self, name) for name in _PLATEAU}
+
+    def load_state_dict(self, state_dict: Mapping[str, float]) -> None:
+        """Replaces what changes from observation to observation.
+
+        Raises:
+            ArgumentError: if anything is missing or unexpected.
+        """
+        if state_dict.keys() != set(_PLATEAU):
+            raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")
+        vars(self).update(state_dict)
+
+    def _improved(self, value: float) -> bool:
+        sign = 1.0 if self._mode == "min" else -1.0
+        if not self._relative:
+            return sign * value < sign * self.best - self._threshold
+        return sign * value < sign * self.best * (1.0 - sign * self._threshold)
+
+
+_PLATEAU = ("lr", "best", "bad", "cooling")

@@ -1,0 +1,126 @@
+"""Matches a state dict with the parameters of an optimizer."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.optim import numbers
+
+if TYPE_CHECKING:
+    from emberharmony.optim.optimizer import Hyper, Optimizer
+
+FOREIGN = {
+    *("foreach", "fused", "capturable", "differentiable"),  # choose an implementation in torch
+    *("initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"),  # are left by torch's schedulers
+}
+"""The options in a state dict of torch that have no meaning here."""
+
+
+class SavedState:
+    """A state dict while it is matched with the parameters of an optimizer; `wrong` collects all that does not fit."""
+
+    def __init__(self, optimizer: "Optimizer", state_dict: Mapping[str, Any]) -> None:
+        self.optimizer = optimizer
+        self.head = f"{type(optimizer).__name__}.load_state_dict(): "
+        self.wrong: list[str] = []
+        self.state: dict[Parameter, dict[str, Any]] = {}
+        self.options: list[dict[str, Any]] = []
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
+            raise ArgumentError(
+                f"{self.head}a state dict has 'state' and 'param_groups', but this is {brief(state_dict)}"
+            )
+        self.groups, self.entries = list(state_dict["param_groups"]), dict(state_dict["state"])
+        steps = [int(entry["step"]) for entry in self.entries.values() if "step" in entry]
+        self.count = int(state_dict.get("count", max(steps, default=0)))
+        given, expected = len(self.groups), len(optimizer.param_groups)
+        if given != expected:
+            raise ArgumentError(f"{self.head}{given} groups of parameters were given, expected {expected}")
+        self.unread = set(self.entries)
+
+    def match(self, position: int, group: dict[str, Any]) -> None:
+        """Finds the options of a group and the state of its parameters."""
+        saved = self.groups[position]
+        options = self._options(position, group, saved)
+        self.options.append(options)
+        hyper = {**group, **options, "lr": 0.0}
+        for place, (parameter, index) in enumerate(self._pairs(position, group, saved)):
+            self.unread.discard(index)
+            if self.entries.get(index):
+                what = f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
+                found = self._entry(what, self.entries[index], parameter, hyper)
+                if found:
+                    self.state[parameter] = found
+
+    def require_all(self) -> None:
+        """Checks that everything was found.
+
+        Raises:
+            ArgumentError: if not; the message lists all that does not fit.
+        """
+        self.wrong += [f"unexpected state of parameter {index!r}" for index in self.unread]
+        if self.wrong:
+            raise ArgumentError(f"{self.head}the state dict does not fit: {'; '.join(self.wrong)}")
+
+    def _options(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
+        limits = self.optimizer.limits
+        found = {name: value for name, value in saved.items() if name in limits}
+        own = {"params", "param_names", *limits}
+        # Older versions of torch lack some flags.
+        missing = [name for name in limits if name not in saved and not isinstance(group[name], bool)]
+        self.wrong += [f"missing option {name!r} of group {position}" for name in missing]
+        extra = [name for name in saved if name not in own and name not in FOREIGN]
+        self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
+        if callable(group["lr"]):
+            found["lr"] = group["lr"]
+        return self.optimizer.checked({**{name: group[name] for name in limits}, **found})
+
+    def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
+        """Returns each parameter of a group with the key of its state."""
+        names, indices = saved.get("param_names"), list(saved["params"])
+        if names is None or "param_names" not in group:
+            given, expected = len(indices), len(group["params"])
+            if given != expected:
+                self.wrong.append(f"group {position} has {given} parameters, expected {expected}")
+                self.unread -= set(indices)
+            return list(zip(group["params"], indices, strict=False))
+        known = dict(zip(names, indices, strict=True))
+        self.wrong += [f"missing parameter {name!r}" for name in group["param_names"] if name not in known]
+        extra = [name for name in names if name not in group["param_names"]]
+        self.wrong += [f"unexpected parameter {name!r}" for name in extra]
+        self.unread -= {known[name] for name in extra}
+        pairs = zip(group["param_names"], group["params"], strict=True)
+        return [(parameter, known[name]) for name, parameter in pairs if name in known]
+
+    def _entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: "Hyper") -> dict[str, Any]:
+        """Returns the state of one parameter in new buffers."""
+        value = parameter.value
+        expected = self.optimizer.initial(value, hyper)
+        given = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
+        if not expected or given.keys() <= self.optimizer.unsaved.keys():
+            extra = given.keys() - self.optimizer.unsaved.keys()
+            self.wrong += [f"unexpected {name!r} of {what}" for name in sorted(extra)]
+            return {}
+        self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in given]
+        self.wrong += [f"unexpected {name!r} of {what}" for name in given if name not in expected]
+        found: dict[str, Any] = {}
+        for name in expected.keys() & given.keys():
+            wanted, x = expected[name], given[name]
+            if numbers.is_python(wanted):
+                found[name] = type(wanted)(x)
+                continue
+            tensor = _moved(x)
+            if tuple(tensor.shape) != tuple(wanted.shape):
+                self.wrong.append(f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(wanted.shape)}")
+                continue
+            device = ops.get_device(value)
+            cast = ops.cast(tensor, ops.dtype(wanted))
+            found[name] = Buffer(ops.convert_to_tensor(cast, device=device, copy=True))
+        return {name: found[name] for name in expected if name in found}
+
+
+def _moved(x: Any) -> Any:
+    """Returns a tensor of any backend as one of the active backend, exactly."""
+    with ops.use_backend(like=x):
+        cell = Buffer(x)
+    return cell.value

@@ -1,0 +1,341 @@
+"""Schedules of the learning rate: functions from the number of steps made before to the rate of the next step.
+
+They are plain functions of a number, so any other function will do as well; they can be pickled, and they take a traced
+tensor as number too. Names, defaults and formulas are those of `torch.optim.lr_scheduler` where it has the schedule.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.optim import numbers
+from emberharmony.optim.numbers import Number
+
+Schedule: TypeAlias = Callable[[Number], Number]
+"""A function from the number of steps made before to the learning rate of the next step."""
+
+Rate: TypeAlias = float | Schedule
+"""A learning rate: a number, or a schedule."""
+
+
+def constant(lr: float) -> Schedule:
+    """Returns the schedule that stays at `lr`."""
+    return partial(_constant, lr)
+
+
+def _constant(lr: float, count: Number) -> Number:
+    return lr
+
+
+def scaled(lr: float, factor: Schedule) -> Schedule:
+    """Returns the schedule `lr * factor(count)`, as torch's `LambdaLR`.
+
+    Example:
+        >>> from emberharmony import optim
+        >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
+        0.1
+    """
+    return partial(_scaled, lr, factor)
+
+
+def _scaled(lr: float, factor: Schedule, count: Number) -> Number:
+    return numbers.multiply(lr, factor(count))
+
+
+def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
+    """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps."""
+    return partial(_step, lr, _positive("step", "step_size", step_size), gamma)
+
+
+def _step(lr: float, step_size: int, gamma: float, count: Number) -> Number:
+    return numbers.multiply(lr, numbers.power(gamma, numbers.floor(numbers.divide(count, step_size))))
+
+
+def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
+    """Returns the schedule that multiplies the rate by `gamma` at each milestone."""
+    return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
+
+
+def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
+    """Returns the schedule that is `values[i]` from `boundaries[i - 1]` on; there is one more value.
+
+    Raises:
+        ArgumentError: if the boundaries are not sorted, or the number of values is wrong.
+
+    Example:
+        >>> from emberharmony import optim
+        >>> rate = optim.schedules.piecewise([2, 3], [0.3, 0.2, 0.1])
+        >>> [rate(count) for count in range(4)]
+        [0.3, 0.3, 0.2, 0.1]
+    """
+    return join([constant(value) for value in values], boundaries, "piecewise")
+
+
+def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "join") -> Schedule:
+    """Returns the schedule that follows one schedule after the other, each from its own beginning.
+
+    Args:
+        schedules: one more than boundaries.
+        boundaries: the count at which each schedule but the first begins.
+        name: the name of the schedule in messages.
+
+    Raises:
+        ArgumentError: if the boundaries are not sorted, or the number of schedules is wrong.
+    """
+    if list(boundaries) != sorted(boundaries):
+        raise ArgumentError(f"{name}(): the boundaries are {brief(boundaries)}, expected them in increasing order")
+    if len(schedules) != len(boundaries) + 1:
+        raise ArgumentError(
+            f"{name}(): {len(schedules)} parts were given for {len(boundaries)} boundaries, expected one more"
+        )
+    return partial(_join, tuple(schedules), tuple(boundaries))
+
+
+def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
+    starts = (0, *boundaries)
+    if numbers.is_python(count):
+        i = bisect_right(boundaries, count)
+        return schedules[i](count - starts[i])
+    rate = schedules[0](count)
+    for schedule, start in zip(schedules[1:], boundaries, strict=True):
+        later = schedule(numbers.subtract(count, start))
+        rate = numbers.where(numbers.less(count, start), rate, later)
+    return rate
+
+
+def exponential(lr: float, gamma: float) -> Schedule:
+    """Returns the schedule `lr * gamma ** count`."""
+    return partial(_exponential, lr, gamma)
+
+
+def _exponential(lr: float, gamma: float, count: Number) -> Number:
+    return numbers.multiply(lr, numbers.power(gamma, count))
+
+
+def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> Schedule:
+    """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there."""
+    return partial(_linear, lr, start_factor, end_factor, _positive("linear", "total_iters", total_iters))
+
+
+def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
+    part = numbers.divide(numbers.minimum(count, total), total)
+    return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, part)))
+
+
+def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
+    """Returns the schedule that goes from `lr` to `eta_min` in `T_max` steps on half a wave of a cosine.
+
+    As in torch the wave goes on: after `2 * T_max` steps the rate is `lr` again. `join` ends it.
+
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+    """
+    return partial(_cosine, lr, _positive("cosine", "T_max", T_max), eta_min)
+
+
+def _cosine(lr: float, half: int, least: float, count: Number) -> Number:
+    return _wave(lr, least, numbers.divide(count, half))
+
+
+def _wave(start: float, end: float, part: Number) -> Number:
+    """Returns the value of half a wave of a cosine from `start` (`part` 0) to `end` (`part` 1)."""
+    height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, part)))
+    return numbers.add(end, numbers.multiply((start - end) / 2, height))
+
+
+def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> Schedule:
+    """Returns the schedule that repeats half a wave from `lr` to `eta_min`, first in `T_0` steps.
+
+    Args:
+        lr: the rate at each restart.
+        T_0: the number of steps to the first restart.
+        T_mult: how many times longer each wave is than that before.
+        eta_min: the rate that each wave approaches.
+
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+    """
+    _positive("cosine_restarts", "T_0", T_0)
+    return partial(_cosine_restarts, lr, T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
+
+
+def _cosine_restarts(lr: float, first: int, times: int, least: float, count: Number) -> Number:
+    waves = numbers.divide(count, first)
+    if times == 1:
+        return _wave(lr, least, numbers.subtract(waves, numbers.floor(waves)))
+    # The smallest summand makes the logarithm of a whole power not less than the exponent.
+    logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves, times - 1), 1.0)), math.log(times))
+    length = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
+    before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
+    return _wave(lr, least, numbers.divide(numbers.subtract(waves, before), length))
+
+
+def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
+    """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards."""
+    return partial(_polynomial, lr, _positive("polynomial", "total_iters", total_iters), power)
+
+
+def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
+    left = numbers.divide(numbers.subtract(total, numbers.minimum(count, total)), total)
+    return numbers.multiply(lr, numbers.power(left, exponent))
+
+
+def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
+    """Returns the schedule that rises on a line to the beginning of `after`, then follows it from its beginning.
+
+    Args:
+        after: a learning rate or a schedule.
+        steps: the number of steps to it.
+        start_factor: the first rate, as a factor of the rate with which `after` begins.
+
+    Example:
+        >>> from emberharmony import optim
+        >>> rate = optim.schedules.warmup(optim.schedules.cosine(0.1, T_max=100), steps=10)
+        >>> rate(0), rate(5), rate(10), round(rate(60), 6)
+        (0.0, 0.05, 0.1, 0.05)
+    """
+    then = after if callable(after) else constant(after)
+    rise = linear(then(0), start_factor, 1.0, _positive("warmup", "steps", steps))
+    return join([rise, then], [steps])
+
+
+def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
+    """Returns the schedule that rises on a line to `lr` at step `warmup_steps`, then falls as `1 / sqrt(step)`.
+
+    Steps are counted from 1 here.
+
+    Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
+    """
+    return partial(_inverse_sqrt, lr, _positive("inverse_sqrt", "warmup_steps", warmup_steps))
+
+
+def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
+    now = numbers.add(count, 1)
+    return numbers.multiply(lr, numbers.minimum(numbers.divide(now, peak), numbers.sqrt(numbers.divide(peak, now))))
+
+
+def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
+    """Returns the schedule of three phases: a rise on a line to `lr`, a constant rate, a fall on a line to `eta_min`.
+
+    Source: Hu et al., "MiniCPM", 2024 (warmup, stable, decay).
+    """
+    _positive("wsd", "lr", lr)
+    rise = linear(lr, 0.0, 1.0, _positive("wsd", "warmup_steps", warmup_steps))
+    fall = linear(lr, 1.0, eta_min / lr, _positive("wsd", "decay_steps", decay_steps))
+    _positive("wsd", "stable_steps + 1", stable_steps + 1)
+    return join([rise, constant(lr), fall], [warmup_steps, warmup_steps + stable_steps])
+
+
+def one_cycle(
+    max_lr: float,
+    total_steps: int,
+    pct_start: float = 0.3,
+    anneal_strategy: str = "cos",
+    div_factor: float = 25.0,
+    final_div_factor: float = 1e4,
+    three_phase: bool = False,
+) -> Schedule:
+    """Returns the schedule that rises from `max_lr / div_factor` to `max_lr`, then falls far below the first rate.
+
+    Unlike torch's, it does not change the momentum, and after `total_steps` it stays at the last rate.
+
+    Args:
+        max_lr: the highest rate.
+        total_steps: the number of steps of the whole cycle.
+        pct_start: the share of the steps in which the rate rises.
+        anneal_strategy: "cos" or "linear".
+        div_factor: `max_lr` divided by the first rate.
+        final_div_factor: the first rate divided by the last one.
+        three_phase: whether the rate falls to the first rate in as many steps as it rose, then to the last rate.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+
+    Source: Smith and Topin, "Super-Convergence", 2018.
+    """
+    _positive("one_cycle", "total_steps - 1", total_steps - 1)
+    if not 0 <= pct_start <= 1:
+        raise ArgumentError(f"one_cycle(): pct_start is {pct_start}, expected a number in [0, 1]")
+    if anneal_strategy not in ("cos", "linear"):
+        raise ArgumentError(f"one_cycle(): anneal_strategy is {anneal_strategy!r}, expected 'cos' or 'linear'")
+    first, last, end = max_lr / div_factor, max_lr / div_factor / final_div_factor, total_steps - 1
+    peak = pct_start * total_steps - 1
+    phases = [(peak, first, max_lr), (end, max_lr, last)]
+    if three_phase:
+        phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first), (end, first, last)]
+    return partial(_one_cycle, tuple(phases), anneal_strategy)
+
+
+def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, count: Number) -> Number:
+    starts = (0.0, *(end for end, _, _ in phases[:-1]))
+    now = numbers.minimum(count, phases[-1][0])
+    rate: Number = None
+    for start, (end, low, high) in reversed(list(zip(starts, phases, strict=True))):
+        if end <= start:  # a phase without any step
+            continue
+        part = numbers.divide(numbers.subtract(now, start), end - start)
+        if strategy == "cos":
+            found = _wave(low, high, part)
+        else:
+            found = numbers.add(low, numbers.multiply(high - low, part))
+        rate = found if rate is None else numbers.where(numbers.less(end, now), rate, found)
+    return rate
+
+
+def cyclic(
+    base_lr: float,
+    max_lr: float,
+    step_size_up: int = 2000,
+    step_size_down: int | None = None,
+    mode: str = "triangular",
+    gamma: float = 1.0,
+) -> Schedule:
+    """Returns the schedule that rises on a line from `base_lr` to `max_lr` and falls back, again and again.
+
+    Unlike torch's, it does not change the momentum.
+
+    Args:
+        base_lr: the lowest rate.
+        max_lr: the highest rate of the first cycle.
+        step_size_up: the number of steps of a rise.
+        step_size_down: the number of steps of a fall; by default that of a rise.
+        mode: "triangular"; "triangular2", which halves the height with each cycle; or "exp_range", which multiplies the
+            height by `gamma ** count`.
+        gamma: the base of "exp_range".
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+
+    Source: Smith, "Cyclical Learning Rates for Training Neural Networks", 2017.
+    """
+    if mode not in ("triangular", "triangular2", "exp_range"):
+        raise ArgumentError(f"cyclic(): mode is {mode!r}, expected 'triangular', 'triangular2' or 'exp_range'")
+    up = _positive("cyclic", "step_size_up", step_size_up)
+    down = up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)
+    return partial(_cyclic, base_lr, max_lr, up, down, mode, gamma)
+
+
+def _cyclic(low: float, high: float, up: float, down: float, mode: str, gamma: float, count: Number) -> Number:
+    turns = numbers.divide(count, up + down)
+    cycle = numbers.floor(turns)
+    part = numbers.subtract(turns, cycle)
+    rising = numbers.divide(part, up / (up + down))
+    falling = numbers.divide(numbers.subtract(1.0, part), down / (up + down))
+    height = numbers.multiply(high - low, numbers.minimum(rising, falling))
+    if mode == "triangular2":
+        height = numbers.multiply(height, numbers.power(0.5, cycle))
+    elif mode == "exp_range":
+        height = numbers.multiply(height, numbers.power(gamma, count))
+    return numbers.add(low, height)
+
+
+def _positive(schedule: str, name: str, value: Any) -> Any:
+    """Returns a value that must be positive.
+
+    Raises:
+        ArgumentError: if it is not.
+    """
+    if not value > 0:
+        raise ArgumentError(f"{schedule}(): {name} is {value}, expected a positive number")
+    return value

@@ -1,0 +1,102 @@
+"""Stochastic gradient descent."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import moved, with_decay
+
+
+def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
+    gradient = with_decay(gradient, parameter, hyper)
+    momentum = hyper["momentum"]
+    if not momentum:
+        return moved(parameter, gradient, hyper["lr"]), {}
+    step = state["step"]
+    # The first gradient is not dampened: the buffer begins as it.
+    share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
+    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), ops.multiply(gradient, share))
+    direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
+    return moved(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked: `v = momentum * v + g; p = p - lr * v`.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        momentum: the factor of the last step's direction.
+        dampening: what is taken off the factor 1 of the gradient in the direction, from the second step on.
+        weight_decay: the factor of an L2 penalty.
+        nesterov: whether the step looks ahead by the momentum.
+        maximize: whether the loss is maximized.
+
+    Raises:
+        ArgumentError: if `nesterov` is given without momentum or with dampening; see also `Optimizer`.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0, 2.0])
+        >>> optimizer = optim.SGD([weight], lr=0.25)
+        >>> loss = ops.backward(lambda: ops.sum(ops.square(weight)), weight)
+        >>> optimizer.step()
+        >>> weight.value.tolist()
+        [0.5, 1.0]
+
+    Source: `torch.optim.SGD`; Sutskever et al., "On the importance of initialization and momentum", 2013.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "momentum": AT_LEAST_0,
+        "dampening": ANY_NUMBER,
+        "weight_decay": AT_LEAST_0,
+        "nesterov": FLAG,
+        "maximize": FLAG,
+    }
+    unsaved: ClassVar[Mapping[str, float]] = {"step": 1}
+    rule = staticmethod(sgd)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {"step": 0, "momentum_buffer": ops.zeros_like(parameter)} if hyper["momentum"] else {}
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Returns the options of a group if they are allowed, alone and together."""
+        found = super().checked(options)
+        if found["nesterov"] and (not found["momentum"] or found["dampening"]):
+            raise ArgumentError(
+                f"{self._head}nesterov=True needs momentum > 0 and dampening=0, got momentum={found['momentum']} and "
+                f"dampening={found['dampening']}"
+            )
+        return found

@@ -1,0 +1,43 @@
+"""What the rules of several optimizers have in common."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.optimizer import Hyper
+
+
+def ascent_or_descent(gradient: Tensor, hyper: Hyper) -> Tensor:
+    """Returns the gradient of what is minimized: with the option `maximize` its negative."""
+    return ops.negative(gradient) if hyper["maximize"] else gradient
+
+
+def with_decay(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> Tensor:
+    """Returns the gradient of the loss to minimize with an L2 penalty, whose factor is the option `weight_decay`."""
+    gradient = ascent_or_descent(gradient, hyper)
+    decay = hyper["weight_decay"]
+    return ops.add(gradient, ops.multiply(parameter, decay)) if decay else gradient
+
+
+def decayed(parameter: Tensor, hyper: Hyper) -> Tensor:
+    """Returns the parameter after decoupled weight decay, whose factor is the rate times the option `weight_decay`."""
+    decay = hyper["weight_decay"]
+    if not decay:
+        return parameter
+    return ops.multiply(parameter, numbers.subtract(1.0, numbers.multiply(hyper["lr"], decay)))
+
+
+def averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
+    """Returns the exponential moving average `average + (1 - decay) * (x - average)`."""
+    return ops.add(average, ops.multiply(ops.subtract(x, average), 1 - decay))
+
+
+def squares_averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
+    """Returns the exponential moving average of squares, `decay * average + (1 - decay) * x * x`."""
+    return ops.add(ops.multiply(average, decay), ops.multiply(ops.square(x), 1 - decay))
+
+
+def moved(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
+    """Returns `parameter - rate * direction`."""
+    return ops.subtract(parameter, ops.multiply(direction, rate))

@@ -1,0 +1,34 @@
+"""Adam and its family against torch."""
+
+from typing import Any
+
+import pytest
+
+from emberharmony import optim
+from tests.optim.oracle import LIMIT, our_run, pure_run, require, require_near, torch_run
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("Adam", {}),
+    ("Adam", {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.01, "amsgrad": True, "maximize": True}),
+    ("Adam", {"lr": 0.01, "betas": (0.0, 0.5), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("AdamW", {}),
+    ("AdamW", {"lr": 0.1, "weight_decay": 0.2, "amsgrad": True}),
+    ("AdamW", {"lr": 0.01, "maximize": True, "betas": (0.5, 0.9)}),
+]
+
+
+@pytest.mark.parametrize("dtype", LIMIT)
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: str, backend: str) -> None:
+    require(backend, dtype)
+    expected = torch_run(name, options, dtype, 20)
+    require_near(our_run(getattr(optim, name), options, dtype, 20), expected, LIMIT[dtype])
+    require_near(pure_run(getattr(optim, name), options, dtype, 20), expected, LIMIT[dtype])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_200_steps_equal_those_of_torch(name: str, options: dict[str, Any], backend: str) -> None:
+    expected = torch_run(name, options, "float32", 200)
+    require_near(our_run(getattr(optim, name), options, "float32", 200), expected, LIMIT["float32"])
