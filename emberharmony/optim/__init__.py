@@ -2,9 +2,21 @@
 
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.adam import Adam as Adam
+from emberharmony.optim.adam import Adamax as Adamax
 from emberharmony.optim.adam import AdamW as AdamW
+from emberharmony.optim.adam import NAdam as NAdam
+from emberharmony.optim.adam import RAdam as RAdam
+from emberharmony.optim.adaptive import ASGD as ASGD
+from emberharmony.optim.adaptive import Adadelta as Adadelta
+from emberharmony.optim.adaptive import Adagrad as Adagrad
+from emberharmony.optim.adaptive import RMSprop as RMSprop
+from emberharmony.optim.adaptive import Rprop as Rprop
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.sgd import SGD as SGD
 
-__all__ = ["Adam", "AdamW", "Optimizer", "ReduceOnPlateau", "SGD", "schedules"]
+__all__ = [
+    *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
+    *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
+    *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
+]

@@ -1,5 +1,6 @@
 """Adam and the optimizers that follow from it: AdamW, Adamax, NAdam and RAdam."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer, State
 from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
-from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay
+from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay, zeros
 
 _LIMITS = {"lr": RATE, "betas": DECAYS, "eps": AT_LEAST_0, "weight_decay": AT_LEAST_0}
 
@@ -97,9 +98,8 @@ class Adam(Optimizer):
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
         """Returns the state of a parameter before its first step."""
-        zeros = ops.zeros_like(parameter)
-        state = {"step": 0, "exp_avg": zeros, "exp_avg_sq": zeros}
-        return {**state, "max_exp_avg_sq": zeros} if hyper["amsgrad"] else state
+        largest = ["max_exp_avg_sq"] if hyper["amsgrad"] else []
+        return zeros(parameter, "exp_avg", "exp_avg_sq", *largest)
 
 
 class AdamW(Adam):
@@ -139,3 +139,212 @@ class AdamW(Adam):
         maximize: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
+
+
+def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Adamax."""
+    beta1, beta2 = hyper["betas"]
+    step = numbers.add(state["step"], 1)
+    gradient = with_decay(gradient, parameter, hyper)
+    mean = averaged(state["exp_avg"], gradient, beta1)
+    largest = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
+    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
+    after = moved(parameter, ops.divide(mean, largest), rate)
+    return after, {"step": step, "exp_avg": mean, "exp_inf": largest}
+
+
+class Adamax(Optimizer):
+    """Adam with the decaying maximum of the gradients in the place of the root of their squares.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        betas: the decays of the average of the gradients and of their maximum.
+        eps: what is added to the absolute gradients.
+        weight_decay: the factor of an L2 penalty.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.Adamax`; Kingma and Ba, "Adam", 2015.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {**_LIMITS, "maximize": FLAG}
+    rule = staticmethod(adamax)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return zeros(parameter, "exp_avg", "exp_inf")
+
+
+def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of NAdam."""
+    beta1, beta2 = hyper["betas"]
+    step = numbers.add(state["step"], 1)
+    gradient, parameter = _begun(gradient, parameter, hyper)
+    mean = averaged(state["exp_avg"], gradient, beta1)
+    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    mu, mu_next = (_momentum(beta1, hyper["momentum_decay"], each) for each in (step, numbers.add(step, 1)))
+    product = numbers.multiply(state["mu_product"], mu)
+    root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
+    now = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
+    ahead = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
+    after = moved(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], now))
+    after = moved(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], ahead))
+    return after, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
+
+
+def _momentum(beta: float, decay: float, step: numbers.Number) -> numbers.Number:
+    """Returns the momentum of a step, which rises to `beta`."""
+    return numbers.multiply(
+        beta, numbers.subtract(1.0, numbers.multiply(0.5, numbers.power(0.96, numbers.multiply(step, decay))))
+    )
+
+
+class NAdam(Optimizer):
+    """Adam with Nesterov momentum.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        betas: the decays of the average of the gradients and of that of their squares.
+        eps: what is added to the root.
+        weight_decay: the factor of an L2 penalty, or of the decay.
+        momentum_decay: how fast the momentum rises.
+        decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.NAdam`; Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **_LIMITS,
+        "momentum_decay": AT_LEAST_0,
+        "decoupled_weight_decay": FLAG,
+        "maximize": FLAG,
+    }
+    numeric: ClassVar[tuple[str, ...]] = ("step", "mu_product")
+    rule = staticmethod(nadam)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum_decay=momentum_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {**zeros(parameter, "exp_avg", "exp_avg_sq"), "mu_product": 1.0}
+
+
+def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of RAdam."""
+    beta1, beta2 = hyper["betas"]
+    step = numbers.add(state["step"], 1)
+    gradient, parameter = _begun(gradient, parameter, hyper)
+    mean = averaged(state["exp_avg"], gradient, beta1)
+    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    found = {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
+    limit = 2 / (1 - beta2) - 1
+    if limit <= 5:  # the length never exceeds its limit
+        return moved(parameter, mean, rate), found
+    length = _length(beta2, limit, step)
+    long = numbers.less(5.0, length)
+    least = numbers.maximum(length, 5.0)  # has a root even where it is not used
+    share = numbers.divide(numbers.multiply(numbers.subtract(least, 4.0), numbers.subtract(least, 2.0)), least)
+    rectified = numbers.sqrt(numbers.multiply(share, limit / ((limit - 4) * (limit - 2))))
+    rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
+    adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
+    return moved(parameter, ops.where(long, adaptive, mean), rate), found
+
+
+def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
+    """Returns `limit - 2 * step * beta**step / (1 - beta**step)`, which float32 would cancel, as `limit` is large.
+
+    With `x = -step * log(beta)` the subtrahend is `2 * step / expm1(x)`, which is near `2 / -log(beta)` for small `x`.
+    """
+    scale = 2 / -math.log(beta)
+    x = numbers.multiply(step, -math.log(beta))
+    quotient = numbers.divide(numbers.multiply(x, numbers.exp(numbers.multiply(x, -1.0))), one_minus_power(beta, step))
+    square = numbers.multiply(x, x)
+    series: numbers.Number = 1 / 47900160
+    for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
+        series = numbers.add(coefficient, numbers.multiply(square, series))
+    near = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
+    rest = numbers.where(numbers.less(x, 0.5), near, numbers.subtract(1.0, quotient))
+    return numbers.add(limit - scale, numbers.multiply(rest, scale))
+
+
+class RAdam(Optimizer):
+    """Adam whose first steps are without the division by the root, whose variance is too large then.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        betas: the decays of the average of the gradients and of that of their squares.
+        eps: what is added to the root.
+        weight_decay: the factor of an L2 penalty, or of the decay.
+        decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.RAdam`; Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {**_LIMITS, "decoupled_weight_decay": FLAG, "maximize": FLAG}
+    rule = staticmethod(radam)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        decoupled_weight_decay: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            decoupled_weight_decay=decoupled_weight_decay,
+            maximize=maximize,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return zeros(parameter, "exp_avg", "exp_avg_sq")

@@ -5,7 +5,12 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
-from emberharmony.optim.optimizer import Hyper
+from emberharmony.optim.optimizer import Hyper, State
+
+
+def zeros(parameter: Tensor, *names: str) -> State:
+    """Returns a state with the count of steps, 0, and tensors of zeros by these names."""
+    return {"step": 0, **dict.fromkeys(names, ops.zeros_like(parameter))}
 
 
 def ascent_or_descent(gradient: Tensor, hyper: Hyper) -> Tensor:

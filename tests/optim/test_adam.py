@@ -15,6 +15,14 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("AdamW", {}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.2, "amsgrad": True}),
     ("AdamW", {"lr": 0.01, "maximize": True, "betas": (0.5, 0.9)}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.01, "betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1, "maximize": True}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.01, "betas": (0.5, 0.9), "weight_decay": 0.1, "momentum_decay": 0.1, "maximize": True}),
+    ("NAdam", {"lr": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {"lr": 0.1}),
+    ("RAdam", {"lr": 0.01, "betas": (0.5, 0.9), "weight_decay": 0.1, "maximize": True}),
+    ("RAdam", {"lr": 0.01, "betas": (0.5, 0.5), "weight_decay": 0.1, "decoupled_weight_decay": True}),
 ]
 
 

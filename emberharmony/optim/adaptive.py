@@ -1,0 +1,309 @@
+"""Optimizers with a rate for each element: Adagrad, Adadelta, RMSprop and Rprop; and averaged descent, ASGD."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import ops
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, SHARE, Limit
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, with_decay, zeros
+
+_ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
+_SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) == 2 and 0 <= x[0] <= x[1])
+
+
+def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Adagrad."""
+    gradient = with_decay(gradient, parameter, hyper)
+    total = ops.add(state["sum"], ops.square(gradient))
+    slower = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
+    direction = ops.divide(gradient, ops.add(ops.sqrt(total), hyper["eps"]))
+    after = moved(parameter, direction, numbers.divide(hyper["lr"], slower))
+    return after, {"step": numbers.add(state["step"], 1), "sum": total}
+
+
+class Adagrad(Optimizer):
+    """Adagrad: steps by the gradient, divided by the root of the sum of all its squares so far.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        lr_decay: the rate is divided by `1 + steps * lr_decay`.
+        weight_decay: the factor of an L2 penalty.
+        initial_accumulator_value: the sum of squares before the first step.
+        eps: what is added to the root.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.Adagrad`; Duchi et al., "Adaptive Subgradient Methods", 2011.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "lr_decay": AT_LEAST_0,
+        "weight_decay": AT_LEAST_0,
+        "initial_accumulator_value": AT_LEAST_0,
+        "eps": AT_LEAST_0,
+        "maximize": FLAG,
+    }
+    rule = staticmethod(adagrad)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+            maximize=maximize,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {"step": 0, "sum": ops.full_like(parameter, hyper["initial_accumulator_value"])}
+
+
+def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Adadelta."""
+    gradient = with_decay(gradient, parameter, hyper)
+    rho, eps = hyper["rho"], hyper["eps"]
+    square = squares_averaged(state["square_avg"], gradient, rho)
+    ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(square, eps)))
+    change = ops.multiply(ratio, gradient)
+    changes = squares_averaged(state["acc_delta"], change, rho)
+    after = moved(parameter, change, hyper["lr"])
+    return after, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": changes}
+
+
+class Adadelta(Optimizer):
+    """Adadelta: steps by the gradient times the ratio of the average change so far and the average gradient.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        rho: the decay of both averages of squares.
+        eps: what is added to them before the root.
+        weight_decay: the factor of an L2 penalty.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.Adadelta`; Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "rho": SHARE,
+        "eps": AT_LEAST_0,
+        "weight_decay": AT_LEAST_0,
+        "maximize": FLAG,
+    }
+    rule = staticmethod(adadelta)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return zeros(parameter, "square_avg", "acc_delta")
+
+
+def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of RMSprop."""
+    gradient = with_decay(gradient, parameter, hyper)
+    alpha, momentum = hyper["alpha"], hyper["momentum"]
+    square = variance = squares_averaged(state["square_avg"], gradient, alpha)
+    found = {"step": numbers.add(state["step"], 1), "square_avg": square}
+    if hyper["centered"]:
+        mean = found["grad_avg"] = averaged(state["grad_avg"], gradient, alpha)
+        variance = ops.subtract(square, ops.square(mean))
+    direction = ops.divide(gradient, ops.add(ops.sqrt(variance), hyper["eps"]))
+    if momentum:
+        direction = ops.add(ops.multiply(state["momentum_buffer"], momentum), direction)
+        found["momentum_buffer"] = direction
+    return moved(parameter, direction, hyper["lr"]), found
+
+
+class RMSprop(Optimizer):
+    """RMSprop: steps by the gradient, divided by the root of the moving average of its squares.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        alpha: the decay of the averages.
+        eps: what is added to the root.
+        weight_decay: the factor of an L2 penalty.
+        momentum: the factor of the last step's direction.
+        centered: whether the square of the average gradient is subtracted from the average of squares.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.RMSprop`; Tieleman and Hinton, lecture 6.5 of "Neural Networks for Machine Learning", 2012.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "alpha": AT_LEAST_0,
+        "eps": AT_LEAST_0,
+        "weight_decay": AT_LEAST_0,
+        "momentum": AT_LEAST_0,
+        "centered": FLAG,
+        "maximize": FLAG,
+    }
+    rule = staticmethod(rmsprop)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            maximize=maximize,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        momentum = ["momentum_buffer"] if hyper["momentum"] else []
+        return zeros(parameter, "square_avg", *momentum, *(["grad_avg"] if hyper["centered"] else []))
+
+
+def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Rprop."""
+    gradient = ascent_or_descent(gradient, hyper)
+    (slower, faster), size = hyper["etas"], state["step_size"]
+    agreement = ops.multiply(gradient, state["prev"])
+    turned = ops.less(agreement, 0.0)
+    grown = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
+    size = ops.clip(ops.where(turned, ops.multiply(size, slower), grown), *hyper["step_sizes"])
+    gradient = ops.where(turned, ops.zeros_like(gradient), gradient)
+    after = moved(parameter, ops.sign(gradient), size)
+    return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
+
+
+class Rprop(Optimizer):
+    """Resilient backpropagation: steps by the sign of the gradient, by a size of each element's own.
+
+    The size grows while the sign stays, and shrinks when it changes. It suits gradients of the whole data.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the first size of the steps, or a schedule, whose first rate is it.
+        etas: the factors by which a size shrinks and grows.
+        step_sizes: the smallest and the largest size.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.Rprop`; Riedmiller and Braun, "A Direct Adaptive Method for Faster Backpropagation", 1993.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "etas": _ETAS, "step_sizes": _SIZES, "maximize": FLAG}
+    rule = staticmethod(rprop)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, etas=etas, step_sizes=step_sizes, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {**zeros(parameter, "prev"), "step_size": ops.full_like(parameter, hyper["lr"])}
+
+
+def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of averaged gradient descent; the average is `ax`."""
+    gradient = with_decay(gradient, parameter, hyper)
+    step, rate = numbers.add(state["step"], 1), state["eta"]
+    kept = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
+    after = moved(ops.multiply(parameter, kept), gradient, rate)
+    average = ops.add(state["ax"], ops.multiply(ops.subtract(after, state["ax"]), state["mu"]))
+    decay = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
+    eta = numbers.divide(hyper["lr"], numbers.power(decay, hyper["alpha"]))
+    mu = numbers.divide(1.0, numbers.maximum(1.0, numbers.subtract(step, hyper["t0"])))
+    return after, {"step": step, "eta": eta, "mu": mu, "ax": average}
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent; the average of the parameter is `ax` in its state.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        lambd: the decay of the parameter in each step, as a factor of the rate.
+        alpha: the power by which the rate falls.
+        t0: the step after which the average begins.
+        weight_decay: the factor of an L2 penalty.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.ASGD`; Polyak and Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "lambd": ANY_NUMBER,
+        "alpha": ANY_NUMBER,
+        "t0": ANY_NUMBER,
+        "weight_decay": AT_LEAST_0,
+        "maximize": FLAG,
+    }
+    numeric: ClassVar[tuple[str, ...]] = ("step", "eta", "mu")
+    rule = staticmethod(asgd)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {**zeros(parameter, "ax"), "eta": float(hyper["lr"]), "mu": 1.0}
