@@ -11,6 +11,10 @@ from emberharmony.optim.adaptive import Adadelta as Adadelta
 from emberharmony.optim.adaptive import Adagrad as Adagrad
 from emberharmony.optim.adaptive import RMSprop as RMSprop
 from emberharmony.optim.adaptive import Rprop as Rprop
+from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
+from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
+from emberharmony.optim.clipping import clip_by_norm as clip_by_norm
+from emberharmony.optim.clipping import clip_by_value as clip_by_value
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.sgd import SGD as SGD
@@ -18,5 +22,6 @@ from emberharmony.optim.sgd import SGD as SGD
 __all__ = [
     *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
+    *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
 ]

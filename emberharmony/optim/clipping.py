@@ -1,0 +1,172 @@
+"""Limits gradients before a step, by value or by norm."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.types import Tensor
+from emberharmony.transforms.derivatives import parameters_of
+
+POLICIES = ("raise", "skip", "zero")
+
+
+class NonFiniteGradientError(ArgumentError):
+    """Raised when a gradient has NaN or an infinity, and the policy is "raise"."""
+
+
+def clip_by_value(params: Any, limit: float) -> None:
+    """Clips each element of the gradients of all parameters in a tree to `[-limit, limit]`; a NaN stays.
+
+    Raises:
+        ArgumentError: if the limit is negative.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0, 1.0])
+        >>> weight.grad = ops.convert_to_tensor([-3.0, 0.5])
+        >>> optim.clip_by_value(weight, 1.0)
+        >>> weight.grad.tolist()
+        [-1.0, 0.5]
+    """
+    _require_limit("clip_by_value", limit)
+    _exchange(params, lambda gradient: ops.clip(gradient, -limit, limit))
+
+
+def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
+    """Scales the gradient of each parameter in a tree, alone, to at most this norm.
+
+    Args:
+        params: a tree with parameters.
+        limit: the largest norm.
+        norm_type: the order of the norm; `float("inf")` is the largest absolute element.
+
+    Raises:
+        ArgumentError: if the limit is negative.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0, 1.0])
+        >>> weight.grad = ops.convert_to_tensor([6.0, 8.0])
+        >>> optim.clip_by_norm(weight, 5.0)
+        >>> [round(x, 4) for x in weight.grad.tolist()]
+        [3.0, 4.0]
+    """
+    _require_limit("clip_by_norm", limit)
+    _exchange(params, lambda gradient: _scaled(gradient, _factor(_norm([gradient], norm_type), limit)))
+
+
+def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, nonfinite: str = "raise") -> Tensor:
+    """Scales the gradients of all parameters in a tree together to at most this norm, and returns the norm before.
+
+    As in torch the factor is `limit / (norm + 1e-6)`, if that is less than 1.
+
+    Args:
+        params: a tree with parameters.
+        limit: the largest norm of all gradients as one vector.
+        norm_type: the order of the norm; `float("inf")` is the largest absolute element.
+        nonfinite: what happens if the norm is not finite: "raise" an error and change nothing; "skip": make all
+            gradients None, so that the next step changes nothing; "zero": set all gradients to zeros.
+
+    Returns:
+        The norm of the gradients before, without axes, of float32 or float64; 0 if there are none.
+
+    Raises:
+        ArgumentError: if the limit is negative, or `nonfinite` has another value; if the norm is not finite and
+            `nonfinite` is "raise", the subclass `optim.NonFiniteGradientError`.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> model = [Parameter(1.0), Parameter([1.0, 1.0])]
+        >>> model[0].grad, model[1].grad = ops.ones(()), ops.convert_to_tensor([2.0, 2.0])
+        >>> optim.clip_by_global_norm(model, 1.5).tolist()
+        3.0
+        >>> [round(x, 4) for x in model[1].grad.tolist()]
+        [1.0, 1.0]
+
+    Source: `torch.nn.utils.clip_grad_norm_`.
+    """
+    _require_limit("clip_by_global_norm", limit)
+    if nonfinite not in POLICIES:
+        raise ArgumentError(f"clip_by_global_norm(): nonfinite is {nonfinite!r}, expected one of {POLICIES}")
+    norm = _norm([cell.grad for cell in _with_gradient(params)], norm_type)
+    if not math.isfinite(ops.to_numpy(norm)):
+        if nonfinite == "raise":
+            raise _nonfinite(norm, params)
+        _exchange(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
+        return norm
+    factor = _factor(norm, limit)
+    _exchange(params, lambda gradient: _scaled(gradient, factor))
+    return norm
+
+
+def _nonfinite(norm: Tensor, params: Any) -> NonFiniteGradientError:
+    """Returns the error that names up to five parameters whose gradients are not finite."""
+    head = f"clip_by_global_norm(): the norm of the gradients is {ops.to_numpy(norm)}"
+    wrong = [repr(cell) for cell in _with_gradient(params) if not _is_finite(cell.grad)]
+    if not wrong:
+        return NonFiniteGradientError(f"{head}, because their squares exceed the range of the dtype")
+    return NonFiniteGradientError(
+        f"{head}; those of {', '.join(wrong[:5])} are not finite: lower the learning rate, or pass nonfinite='skip' or "
+        f"'zero'"
+    )
+
+
+def _is_finite(gradient: Tensor) -> bool:
+    return not _length(gradient) or math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient))))
+
+
+def _require_limit(name: str, limit: float) -> None:
+    """Checks a limit.
+
+    Raises:
+        ArgumentError: if it is not at least 0.
+    """
+    if not limit >= 0:
+        raise ArgumentError(f"{name}(): the limit is {limit}, expected a number >= 0")
+
+
+def _with_gradient(params: Any) -> list[Cell]:
+    return [cell for cell in parameters_of(params) if cell.grad is not None]
+
+
+def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
+    """Replaces all gradients at once."""
+    cells = _with_gradient(params)
+    made = []
+    for cell in cells:
+        # A new cell checks the gradient, and knows its backend.
+        found = change(cell.grad)
+        made.append(None if found is None else Cell(found).held())
+    ops.eval([held[0] for held in made if held is not None])
+    commit(assigned(cell, "_grad", held) for cell, held in zip(cells, made, strict=True))
+
+
+def _norm(gradients: list[Any], norm_type: float) -> Any:
+    """Returns the norm of all elements, computed in float32 at least."""
+    if not gradients:
+        return ops.zeros(())
+    norms = [ops.norm(_wide(ops.ravel(gradient)), norm_type) if _length(gradient) else None for gradient in gradients]
+    found = [norm for norm in norms if norm is not None]
+    if not found:
+        return ops.zeros(())
+    return found[0] if len(found) == 1 else ops.norm(ops.stack(found), norm_type)
+
+
+def _length(gradient: Any) -> int:
+    return int(ops.size(gradient))
+
+
+def _wide(gradient: Any) -> Any:
+    return gradient if ops.dtype(gradient).bits > 16 else ops.cast(gradient, "float32")
+
+
+def _factor(norm: Any, limit: float) -> Any:
+    return ops.minimum(ops.divide(limit, ops.add(norm, 1e-6)), 1.0)
+
+
+def _scaled(gradient: Any, factor: Any) -> Any:
+    return ops.cast(ops.multiply(gradient, factor), ops.dtype(gradient))
