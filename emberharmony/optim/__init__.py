@@ -1,6 +1,7 @@
 """Optimizers and schedules of the learning rate, with the names, defaults and formulas of `torch.optim`."""
 
 from emberharmony.optim import schedules as schedules
+from emberharmony.optim.adafactor import Adafactor as Adafactor
 from emberharmony.optim.adam import Adam as Adam
 from emberharmony.optim.adam import Adamax as Adamax
 from emberharmony.optim.adam import AdamW as AdamW
@@ -15,6 +16,9 @@ from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradi
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
 from emberharmony.optim.clipping import clip_by_norm as clip_by_norm
 from emberharmony.optim.clipping import clip_by_value as clip_by_value
+from emberharmony.optim.lamb import LAMB as LAMB
+from emberharmony.optim.lion import Lion as Lion
+from emberharmony.optim.muon import Muon as Muon
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.sgd import SGD as SGD
@@ -22,6 +26,7 @@ from emberharmony.optim.sgd import SGD as SGD
 __all__ = [
     *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
+    *("Adafactor", "LAMB", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
 ]

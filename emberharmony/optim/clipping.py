@@ -9,6 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import assigned, commit
 from emberharmony.core.types import Tensor
+from emberharmony.optim.terms import wide
 from emberharmony.transforms.derivatives import parameters_of
 
 POLICIES = ("raise", "skip", "zero")
@@ -149,7 +150,7 @@ def _norm(gradients: list[Any], norm_type: float) -> Any:
     """Returns the norm of all elements, computed in float32 at least."""
     if not gradients:
         return ops.zeros(())
-    norms = [ops.norm(_wide(ops.ravel(gradient)), norm_type) if _length(gradient) else None for gradient in gradients]
+    norms = [ops.norm(wide(ops.ravel(gradient)), norm_type) if _length(gradient) else None for gradient in gradients]
     found = [norm for norm in norms if norm is not None]
     if not found:
         return ops.zeros(())
@@ -158,10 +159,6 @@ def _norm(gradients: list[Any], norm_type: float) -> Any:
 
 def _length(gradient: Any) -> int:
     return int(ops.size(gradient))
-
-
-def _wide(gradient: Any) -> Any:
-    return gradient if ops.dtype(gradient).bits > 16 else ops.cast(gradient, "float32")
 
 
 def _factor(norm: Any, limit: float) -> Any:

@@ -112,6 +112,19 @@ class Optimizer:
             made["param_names"] = names
         self.param_groups.append(made)
 
+    def require(self, parameter: Parameter) -> None:
+        """Checks a parameter before it is added; subclasses may require more.
+
+        Raises:
+            DTypeError: if it is trainable, and not real and floating.
+        """
+        dtype = ops.dtype(parameter.value)
+        if parameter.trainable and not dtype.is_floating:
+            raise DTypeError(
+                f"{self._head}{parameter!r} has dtype {dtype.name}, expected a real floating dtype; cast it, or make "
+                f"it trainable=False"
+            )
+
     def learning_rates(self) -> list[float]:
         """Returns the learning rate of each group for the next step."""
         return [float(_rate(group["lr"], self.count)) for group in self.param_groups]
@@ -286,12 +299,7 @@ class Optimizer:
         if not found:
             raise ArgumentError(f"{self._head}there is no Parameter in params")
         for cell in found:
-            dtype = ops.dtype(cell.value)
-            if cell.trainable and not dtype.is_floating:
-                raise DTypeError(
-                    f"{self._head}{cell!r} has dtype {dtype.name}, expected a real floating dtype; cast it, or make it "
-                    f"trainable=False"
-                )
+            self.require(cell)
         return found, names if all(names) and len(set(names)) == len(names) else None
 
     def _found(self, given: Any) -> list[Parameter]:

@@ -43,6 +43,11 @@ def squares_averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
     return ops.add(ops.multiply(average, decay), ops.multiply(ops.square(x), 1 - decay))
 
 
+def wide(x: Tensor) -> Tensor:
+    """Returns a tensor whose norm can be computed: one of 16 bits in float32, any other unchanged."""
+    return x if ops.dtype(x).bits > 16 else ops.cast(x, "float32")
+
+
 def moved(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
     """Returns `parameter - rate * direction`."""
     return ops.subtract(parameter, ops.multiply(direction, rate))

@@ -1,0 +1,103 @@
+"""Adafactor: the averages of squares of a matrix as the product of a column and a row."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import ops
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, Limit
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import ascent_or_descent, decayed, moved, wide
+
+_EPS = Limit(
+    "None or a number >= 0, and a number >= 0", lambda e: len(e) == 2 and (e[0] is None or e[0] >= 0) and e[1] >= 0
+)
+_AT_MOST_0 = Limit("a number <= 0", lambda value: value <= 0)
+_AT_LEAST_1 = Limit("a number >= 1", lambda value: value >= 1)
+
+
+def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Adafactor."""
+    gradient = ascent_or_descent(gradient, hyper)
+    step = numbers.add(state["step"], 1)
+    share = numbers.power(step, hyper["beta2_decay"])
+    eps1, eps2 = hyper["eps"]
+    eps1 = ops.finfo(ops.dtype(parameter)).eps if eps1 is None else eps1
+    square = ops.square(gradient)
+    found: State = {"step": step}
+    if "row_var" in state:
+        rows = found["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), share)
+        columns = found["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), share)
+        level = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps1)
+        estimate = ops.divide(ops.multiply(rows, columns), level)
+    else:
+        estimate = found["variance"] = _shared(state["variance"], square, share)
+    direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(estimate, eps1 * eps1)))
+    rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
+    size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
+    excess = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
+    return moved(decayed(parameter, hyper), direction, ops.divide(size, excess)), found
+
+
+def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:
+    """Returns `average + share * (x - average)`."""
+    return ops.add(average, ops.multiply(ops.subtract(x, average), share))
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    return ops.sqrt(ops.mean(ops.square(wide(x)))) if ops.size(x) else ops.zeros((), ops.dtype(wide(x)))
+
+
+class Adafactor(Optimizer):
+    """Adafactor: Adam without momentum, in which a matrix of n rows and m columns has a state of n + m numbers.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the largest learning rate relative to the parameter, or a schedule of it; the rate is at most
+            `1 / sqrt(step)`.
+        beta2_decay: the power of the step count that is the share of the new squares in their average.
+        eps: the least average of squares, as its root, by default the eps of the dtype; and the least size of a
+            parameter to which steps are relative.
+        d: the root mean square above which a step is scaled down.
+        weight_decay: the factor of the decoupled decay.
+        maximize: whether the loss is maximized.
+
+    Source: `torch.optim.Adafactor`; Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory
+    Cost", 2018.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "beta2_decay": _AT_MOST_0,
+        "eps": _EPS,
+        "d": _AT_LEAST_1,
+        "weight_decay": AT_LEAST_0,
+        "maximize": FLAG,
+    }
+    rule = staticmethod(adafactor)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params, lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, maximize=maximize
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        zeros = ops.zeros_like(parameter)
+        if len(parameter.shape) < 2:
+            return {"step": 0, "variance": zeros}
+        rows, columns = (ops.sum(zeros, axis=axis, keepdims=True) for axis in (-1, -2))
+        return {"step": 0, "row_var": rows, "col_var": columns}

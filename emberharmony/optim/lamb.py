@@ -1,0 +1,73 @@
+"""LAMB: Adam for large batches, with a rate for each layer."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import ops
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.numbers import one_minus_power
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, wide, zeros
+
+
+def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of LAMB."""
+    gradient = ascent_or_descent(gradient, hyper)
+    beta1, beta2 = hyper["betas"]
+    step = numbers.add(state["step"], 1)
+    mean = averaged(state["exp_avg"], gradient, beta1)
+    square = squares_averaged(state["exp_avg_sq"], gradient, beta2)
+    root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
+    direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), root)
+    if hyper["weight_decay"]:
+        direction = ops.add(direction, ops.multiply(parameter, hyper["weight_decay"]))
+    length, own = ops.norm(wide(ops.ravel(direction))), ops.norm(wide(ops.ravel(parameter)))
+    trusted = ops.logical_and(ops.greater(own, 0.0), ops.greater(length, 0.0))
+    ratio = ops.where(trusted, ops.divide(own, ops.where(trusted, length, ops.ones_like(length))), ops.ones_like(own))
+    after = moved(parameter, direction, ops.multiply(ratio, hyper["lr"]))
+    return after, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+
+
+class LAMB(Optimizer):
+    """LAMB: the step of Adam, scaled so that its length is the learning rate times the norm of the parameter.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        betas: the decays of the average of the gradients and of that of their squares.
+        eps: what is added to the root.
+        weight_decay: the factor of the parameter that is added to the step of Adam.
+        maximize: whether the loss is maximized.
+
+    Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020, algorithm 2,
+    with the norm itself as its function of the norm.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "betas": DECAYS,
+        "eps": AT_LEAST_0,
+        "weight_decay": AT_LEAST_0,
+        "maximize": FLAG,
+    }
+    rule = staticmethod(lamb)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return zeros(parameter, "exp_avg", "exp_avg_sq")

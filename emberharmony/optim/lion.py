@@ -1,0 +1,60 @@
+"""Lion: steps by the sign of a momentum."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import ops
+from emberharmony.core.types import Tensor
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved
+
+
+def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a parameter and its state after one step of Lion."""
+    gradient = ascent_or_descent(gradient, hyper)
+    beta1, beta2 = hyper["betas"]
+    direction = ops.sign(averaged(state["exp_avg"], gradient, beta1))
+    after = moved(decayed(parameter, hyper), direction, hyper["lr"])
+    return after, {"exp_avg": averaged(state["exp_avg"], gradient, beta2)}
+
+
+class Lion(Optimizer):
+    """Lion: each element steps by the learning rate, against the sign of a momentum, with decoupled weight decay.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule; 3 to 10 times smaller than for AdamW.
+        betas: the decay that weighs the momentum in a step, and the decay of the momentum itself.
+        weight_decay: the factor of the decay; 3 to 10 times larger than for AdamW.
+        maximize: whether the loss is maximized.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0, -2.0])
+        >>> optim.Lion([weight], lr=0.5).step({weight: [0.001, -300.0]})
+        >>> weight.value.tolist()
+        [0.5, -1.5]
+
+    Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "betas": DECAYS, "weight_decay": AT_LEAST_0, "maximize": FLAG}
+    rule = staticmethod(lion)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas=betas, weight_decay=weight_decay, maximize=maximize)
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {"exp_avg": ops.zeros_like(parameter)}

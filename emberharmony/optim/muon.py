@@ -1,0 +1,135 @@
+"""Muon: steps by the orthogonal factor of a momentum."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Tensor
+from emberharmony.optim import numbers
+from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, SHARE, Limit, one_of
+from emberharmony.optim.schedules import Rate
+from emberharmony.optim.terms import averaged, decayed, moved, wide
+
+_COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
+_STEPS = Limit("an integer in [0, 100)", lambda value: int(value) == value and 0 <= value < 100)
+
+
+def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
+    """Returns a matrix and its state after one step of Muon."""
+    if len(parameter.shape) != 2:
+        raise ShapeError(f"Muon(): a parameter has shape {tuple(parameter.shape)}, expected 2 axes; use AdamW for it")
+    momentum = hyper["momentum"]
+    buffer = averaged(state["momentum_buffer"], gradient, momentum)
+    direction = averaged(buffer, gradient, momentum) if hyper["nesterov"] else buffer
+    direction = orthogonalized(direction, hyper["ns_coefficients"], hyper["ns_steps"], hyper["eps"])
+    rows, columns = parameter.shape
+    if hyper["adjust_lr_fn"] == "match_rms_adamw":
+        factor = 0.2 * math.sqrt(max(rows, columns))
+    else:
+        factor = math.sqrt(max(1.0, rows / max(columns, 1)))
+    after = moved(decayed(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
+    return after, {"momentum_buffer": buffer}
+
+
+def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """Returns a matrix with the singular vectors of `matrix` and singular values near 1, by Newton-Schulz iterations.
+
+    Each iteration applies the polynomial `a x + b x**3 + c x**5` to the singular values.
+
+    Args:
+        matrix: (rows, columns); matrices of 16 bits are computed in float32.
+        coefficients: a, b and c.
+        steps: the number of iterations.
+        eps: the least norm by which the matrix is divided first.
+    """
+    a, b, c = coefficients
+    x = wide(matrix)
+    tall = x.shape[0] > x.shape[1]
+    x = ops.transpose(x) if tall else x
+    x = ops.divide(x, ops.maximum(ops.norm(ops.ravel(x)), eps))
+    for _ in range(steps):
+        gram = ops.matmul(x, ops.transpose(x))
+        factor = ops.add(ops.multiply(gram, b), ops.multiply(ops.matmul(gram, gram), c))
+        x = ops.add(ops.multiply(x, a), ops.matmul(factor, x))
+    return ops.transpose(x) if tall else x
+
+
+class Muon(Optimizer):
+    """Muon, for matrices: momentum whose singular values are made equal before the step.
+
+    It is meant for the hidden layers of a network. Give embeddings, the last layer, and parameters with another number
+    of axes than 2 to AdamW. Unlike torch, which iterates in bfloat16, this computes in the dtype of the parameter, in
+    float32 at least.
+
+    Args:
+        params: see `Optimizer`; each parameter has 2 axes.
+        lr: the learning rate, or a schedule.
+        weight_decay: the factor of the decoupled decay.
+        momentum: the decay of the average of the gradients.
+        nesterov: whether the step looks ahead by the momentum.
+        ns_coefficients: the polynomial of an iteration, see `orthogonalized`.
+        eps: the least norm by which a matrix is divided.
+        ns_steps: the number of iterations.
+        adjust_lr_fn: how the rate depends on the shape: "original", by the root of rows per column if that is above 1,
+            which None means too; "match_rms_adamw", so that a step is as long as one of AdamW.
+
+    Raises:
+        ShapeError: if a parameter does not have 2 axes.
+
+    Source: `torch.optim.Muon`; Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "weight_decay": AT_LEAST_0,
+        "momentum": SHARE,
+        "nesterov": FLAG,
+        "ns_coefficients": _COEFFICIENTS,
+        "eps": AT_LEAST_0,
+        "ns_steps": _STEPS,
+        "adjust_lr_fn": one_of(None, "original", "match_rms_adamw"),
+    }
+    rule = staticmethod(muon)
+
+    def __init__(
+        self,
+        params: Any = None,
+        lr: Rate = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            nesterov=nesterov,
+            ns_coefficients=ns_coefficients,
+            eps=eps,
+            ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )
+
+    @staticmethod
+    def initial(parameter: Tensor, hyper: Hyper) -> State:
+        """Returns the state of a parameter before its first step."""
+        return {"momentum_buffer": ops.zeros_like(parameter)}
+
+    def require(self, parameter: Parameter) -> None:
+        """Checks a parameter before it is added.
+
+        Raises:
+            ShapeError: if it does not have 2 axes.
+            DTypeError: if it is trainable, and not real and floating.
+        """
+        super().require(parameter)
+        if len(parameter.value.shape) != 2:
+            raise ShapeError(f"{self._head}{parameter!r} is given, expected 2 axes; use AdamW for it")
