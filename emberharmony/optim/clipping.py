@@ -146,7 +146,7 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
     commit(assigned(cell, "_grad", held) for cell, held in zip(cells, made, strict=True))
 
 
-def _norm(gradients: list[Any], norm_type: float) -> Any:
+def _norm(gradients: list[Any], norm_type: float) -> Tensor:
     """Returns the norm of all elements, computed in float32 at least."""
     if not gradients:
         return ops.zeros(())
