@@ -2,15 +2,20 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony import ops
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import assigned, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.terms import wide
-from emberharmony.transforms.derivatives import parameters_of
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import derivatives
+else:
+    derivatives = Deferred("emberharmony.transforms.derivatives")
 
 POLICIES = ("raise", "skip", "zero")
 
@@ -131,7 +136,7 @@ def _require_limit(name: str, limit: float) -> None:
 
 
 def _with_gradient(params: Any) -> list[Cell]:
-    return [cell for cell in parameters_of(params) if cell.grad is not None]
+    return [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
 
 
 def _exchange(params: Any, change: Callable[[Any], Any]) -> None:

@@ -2,10 +2,11 @@
 
 import operator
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
@@ -13,7 +14,11 @@ from emberharmony.optim import numbers
 from emberharmony.optim.options import Limit, require_allowed
 from emberharmony.optim.saved import SavedState
 from emberharmony.optim.schedules import Rate
-from emberharmony.transforms.derivatives import parameters_of
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import derivatives
+else:
+    derivatives = Deferred("emberharmony.transforms.derivatives")
 
 State: TypeAlias = dict[str, Any]
 """The state of one parameter by torch's names: tensors, and numbers such as `step`."""
@@ -305,16 +310,16 @@ class Optimizer:
     def _found(self, given: Any) -> list[Parameter]:
         """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
         if not isinstance(given, (list, tuple)):
-            return [cell for cell in parameters_of(given) if isinstance(cell, Parameter)]
+            return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
         for item in given:
-            if not isinstance(item, Parameter) and not parameters_of(item):
+            if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
                 raise ArgumentTypeError(
                     f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
                     f"it one with emberharmony.Parameter(tensor)"
                 )
         if all(isinstance(item, Parameter) for item in given):
             return list(given)
-        return [cell for cell in parameters_of(given) if isinstance(cell, Parameter)]
+        return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
 
     def _all(self) -> list[Parameter]:
         return [parameter for group in self.param_groups for parameter in group["params"]]

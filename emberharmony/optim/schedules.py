@@ -5,7 +5,6 @@ tensor as number too. Names, defaults and formulas are those of `torch.optim.lr_
 """
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -97,7 +96,7 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
 def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
     starts = (0, *boundaries)
     if numbers.is_python(count):
-        i = bisect_right(boundaries, count)
+        i = sum(start <= count for start in boundaries)
         return schedules[i](count - starts[i])
     rate = schedules[0](count)
     for schedule, start in zip(schedules[1:], boundaries, strict=True):
