@@ -12,6 +12,8 @@ from emberharmony.optim.adaptive import Adadelta as Adadelta
 from emberharmony.optim.adaptive import Adagrad as Adagrad
 from emberharmony.optim.adaptive import RMSprop as RMSprop
 from emberharmony.optim.adaptive import Rprop as Rprop
+from emberharmony.optim.averaging import EMA as EMA
+from emberharmony.optim.averaging import SWA as SWA
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
 from emberharmony.optim.clipping import clip_by_norm as clip_by_norm
@@ -28,5 +30,6 @@ __all__ = [
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
     *("Adafactor", "LAMB", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
+    *("EMA", "SWA"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
 ]

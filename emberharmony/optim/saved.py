@@ -109,7 +109,7 @@ class SavedState:
             if numbers.is_python(wanted):
                 found[name] = type(wanted)(x)
                 continue
-            tensor = _moved(x)
+            tensor = moved(x)
             if tuple(tensor.shape) != tuple(wanted.shape):
                 self.wrong.append(f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(wanted.shape)}")
                 continue
@@ -119,7 +119,7 @@ class SavedState:
         return {name: found[name] for name in expected if name in found}
 
 
-def _moved(x: Any) -> Any:
+def moved(x: Any) -> Any:
     """Returns a tensor of any backend as one of the active backend, exactly."""
     with ops.use_backend(like=x):
         cell = Buffer(x)
