@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from emberharmony import Buffer, Parameter, errors, ops, optim
+from emberharmony import Buffer, Parameter, errors, ops, optim, to_backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from tests.ops.trees import lists
 from tests.optim.oracle import recorded
@@ -52,6 +52,11 @@ class Model:
     layers: list[Parameter]
 
 
+class Net:
+    def __init__(self, first: Parameter, second: Parameter) -> None:
+        self.name, self.mean, self.layers = "net", Buffer([1.0]), {"first": first, "second": [second, first]}
+
+
 GIVEN: dict[str, Callable[[Parameter, Parameter], Any]] = {
     "list": lambda a, b: [a, b],
     "tuple": lambda a, b: (a, b),
@@ -59,6 +64,7 @@ GIVEN: dict[str, Callable[[Parameter, Parameter], Any]] = {
     "dict": lambda a, b: {"a": a, "b": b},
     "dataclass": lambda a, b: Model(a, Buffer([1.0]), [b, a]),
     "list of trees": lambda a, b: [Model(a, Buffer([1.0]), [a]), {"b": b, "a": a}],
+    "object": lambda a, b: Net(a, b),
     "groups": lambda a, b: [{"params": [a], "lr": 0.5}, {"params": b}],
     "names": lambda a, b: [("first", a), ("second", b)],
 }
@@ -301,6 +307,25 @@ def test_training_goes_on_after_a_switch_of_the_backend(kind: str, here: str, th
             assert near(trained(optimizer, 14, 20), expected)
     finally:
         ops.set_backend(before)
+
+
+@pairs
+def test_to_backend_moves_an_optimizer(here: str, there: str) -> None:
+    with ops.use_backend("numpy"):
+        expected = trained(optim.Adam(parameters(), lr=0.1), 0, 20)
+    with ops.use_backend(here):
+        optimizer = to_backend(optim.Adam(parameters(), lr=0.1), here)
+        trained(optimizer, 0, 9)
+    assert to_backend(optimizer, there) is optimizer
+    with ops.use_backend(there):
+        held = [
+            cell.held()[1].backend.name
+            for entry in optimizer.state.values()
+            for cell in entry.values()
+            if isinstance(cell, Buffer)
+        ]
+        assert set(held) == {there}
+        assert near(trained(optimizer, 9, 20), expected)
 
 
 @kinds
