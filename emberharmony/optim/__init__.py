@@ -23,6 +23,7 @@ from emberharmony.optim.lion import Lion as Lion
 from emberharmony.optim.muon import Muon as Muon
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
+from emberharmony.optim.scaling import LossScaler as LossScaler
 from emberharmony.optim.sgd import SGD as SGD
 
 __all__ = [
@@ -30,6 +31,6 @@ __all__ = [
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
     *("Adafactor", "LAMB", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
-    *("EMA", "SWA"),
+    *("EMA", "LossScaler", "SWA"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
 ]

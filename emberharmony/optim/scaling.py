@@ -1,0 +1,113 @@
+"""Scales a loss so that small gradients do not vanish in float16."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.optim.terms import wide
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import derivatives
+else:
+    derivatives = Deferred("emberharmony.transforms.derivatives")
+
+_STATE = {"scale": "scale", "_growth_tracker": "steps"}
+"""The names of the state in torch, and of its attributes here."""
+
+
+class LossScaler:
+    """A dynamic factor of the loss: halved when a gradient overflows, doubled after many steps without overflow.
+
+    Args:
+        scale: the first factor.
+        growth_factor: what the factor is multiplied with after `growth_interval` steps without overflow.
+        backoff_factor: what it is multiplied with after an overflow.
+        growth_interval: how many steps in a row without overflow let the factor grow.
+
+    Attributes:
+        scale: the current factor.
+        steps: how many steps in a row were without overflow since the factor changed.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0])
+        >>> scaler, optimizer = optim.LossScaler(1024.0), optim.SGD([weight], lr=0.5)
+        >>> loss = ops.backward(lambda: scaler.scaled(ops.sum(ops.square(weight))), weight)
+        >>> if scaler.unscale(weight):
+        ...     optimizer.step()
+        >>> weight.value.tolist(), scaler.scale
+        ([0.0], 1024.0)
+
+    Source: `torch.amp.GradScaler`; Micikevicius et al., "Mixed Precision Training", 2018.
+    """
+
+    def __init__(
+        self,
+        scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+    ) -> None:
+        for name, value, allowed, text in (
+            ("scale", scale, 0 < scale < math.inf, "a positive number"),
+            ("growth_factor", growth_factor, growth_factor > 1, "a number > 1"),
+            ("backoff_factor", backoff_factor, 0 < backoff_factor < 1, "a number in (0, 1)"),
+            ("growth_interval", growth_interval, growth_interval >= 1, "an integer >= 1"),
+        ):
+            if not allowed:
+                raise ArgumentError(f"LossScaler(): {name} is {value}, expected {text}")
+        self.scale, self.steps = scale, 0
+        self.growth_factor, self.backoff_factor, self.growth_interval = growth_factor, backoff_factor, growth_interval
+
+    def scaled(self, loss: TensorLike) -> Tensor:
+        """Returns the loss times the factor, for `ops.backward`."""
+        return ops.multiply(loss, self.scale)
+
+    def unscale(self, params: Any) -> bool:
+        """Divides the gradients of all parameters in a tree by the factor, adapts the factor, and returns True.
+
+        If a gradient is not finite, all gradients become None instead, and the result is False: a step would change
+        nothing. Gradients and factor change together, so an interruption leaves both as they were.
+        """
+        cells = [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
+        gradients = [cell.grad for cell in cells]
+        held: list[Any] = [None] * len(cells)
+        finite = all(
+            math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient)))) for gradient in gradients if ops.size(gradient)
+        )
+        if finite:
+            steps = self.steps + 1
+            grown = steps == self.growth_interval
+            scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
+            made = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
+            ops.eval(made)
+            held = [Cell(gradient).held() for gradient in made]
+        else:
+            scale, steps = self.scale * self.backoff_factor, 0
+        exchanged = [assigned(cell, "_grad", each) for cell, each in zip(cells, held, strict=True)]
+        commit(exchanged, [assigned(self, "scale", scale), assigned(self, "steps", steps)])
+        return finite
+
+    def state_dict(self) -> dict[str, float]:
+        """Returns the factor and the steps since it changed, by torch's names."""
+        return {name: getattr(self, attribute) for name, attribute in _STATE.items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Replaces the factor and the steps since it changed; other entries of a state dict of torch are ignored.
+
+        Raises:
+            ArgumentError: if one of the two is missing.
+        """
+        missing = [name for name in _STATE if name not in state_dict]
+        if missing:
+            raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing)}")
+        commit([assigned(self, attribute, state_dict[name]) for name, attribute in _STATE.items()])
