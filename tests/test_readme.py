@@ -1,5 +1,6 @@
 """Runs the examples of the README and of the guide on every backend."""
 
+import doctest
 import re
 import subprocess
 import sys
@@ -21,12 +22,24 @@ def test_the_python_blocks_of_a_page_run(page: str, backend: str, capsys: pytest
     assert blocks
     space: dict[str, object] = {"__name__": "readme"}
     for block in blocks:
-        exec(compile(block, page, "exec"), space)
+        if block.startswith(">>>"):
+            assert _failed_examples(block, space) == 0
+        else:
+            exec(compile(block, page, "exec"), space)
     if page == "README.md":
         output = capsys.readouterr().out.splitlines()
         assert output[-2:] == ["numpy [[11]]", "[2.0, 4.0]"]
         assert all(line.endswith("[0.0, 0.0]") for line in output[:-2])
         assert {line.split()[0] for line in output[:-2]} == set(ops.available_backends())
+
+
+def _failed_examples(block: str, space: dict[str, object]) -> int:
+    """Runs the examples of an interactive session, which see and change the names in `space`."""
+    session = doctest.DocTestParser().get_doctest(block, {}, "session", None, 0)
+    session.globs = space
+    runner = doctest.DocTestRunner()
+    runner.run(session, clear_globs=False)
+    return runner.failures
 
 
 def test_the_make_targets_that_the_readme_names_exist() -> None:

@@ -149,6 +149,8 @@ def _written(values: Values, value: Any, dtype: str, hosted: bool = False) -> st
 
 def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
     """Replaces, misspells or removes some arguments, or adds some."""
+    if not spec.parameters:
+        return
     for _ in range(values.rng.choice((0, 1, 1, 1, 2, 3))):
         parameter = values.rng.choice(spec.parameters)
         known = bound.get(parameter.name)
