@@ -9,13 +9,15 @@ MLX also differentiates the outputs that it passes to a rule.
 
 import functools
 import operator
-from _thread import allocate_lock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, compress, repeat
 from typing import Any
 
 import mlx.core as mx
 
 from emberharmony.core import op_globals
+from emberharmony.core.state.commits import Step
+from emberharmony.core.state.scopes import Entry, Scope, ThreadStack
 
 Function = Callable[..., Any]
 Arrays = Sequence[mx.array]
@@ -99,25 +101,34 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
 op_globals.publish(untransformed=True)
 
 
-class Transforming:
+class _Transforms(ThreadStack):
+    """The open `Transforming` blocks of this thread; the flag says whether any thread has one."""
+
+    def consequences(self, entry: Entry | None) -> Iterator[Step]:
+        """Returns the steps that set the flag by what is open when they run."""
+        none_open, some_open = (map(test, repeat(self.opened)) for test in (operator.not_, operator.truth))
+        return chain(
+            compress(op_globals.set_flag_steps("untransformed", True), none_open),
+            compress(op_globals.set_flag_steps("untransformed", False), some_open),
+        )
+
+
+_OPENED: list[Any] = []
+
+
+class Transforming(Scope):
     """A context in which ops use the functions with derivatives of their own, in all threads.
 
     Outside, ops use native functions, because a custom function costs 4 µs for each call: MLX builds and inspects a
     graph for it.
     """
 
-    _lock = allocate_lock()
-    _entered = 0
+    __slots__ = ()
+
+    _stack: Any = _Transforms(_OPENED)
 
     def __enter__(self) -> None:
-        with Transforming._lock:
-            Transforming._entered += 1
-            op_globals.set_flag("untransformed", False)
-
-    def __exit__(self, *error: object) -> None:
-        with Transforming._lock:
-            Transforming._entered -= 1
-            op_globals.set_flag("untransformed", Transforming._entered == 0)
+        self._stack.set((None, self._stack.get(), self, self._watch))
 
 
 def where_transformed(native: Function, derived: Function) -> Function:

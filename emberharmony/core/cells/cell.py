@@ -10,7 +10,6 @@ the block sees them, and the cells keep their plain tensors.
 """
 
 import copy
-import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -23,7 +22,7 @@ from emberharmony.core.selection import _OVERRIDE, _PROCESS
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.draws import refuse_effect
-from emberharmony.core.state.scopes import Entry, Scope
+from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
 from emberharmony.core.tracing import Substitute, TensorProxy
 
 C = TypeVar("C", bound="Cell")
@@ -69,41 +68,24 @@ class ReadCells:
         _WATCHES.remove(self)
 
 
-class _Thread(threading.local):
+class _Thread(ThreadStack):
     """The open `Assignments` blocks of this thread, and what the innermost one makes the cells hold.
 
     `values` is the same dict as long as the thread lives, because `torch.compile` would compile a function that reads a
     cell again for each other dict, and cannot trace the read of a `ContextVar` at all (PyTorch 2.13).
     """
 
-    def __init__(self) -> None:
-        self.entry: Entry | None = None
+    def __init__(self, opened: list[Any]) -> None:
+        super().__init__(opened)
         self.values: dict[Cell, Held] = {}
 
-    def get(self) -> Entry | None:
-        """Returns the entry of the innermost block."""
-        return self.entry
-
-    def set(self, entry: Entry | None) -> None:
-        """Makes another entry that of the innermost block, in one step."""
-        before, after = _blocks(self.entry), _blocks(entry)
-        commit(
-            [(_WATCHES.append, block) for block in after if block not in before],
-            [assigned(self, "entry", entry), (self.values.clear,)],
-            [(self.values.update, entry[0])] if entry is not None else [],
-            [(_WATCHES.remove, block) for block in before if block not in after],
-        )
+    def consequences(self, entry: Entry | None) -> Iterable[Step]:
+        """Returns the steps that make `values` those of the innermost block."""
+        filled: list[Step] = [] if entry is None else [(self.values.update, entry[0])]
+        return [(self.values.clear,), *filled]
 
 
-def _blocks(entry: Entry | None) -> list[Any]:
-    found = []
-    while entry is not None:
-        found.append(entry[2])
-        entry = entry[1]
-    return found
-
-
-_THREAD = _Thread()
+_THREAD = _Thread(_WATCHES)
 
 
 class Assignments(Scope):
@@ -133,7 +115,7 @@ class Assignments(Scope):
 
 def differentiated() -> "list[Cell]":
     """Returns the cells that the open `Assignments` blocks of this thread began with."""
-    return list({cell: None for block in _blocks(_THREAD.entry) for cell in block._tensors})
+    return list({cell: None for block in blocks_of(_THREAD.entry) for cell in block._tensors})
 
 
 class _Journey:

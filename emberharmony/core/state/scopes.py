@@ -9,12 +9,15 @@ The overrides of a thread or asyncio task are a linked stack in a `ContextVar`. 
 it is in the stack, so that suspended generators may be closed in any order.
 """
 
+import threading
 from _weakref import ref  # weakref.ref, without the import of weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
+
+from emberharmony.core.state.commits import Step, assigned, commit
 
 Entry = tuple[Any, ...]
 """A value, the entry below it or None, the block that pushed it, its `_watch`, and what else the block keeps alive."""
@@ -90,3 +93,42 @@ class _Exit:
 
 if not TYPE_CHECKING:
     Scope.__exit__ = _Exit()
+
+
+class ThreadStack(threading.local):
+    """A stack of the blocks of one thread, for code that cannot read a `ContextVar`, or must know all open blocks.
+
+    Args:
+        opened: the list that holds the open blocks of all threads.
+    """
+
+    def __init__(self, opened: list[Any]) -> None:
+        self.opened = opened
+        self.entry: Entry | None = None
+
+    def get(self) -> Entry | None:
+        """Returns the entry of the innermost block."""
+        return self.entry
+
+    def set(self, entry: Entry | None) -> None:
+        """Makes another entry that of the innermost block, in one step with `consequences`."""
+        before, after = blocks_of(self.entry), blocks_of(entry)
+        commit(
+            [(self.opened.append, block) for block in after if block not in before],
+            [assigned(self, "entry", entry)],
+            [(self.opened.remove, block) for block in before if block not in after],
+            self.consequences(entry),
+        )
+
+    def consequences(self, entry: Entry | None) -> Iterable[Step]:
+        """Returns what else changes with the entry of the innermost block; subclasses define it."""
+        return ()
+
+
+def blocks_of(entry: Entry | None) -> list[Any]:
+    """Returns the blocks on a stack, the innermost first."""
+    found = []
+    while entry is not None:
+        found.append(entry[2])
+        entry = entry[1]
+    return found
