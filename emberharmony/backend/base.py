@@ -165,7 +165,9 @@ class Backend:
         tensor = self.convert(tensor)
         neutral = self.dtype_of(tensor)
         bits = self.bound.view(tensor, "uint16") if neutral is bfloat16 else tensor
-        return HostBits(self.bound.to_numpy(bits), neutral.name)
+        array = self.bound.to_numpy(bits)
+        # PyTorch warns about read-only arrays while torch.compile traces.
+        return HostBits(array if array.flags.writeable else array.copy(), neutral.name)
 
     def unpacked(self, packed: HostBits, device: Any = None) -> Any:
         """Returns bits on the host as a native tensor with memory of its own.

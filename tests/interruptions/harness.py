@@ -38,9 +38,17 @@ def trace(action: Action, at: int = -1, kind: type[Exception] = InterruptionErro
             raise raised
         seen.append((code.co_filename, code.co_qualname, offset))
 
+    def isolated() -> Iterator[object]:
+        """Runs the action in a generator, which has an exception state of its own.
+
+        An exception before an instruction that ends an `except` block, where CPython runs no signal handler, leaves
+        the caught exception in that state, and later code would see it in `sys.exception()`.
+        """
+        yield action()
+
     try:
         with watched(step):
-            action()
+            next(isolated())
     except Exception as error:
         if error is not raised:
             raise

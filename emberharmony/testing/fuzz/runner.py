@@ -168,9 +168,10 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
             for line in pipe:
                 if line.endswith("\n"):  # a worker that died while it wrote leaves an incomplete line
                     yield json.loads(line)
+    except BaseException:
+        process.kill()
+        raise
     finally:
-        if sys.exc_info()[0] is not None:
-            process.kill()
         status.append(process.wait())
 
 
