@@ -251,7 +251,7 @@ def test_the_pure_form_refuses_other_trees(backend: str) -> None:
         pure.update(one, pure.init([*one.values(), *one.values()]), one)
 
 
-@pytest.mark.parametrize("kind", ["momentum", "AdamW"])
+@pytest.mark.parametrize("kind", ["momentum", pytest.param("AdamW", marks=pytest.mark.slow)])
 def test_the_pure_form_can_be_compiled(kind: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if backend == "torch":
         torch = importlib.import_module("torch")
