@@ -276,6 +276,14 @@ class Backend:
             return spec.body
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
+    def opened(self, spec: OpSpec) -> Callable[..., Any]:
+        """Returns the function that runs a composite on traced tensors, which is its body.
+
+        A backend that watches the calls of ops overrides this as well as `implementation`, because the tape runs the
+        body also where the backend has a definition of its own.
+        """
+        return spec.declared
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Returns a composite, run with this backend active, or an alias; called for names that the class lacks."""
         if name in ALIASES:

@@ -294,9 +294,9 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
     given = _prepared(backend, spec, arguments)
     try:
         if is_active(backend.bound):
-            return _call(spec.declared, spec, given)
+            return _call(backend.opened(spec), spec, given)
         with Override(backend):
-            return _call(spec.declared, spec, given)
+            return _call(backend.opened(spec), spec, given)
     except UnsupportedOpError as error:
         if "() on backend" in str(error):  # an op inside the body has named itself
             raise
@@ -305,7 +305,7 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
 
 def _call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:
     # Dispatch packs keyword-only arguments last; the function takes them by name.
-    keywords = function.__kwdefaults__
+    keywords = spec.declared.__kwdefaults__
     if not keywords:
         return function(*arguments)
     cut = len(arguments) - len(keywords)

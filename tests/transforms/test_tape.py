@@ -5,6 +5,7 @@ import gc
 import math
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +20,7 @@ from emberharmony.core.errors import (
     TracedTensorError,
     UnsupportedOpError,
 )
-from emberharmony.core.registry import OPS
+from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import CONSTANT, LEAVING, REFUSED, RULES
 from emberharmony.testing.gradient_rows import without_rule
 from emberharmony.transforms import tape
@@ -324,3 +325,33 @@ def test_tracing_does_not_change_the_code_of_an_op() -> None:
     gradient(lambda x: ops.sin(x), 1.0)
     ops.sin(np.ones(1))
     assert ops.sin.__code__ is code or ops.sin.__code__.co_names == code.co_names
+
+
+@pytest.mark.parametrize(
+    ("op", "call"),
+    [
+        ("tanh_shrink", lambda x: ops.tanh_shrink(x)),
+        ("layer_normalization", lambda x: ops.layer_normalization(x, gamma=2.0)),
+    ],
+)
+def test_a_backend_that_watches_ops_is_told_of_composites_that_the_tape_opens(op: str, call: Any) -> None:
+    """Without `opened`, the log of a gradient on NumPy would lack the composites that the log on PyTorch has."""
+    log: list[str] = []
+
+    class Watching(type(current())):  # type: ignore[misc]
+        def opened(self, spec: OpSpec) -> Callable[..., Any]:
+            body = super().opened(spec)
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                log.append(spec.name)
+                return body(*args, **kwargs)
+
+            return run
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.square(call(x)))
+
+    expected = ops.grad(loss)([0.5, 2.0, 4.0]).tolist()
+    with ops.use_backend(Watching()):
+        assert ops.grad(loss)([0.5, 2.0, 4.0]).tolist() == expected
+    assert op in log
