@@ -408,7 +408,8 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)
     bound = result_tree.backend.bound
     for parameter, gradient in zip(trained, gradients, strict=True):
-        parameter.grad = gradient if parameter.grad is None else bound.add(parameter.grad, gradient)
+        before = parameter.grad
+        parameter.grad = gradient if before is None else bound.add(before, gradient)
     for cell, value in zip(changed, outputs[1:], strict=True):
         cell.value = value
     return outputs[0]
