@@ -183,7 +183,7 @@ def test_a_dtype_that_the_backend_lacks_leaves_all_where_it_was_and_is_named() -
 
 
 def test_a_tensor_that_is_being_differentiated_does_not_move(backend: str) -> None:
-    there = next(name for name in INSTALLED if name != backend)
+    there = next((name for name in INSTALLED if name != backend), None) or pytest.skip("needs two backends")
     weight = Parameter([1.0, 2.0])
 
     def loss() -> Any:

@@ -427,6 +427,7 @@ print([ops.to_numpy(ops.random.normal((3,))).tolist(), ops.to_numpy(ops.random.g
     assert run("")[1] != first[1]
 
 
+@pytest.mark.skipif(len(INSTALLED) < 2, reason="needs two backends")
 def test_a_state_belongs_to_one_backend() -> None:
     ops.random.seed(3)
     states = {}
