@@ -168,7 +168,7 @@ class Override(Scope):
     _stack = _OVERRIDE
 
     def __init__(self, backend: Any) -> None:
-        self._watch = None
+        super().__init__()
         self._backend = backend
 
     def __enter__(self) -> Any:

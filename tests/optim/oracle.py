@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, ops
+from emberharmony import Parameter, ops, optim
 from emberharmony.backend import create_backend
 
 SHAPES = [(4, 3), (3, 5), (5,), ()]
@@ -84,3 +84,14 @@ def require_near(found: list[Any], expected: list[Any], limit: float) -> None:
             assert a.dtype == b.dtype
             worst = max(worst, float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b)))))
     assert worst <= limit
+
+
+def require_steps_of_torch(name: str, options: dict[str, Any], dtype: str, steps: int, *runs: Any) -> None:
+    """Checks that an optimizer makes the steps of its namesake in torch.
+
+    Args:
+        runs: the forms to check: `our_run`, `pure_run`.
+    """
+    expected = torch_run(name, options, dtype, steps)
+    for run in runs:
+        require_near(run(getattr(optim, name), options, dtype, steps), expected, LIMIT[dtype])

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from emberharmony import errors, ops, optim
-from tests.optim.oracle import LIMIT, our_run, pure_run, recorded, require, require_near, torch_run
+from tests.optim.oracle import (
+    LIMIT,
+    our_run,
+    pure_run,
+    recorded,
+    require,
+    require_near,
+    require_steps_of_torch,
+)
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("Adagrad", {}),
@@ -27,16 +35,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: str, backend: str) -> None:
     require(backend, dtype)
-    expected = torch_run(name, options, dtype, 20)
-    require_near(our_run(getattr(optim, name), options, dtype, 20), expected, LIMIT[dtype])
-    require_near(pure_run(getattr(optim, name), options, dtype, 20), expected, LIMIT[dtype])
+    require_steps_of_torch(name, options, dtype, 20, our_run, pure_run)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_200_steps_equal_those_of_torch(name: str, options: dict[str, Any], backend: str) -> None:
-    expected = torch_run(name, options, "float32", 200)
-    require_near(our_run(getattr(optim, name), options, "float32", 200), expected, LIMIT["float32"])
+    require_steps_of_torch(name, options, "float32", 200, our_run)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES[1::2])

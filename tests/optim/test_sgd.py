@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from emberharmony import errors, optim
-from tests.optim.oracle import LIMIT, our_run, pure_run, require, require_near, torch_run
+from tests.optim.oracle import LIMIT, our_run, pure_run, require, require_steps_of_torch
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -20,9 +20,7 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", OPTIONS)
 def test_steps_equal_those_of_torch(options: dict[str, Any], dtype: str, backend: str) -> None:
     require(backend, dtype)
-    expected = torch_run("SGD", options, dtype, 20)
-    require_near(our_run(optim.SGD, options, dtype, 20), expected, LIMIT[dtype])
-    require_near(pure_run(optim.SGD, options, dtype, 20), expected, LIMIT[dtype])
+    require_steps_of_torch("SGD", options, dtype, 20, our_run, pure_run)
 
 
 @pytest.mark.parametrize("options", [{"nesterov": True}, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}])
@@ -34,5 +32,4 @@ def test_nesterov_needs_momentum_without_dampening(options: dict[str, Any]) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS)
 def test_200_steps_equal_those_of_torch(options: dict[str, Any], backend: str) -> None:
-    expected = torch_run("SGD", options, "float32", 200)
-    require_near(our_run(optim.SGD, options, "float32", 200), expected, LIMIT["float32"])
+    require_steps_of_torch("SGD", options, "float32", 200, our_run)
