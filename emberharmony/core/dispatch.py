@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
@@ -40,6 +41,7 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = (int, float, complex)
+_BOUNDS: "WeakValueDictionary[int, Bound]" = WeakValueDictionary()
 
 
 def op(declared: F) -> F:
@@ -52,6 +54,10 @@ def op(declared: F) -> F:
     """
     assert isinstance(declared, FunctionType)
     spec = register(declared.__name__, declared)
+    for reference in _BOUNDS.valuerefs():
+        bound = reference()
+        if bound is not None:
+            bound.forget(spec.name)
     function = _declared(spec)
     function.__annotations__ = declared.__annotations__
     function.__doc__, function.__module__ = declared.__doc__, declared.__module__
@@ -127,6 +133,12 @@ class Bound:
         self.backend = backend
         self._made_direct: list[Step] = [assigned(CODES, "direct", self)]
         self._guarded: dict[str, Step] = {}
+        _BOUNDS[id(self)] = self
+
+    def forget(self, name: str) -> None:
+        """Drops what was compiled for an op that is declared again, as by a cell of a notebook that runs twice."""
+        self._guarded.pop(name, None)
+        vars(self).pop(name, None)
 
     def __getattr__(self, name: str) -> FunctionType:
         spec = OPS[name]

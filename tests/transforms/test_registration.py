@@ -85,6 +85,22 @@ def test_the_name_of_an_op_or_alias_cannot_be_registered_again() -> None:
         emberharmony.register_op(concat)
 
 
+def test_an_op_that_is_registered_again_runs_its_new_body(backend: str) -> None:
+    for factor in (2.0, 3.0):
+
+        @emberharmony.register_op
+        def enlarged(x: TensorLike) -> Any:
+            """Returns x times a factor."""
+            return ops.multiply(x, factor)  # noqa: B023
+
+        assert float(ops.to_numpy(enlarged(1.0))) == factor
+        assert float(ops.to_numpy(ops.grad(enlarged)(1.0))) == factor
+        for other in ops.available_backends():
+            with ops.use_backend(other):
+                assert float(ops.to_numpy(enlarged(1.0))) == factor
+        assert float(ops.to_numpy(enlarged(1.0))) == factor
+
+
 def own_names() -> list[str]:
     """Returns the names of attributes and globals of the installed backends that are not ops."""
     found: set[str] = set()
