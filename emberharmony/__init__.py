@@ -13,6 +13,7 @@ from emberharmony.version import __version__ as __version__
 if TYPE_CHECKING:
     from emberharmony import backend as backend
     from emberharmony import errors as errors
+    from emberharmony import nn as nn
     from emberharmony import ops as ops
     from emberharmony import optim as optim
     from emberharmony import testing as testing
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "ops": "emberharmony.ops",
+    "nn": "emberharmony.nn",
     "optim": "emberharmony.optim",
     "backend": "emberharmony.backend",
     "errors": "emberharmony.errors",

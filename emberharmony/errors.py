@@ -25,7 +25,9 @@ from emberharmony.core.errors import RangeError as RangeError
 from emberharmony.core.errors import SettingsError as SettingsError
 from emberharmony.core.errors import SettingsWarning as SettingsWarning
 from emberharmony.core.errors import ShapeError as ShapeError
+from emberharmony.core.errors import StateDictError as StateDictError
 from emberharmony.core.errors import TracedTensorError as TracedTensorError
+from emberharmony.core.errors import UninitializedParameterError as UninitializedParameterError
 from emberharmony.core.errors import UnsupportedOpError as UnsupportedOpError
 
 __all__ = [
@@ -49,6 +51,8 @@ __all__ = [
     "SettingsError",
     "SettingsWarning",
     "ShapeError",
+    "StateDictError",
     "TracedTensorError",
+    "UninitializedParameterError",
     "UnsupportedOpError",
 ]

@@ -29,6 +29,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.registry import ALIASES, OPS, OpSpec, complete
+from emberharmony.core.state.locations import located
 from emberharmony.core.tracing import CLOSED_OVER, Substitute, TensorProxy
 
 TensorFunction = Callable[..., Sequence[Any]]
@@ -435,7 +436,7 @@ class Backend:
         """
         if isinstance(error, EmberError):
             error.args = (self._named(op, str(error)) + unpacked(OPS[op], arguments),)
-            return error
+            return located(error)
         typed = next(
             (
                 typed
@@ -444,7 +445,7 @@ class Backend:
             ),
             None,
         )
-        return explain(self, op, error, arguments, typed)
+        return located(explain(self, op, error, arguments, typed))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

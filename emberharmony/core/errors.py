@@ -73,6 +73,16 @@ class UnsupportedOpError(EmberError, NotImplementedError):
     """Raised when a backend or a transform does not support an op; the message has the reason."""
 
 
+class StateDictError(EmberError, KeyError):
+    """Raised when the names or shapes of given tensors are not those of a model; the message lists all differences."""
+
+    __str__ = Exception.__str__
+
+
+class UninitializedParameterError(EmberError, ValueError):
+    """Raised when a parameter is used whose shape is not known yet, because the layer has not seen an input."""
+
+
 class TracedTensorError(EmberError, TypeError):
     """Raised when a tensor that is being differentiated is used as a plain array.
 

@@ -11,7 +11,7 @@ the block sees them, and the cells keep their plain tensors.
 
 import copy
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -216,6 +216,18 @@ class Cell(Substitute):
         self.value = value
         self.grad = grad
         return self
+
+    def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
+        """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
+        steps, grad = [self.replacing(fn(self.value))], self.grad
+        return steps if grad is None else [*steps, assigned(self, "_grad", _accepted(fn(grad)))]
+
+    def with_tensor(self: C, tensor: Any) -> C:
+        """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
+        made = self.holding(tensor)
+        if selection.active().backend.may_keep(tensor):
+            made._journey = _Journey()
+        return made
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that has this cell among its arguments again, with the tensors of the cells."""

@@ -1,0 +1,22 @@
+"""Where in a program an error was raised, as floors above see it: `nn` names the layer of the model.
+
+Only an error that is raised asks for its location, so calls without errors cost nothing.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+E = TypeVar("E", bound=Exception)
+
+LOCATORS: list[Callable[[], str]] = []
+"""Functions that read the frames of their callers and return a location such as "blocks.0.linear of Net", or ""."""
+
+
+def located(error: E) -> E:
+    """Returns an error with its location at the end of its message; one that has a location already stays as it is."""
+    if LOCATORS and not hasattr(error, "location"):
+        found = next(filter(None, (locator() for locator in LOCATORS)), "")
+        if found:
+            error.location = found  # type: ignore[attr-defined]
+            error.args = (f"{error.args[0] if error.args else ''} (in {found})", *error.args[1:])
+    return error

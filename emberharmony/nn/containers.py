@@ -1,0 +1,283 @@
+"""Containers: modules that hold others."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.nn.module import Module
+from emberharmony.types import TensorLike
+
+
+class _Listed(Module):
+    """A module that holds a list of members, whose names are their positions."""
+
+    kind: type = Module
+
+    def __init__(self, members: Iterable[Any] = ()) -> None:
+        self._list: list[Any] = []
+        self.extend(members)
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from ((str(position), member) for position, member in enumerate(self._list))
+
+    def put_member(self, key: str, member: Any) -> None:
+        self._list[int(key)] = self._checked(member)
+
+    def _checked(self, member: Any) -> Any:
+        if not isinstance(member, self.kind):
+            raise ArgumentTypeError(f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}")
+        return member
+
+    def append(self, member: Any) -> None:
+        """Adds a member at the end."""
+        self._list.append(self._checked(member))
+
+    def extend(self, members: Iterable[Any]) -> None:
+        """Adds several members at the end."""
+        self._list += [self._checked(member) for member in members]
+
+    def insert(self, position: int, member: Any) -> None:
+        """Adds a member before a position."""
+        self._list.insert(position, self._checked(member))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Returns a member, or for a slice a container of the same class."""
+        if not isinstance(key, slice):
+            return self._list[key]
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self))
+        made._list = self._list[key]
+        return made
+
+    def __setitem__(self, position: int, member: Any) -> None:
+        self._list[position] = self._checked(member)
+
+    def __delitem__(self, key: Any) -> None:
+        del self._list[key]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._list)
+
+
+class Sequential(_Listed):
+    """Calls modules one after the other, each with the output of the one before.
+
+    Args:
+        modules: modules, or functions of one tensor, which need no parameters.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(4, 3), ops.relu, nn.Linear(3, 2))
+        >>> tuple(net(ops.zeros((5, 4))).shape), list(net.state_dict())
+        ((5, 2), ['0.weight', '0.bias', '2.weight', '2.bias'])
+    """
+
+    def __init__(self, *modules: "Module | Callable[[Any], Any]") -> None:
+        super().__init__(modules)
+
+    def _checked(self, member: Any) -> Any:
+        return super()._checked(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
+
+    def __call__(self, x: Any) -> Any:
+        for module in self._list:
+            x = module(x)
+        return x
+
+
+class ModuleList(_Listed):
+    """A list of modules with the names `0`, `1` and so on; a plain list in an attribute does the same.
+
+    Args:
+        modules: the modules.
+
+    Example:
+        >>> layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
+        >>> len(layers), len(layers[:2]), list(layers.state_dict())[-1]
+        (3, 2, '2.bias')
+    """
+
+
+class ParameterList(_Listed):
+    """A list of parameters with the names `0`, `1` and so on.
+
+    Args:
+        parameters: parameters; tensors become parameters.
+
+    Example:
+        >>> list(nn.ParameterList([ops.zeros(2), ops.ones(3)]).state_dict())
+        ['0', '1']
+    """
+
+    kind = Parameter
+
+    def _checked(self, member: Any) -> Any:
+        return super()._checked(member if isinstance(member, Parameter) else Parameter(member))
+
+
+class _Named(Module):
+    """A module that holds a dict of members, whose names are their keys."""
+
+    kind: type = Module
+
+    def __init__(self, members: Mapping[str, Any] | None = None) -> None:
+        self._dict: dict[str, Any] = {}
+        self.update(members or {})
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from self._dict.items()
+
+    def put_member(self, key: str, member: Any) -> None:
+        self[key] = member
+
+    def update(self, members: Mapping[str, Any]) -> None:
+        """Adds members by name."""
+        for name, member in members.items():
+            self[name] = member
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        if not isinstance(name, str) or not name or "." in name:
+            raise ArgumentError(f"a name in {type(self).__name__} is text without dots, not {brief(name)}")
+        if not isinstance(member, self.kind):
+            raise ArgumentTypeError(f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}")
+        self._dict[name] = member
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._dict:
+            raise ArgumentError(f"{type(self).__name__} has no member {name!r}{suggest(str(name), self._dict)}")
+        return self._dict[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._dict[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._dict
+
+    def __len__(self) -> int:
+        return len(self._dict)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._dict)
+
+    def keys(self) -> Iterable[str]:
+        """Returns the names."""
+        return self._dict.keys()
+
+    def values(self) -> Iterable[Any]:
+        """Returns the members."""
+        return self._dict.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Returns the pairs of name and member."""
+        return self._dict.items()
+
+
+class ModuleDict(_Named):
+    """A dict of modules by name; a plain dict in an attribute does the same.
+
+    Args:
+        modules: modules by name.
+
+    Example:
+        >>> heads = nn.ModuleDict({"mean": nn.Linear(3, 1), "scale": nn.Linear(3, 1)})
+        >>> tuple(heads["scale"]([1.0, 2.0, 3.0]).shape), list(heads.state_dict())[0]
+        ((1,), 'mean.weight')
+    """
+
+
+class ParameterDict(_Named):
+    """A dict of parameters by name.
+
+    Args:
+        parameters: parameters by name; tensors become parameters.
+
+    Example:
+        >>> list(nn.ParameterDict({"scale": ops.ones(2)}).state_dict())
+        ['scale']
+    """
+
+    kind = Parameter
+
+    def __setitem__(self, name: str, member: Any) -> None:
+        super().__setitem__(name, member if isinstance(member, Parameter) else Parameter(member))
+
+
+class Lambda(Module):
+    """A function as a module, for `Sequential`.
+
+    Args:
+        function: a function; a module that is to be pickled needs one that has a name in its file.
+
+    Example:
+        >>> nn.Lambda(ops.square)(3.0).tolist()
+        9.0
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise ArgumentTypeError(f"Lambda takes a function, not {brief(function)}")
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+class Residual(Module):
+    """Adds the output of a module to its input.
+
+    Args:
+        module: a module, or modules in a sequence, whose output has the shape of the input.
+
+    Example:
+        >>> nn.Residual(nn.Lambda(ops.square))([2.0, 3.0]).tolist()
+        [6.0, 12.0]
+    """
+
+    def __init__(self, *module: Module) -> None:
+        self.module = module[0] if len(module) == 1 else Sequential(*module)
+
+    def __call__(self, x: TensorLike) -> Any:
+        return ops.add(x, self.module(x))
+
+
+class Remat(Module):
+    """A module whose intermediate results are computed again in the backward pass, which saves memory.
+
+    Args:
+        module: the module; `ops.checkpoint` runs it.
+
+    Example:
+        >>> nn.Remat(nn.Lambda(ops.square))([2.0, 3.0]).tolist()
+        [4.0, 9.0]
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def __call__(self, *args: Any) -> Any:
+        return ops.checkpoint(self.module)(*args)
+
+
+class Repeat(Module):
+    """Calls a module several times, each time with the output of the time before; the parameters are shared.
+
+    Args:
+        module: the module, whose output has the shape of its input.
+        times: how many times it is called.
+
+    Example:
+        >>> nn.Repeat(nn.Lambda(ops.square), 3)(2.0).tolist()
+        256.0
+    """
+
+    def __init__(self, module: Module, times: int) -> None:
+        if not isinstance(times, int) or times < 0:
+            raise ArgumentError(f"Repeat takes a number of times from 0 on, not {brief(times)}")
+        self.module, self.times = module, times
+
+    def __call__(self, x: Any) -> Any:
+        for _ in range(self.times):
+            x = self.module(x)
+        return x

@@ -1,0 +1,162 @@
+"""Modules as functions of their state: gradients by name, calls with other tensors, state and structure apart."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.cells.cell import Assignments, Cell
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
+from emberharmony.core.types import Tensor
+from emberharmony.nn import walk
+from emberharmony.nn.module import Module
+
+
+def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
+    """Returns a function that returns the value of a loss and its gradients by the names of the parameters.
+
+    What the loss assigns to buffers of the module, such as running means, is kept.
+
+    Args:
+        module: the module whose trainable parameters are differentiated.
+        fn: returns the loss, a scalar; with `has_aux` a pair of the loss and a tree of other results.
+
+    Returns:
+        a function with the arguments of `fn`, which returns `(value, gradients)`; `optimizer.step(gradients)` takes
+        these. With `has_aux` it returns `((value, others), gradients)`.
+
+    Raises:
+        ArgumentError: if the module has no trainable parameter.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> loss, gradients = nn.value_and_grad(layer, lambda x: ops.sum(layer(x)))([1.0, 2.0])
+        >>> gradients["weight"].tolist(), gradients["bias"].tolist()
+        ([[1.0, 2.0]], [1.0])
+    """
+    name = type(module).__name__
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        trained = dict(module.named_parameters(trainable=True))
+        if not trained:
+            raise ArgumentError(f"value_and_grad(): {name} has no trainable parameter")
+        changed: list[Cell] = []
+
+        def loss(tensors: dict[str, Tensor]) -> Any:
+            with Assignments({trained[key]: tensor for key, tensor in tensors.items()}) as assigned:
+                before = dict(assigned)
+                value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
+                own = set(trained.values())
+                found = {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell)}
+                changed[:] = [cell for cell in found if cell not in own]
+                return value, (aux, [found[cell] for cell in changed])
+
+        tensors = {key: cell.value for key, cell in trained.items()}
+        (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensors)
+        for cell, tensor in zip(changed, states, strict=True):
+            cell.value = tensor
+        return ((value, aux) if has_aux else value), gradients
+
+    return differentiated
+
+
+def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:
+    """Returns what a module returns with other tensors in the place of its own; the module does not change.
+
+    Args:
+        module: the module to call.
+        values: tensors of the active backend by the names of parameters and buffers; the others keep their own.
+        args, kwargs: what the module is called with.
+
+    Raises:
+        ArgumentError: if the module has no parameter or buffer of a name.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> nn.functional_call(layer, {"weight": [[1.0, 2.0]], "bias": [5.0]}, [1.0, 1.0]).tolist()
+        [8.0]
+        >>> by_weight = ops.grad(lambda w: ops.sum(nn.functional_call(layer, {"weight": w}, [3.0, 4.0])))
+        >>> by_weight([[0.0, 0.0]]).tolist()
+        [[3.0, 4.0]]
+    """
+    named = dict(walk.named_places(module))
+    unknown = next((name for name in values if name not in named), None)
+    if unknown is not None:
+        raise ArgumentError(
+            f"functional_call(): {type(module).__name__} has no parameter or buffer {unknown!r}"
+            f"{suggest(unknown, named)}"
+        )
+    with Assignments({named[name]: ops.convert_to_tensor(value) for name, value in values.items()}):
+        return module(*args, **kwargs)
+
+
+class Structure:
+    """A module without the tensors that `split` took out; `merge` puts them back.
+
+    Attributes:
+        names: the names of the tensors of each kind.
+    """
+
+    def __init__(self, treedef: TreeDef, leaves: list[Any], places: dict[str, Cell], names: list[list[str]]) -> None:
+        self._treedef, self._leaves, self._places = treedef, leaves, places
+        self.names = names
+
+    def filled(self, tensors: Mapping[str, Tensor]) -> Any:
+        """Returns a module like the one that was split, with new cells for these tensors."""
+        made: dict[Cell, Cell] = {}
+        for name, tensor in tensors.items():
+            cell = self._places[name]
+            made[cell] = cell.with_tensor(tensor)
+        leaves = [made.get(leaf, leaf) if isinstance(leaf, Cell) else leaf for leaf in self._leaves]
+        return tree_unflatten(self._treedef, leaves)
+
+
+def split(module: Module, *kinds: type[Cell]) -> tuple[Any, ...]:
+    """Returns the structure of a module, and for each kind of cell a dict from names to tensors.
+
+    Args:
+        module: the module, which does not change.
+        kinds: `Parameter`, `Buffer` or subclasses; without any, these two. A cell goes to the first kind that fits;
+            cells of other kinds stay in the structure.
+
+    Raises:
+        ArgumentTypeError: if a kind is not a class of parameters or buffers.
+
+    Example:
+        >>> structure, params, buffers = nn.split(nn.Linear(2, 1))
+        >>> sorted(params), buffers
+        (['bias', 'weight'], {})
+        >>> nn.merge(structure, ops.tree_map(ops.zeros_like, params), buffers)([1.0, 2.0]).tolist()
+        [0.0]
+    """
+    wanted = kinds or (Parameter, Buffer)
+    for kind in wanted:
+        if not isinstance(kind, type) or not issubclass(kind, Cell):
+            raise ArgumentTypeError(f"split() takes classes of cells, such as Parameter, not {brief(kind)}")
+    states: list[dict[str, Tensor]] = [{} for _ in wanted]
+    places: dict[str, Cell] = {}
+    for name, cell in walk.named_cells(module):
+        place = next((i for i, kind in enumerate(wanted) if isinstance(cell, kind)), None)
+        if place is not None:
+            states[place][name] = cell.value
+            places[name] = cell
+    leaves, treedef = tree_flatten(module)
+    return Structure(treedef, leaves, places, [list(state) for state in states]), *states
+
+
+def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
+    """Returns a module from a structure and the tensors of all kinds that `split` returned, or others like them.
+
+    The module has cells of its own, so what it assigns to buffers does not reach the one that was split. Inside of a
+    transform the tensors may be traced.
+
+    Raises:
+        ArgumentError: if tensors are missing or do not belong to the structure.
+    """
+    given = {name: tensor for state in states for name, tensor in state.items()}
+    known = [name for names in structure.names for name in names]
+    missing = [name for name in known if name not in given]
+    unknown = [name for name in given if name not in known]
+    if missing or unknown:
+        raise ArgumentError(f"merge(): missing {missing}, unexpected {unknown}; pass all states that split() returned")
+    return structure.filled(given)

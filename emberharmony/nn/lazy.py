@@ -1,0 +1,94 @@
+"""Layers whose input sizes are found at their first call."""
+
+from typing import Any, NoReturn, TypeVar
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, UninitializedParameterError
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+
+M = TypeVar("M", bound=Module)
+
+
+class UninitializedParameter(Parameter):
+    """A parameter whose shape `nn.build` finds."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+
+    def on(self, bound: Any) -> NoReturn:
+        """Raises the error that says how to find the shape.
+
+        Raises:
+            UninitializedParameterError: always.
+        """
+        raise fault(
+            UninitializedParameterError(
+                "the parameter has no shape yet, because the layer has not seen an input: call "
+                "nn.build(model, example) before the model is used"
+            )
+        )
+
+    @property
+    def value(self) -> NoReturn:
+        """Raises the error of `on`."""
+        self.on(None)
+
+    @value.setter
+    def value(self, value: Any) -> NoReturn:
+        self.on(None)
+
+    def __repr__(self) -> str:
+        return "UninitializedParameter()"
+
+
+def build(module: M, *examples: Any) -> M:
+    """Makes the parameters of layers whose input sizes were given as None, and returns the module.
+
+    Nothing is computed: the module runs on shapes.
+
+    Args:
+        module: a module with layers such as `nn.Linear(None, 10)`.
+        examples: what the module is called with: tensors, or `TensorSpec` of shape and dtype.
+
+    Raises:
+        ArgumentError: if a layer is not called, so its size stays unknown. The layers that were called keep theirs.
+
+    Example:
+        >>> net = nn.build(nn.Sequential(nn.Linear(None, 4), nn.ReLU(), nn.Linear(None, 2)), ops.zeros((1, 3)))
+        >>> print(net)
+        Sequential(
+          (0): Linear(3, 4)
+          (1): ReLU()
+          (2): Linear(4, 2)
+        )
+    """
+    unbuilt = {name: part for name, part in module.named_modules() if hasattr(part, "_build")}
+    classes = {part: part.__class__ for part in unbuilt.values()}
+    try:
+        for part, kind in classes.items():
+            part.__class__ = _Building.of(kind)
+        ops.eval_shape(module, *examples)
+    finally:
+        for part, kind in classes.items():
+            part.__class__ = kind
+    left = [name for name, part in unbuilt.items() if hasattr(part, "_build")]
+    if left:
+        raise ArgumentError(f"build() did not call {', '.join(left)} of {type(module).__name__}; build them one by one")
+    return module
+
+
+class _Building:
+    """Makes classes whose objects make their parameters when they are called."""
+
+    @staticmethod
+    def of(kind: type[Any]) -> type[Any]:
+        """Returns a class like a layer's, which calls the layer's `build` first."""
+
+        def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+            self.build(tuple(x.shape))
+            return kind.__call__(self, x, *args, **kwargs)
+
+        return type(kind.__name__, (kind,), {"__call__": call})

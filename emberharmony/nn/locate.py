@@ -1,0 +1,37 @@
+"""Names the layer in which an error was raised, from the frames of the call."""
+
+import sys
+
+from emberharmony.core.errors import EmberError
+from emberharmony.core.state.locations import LOCATORS, located
+from emberharmony.nn.module import Module
+
+
+def location() -> str:
+    """Returns the innermost layer that is being called and its model, as in "blocks.0.linear of Net"; or ""."""
+    modules: list[Module] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_argcount and (not modules or code.co_varnames[0] == "self"):
+            first = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(first, Module):
+                modules.append(first)
+        frame = frame.f_back  # type: ignore[assignment]
+    if not modules:
+        return ""
+    inner, outer = modules[0], modules[-1]
+    try:
+        name = next((name for name, module in outer.named_modules() if module is inner), "")
+    except EmberError:  # a model that contains itself has no names
+        name = ""
+    kind, whole = type(inner).__name__, type(outer).__name__
+    return f"{name} of {whole}, a {kind}" if name else kind
+
+
+def fault(error: EmberError) -> EmberError:
+    """Returns an error that a layer is about to raise, with the layer's name in the model at the end of its message."""
+    return located(error)
+
+
+LOCATORS.append(location)

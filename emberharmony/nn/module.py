@@ -1,0 +1,270 @@
+"""`Module`: the base of layers and models."""
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from emberharmony import Buffer, Parameter, to_backend
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.types import BackendLike, DTypeLike
+from emberharmony.nn import state, walk
+
+M = TypeVar("M", bound="Module")
+
+
+class Module(walk.Holder):
+    """The base class of layers and models: plain objects, whose parameters are found in their attributes.
+
+    A subclass makes its parameters and parts in `__init__`, which need not call that of `Module`, and defines
+    `__call__`. A `Parameter` is trained, a `Buffer` is state that is not. Modules, parameters and buffers are found in
+    attributes, and in the lists, tuples and dicts there; their names are joined by dots, as in `blocks.0.weight`, and
+    are those of PyTorch.
+
+    A module is a node of trees: `ops.grad`, `ops.vmap` and `ops.tree_map` take it, its parameters and buffers being
+    the leaves. All other attributes belong to its structure.
+
+    Attributes:
+        training: whether layers such as `Dropout` and `BatchNorm1d` behave as in training; `train` and `eval` set it.
+
+    Example:
+        >>> from emberharmony import nn, optim
+        >>> class Line(nn.Module):
+        ...     def __init__(self):
+        ...         self.slope, self.start = nn.Parameter(0.0), nn.Parameter(0.0)
+        ...     def __call__(self, x):
+        ...         return ops.add(ops.multiply(self.slope, x), self.start)
+        >>> line, x = Line(), ops.linspace(-1.0, 1.0, 9)
+        >>> optimizer = optim.Adam(line.parameters(), lr=0.3)
+        >>> for _ in range(60):
+        ...     loss = ops.backward(lambda: nn.losses.mse(line(x), 3.0 * x + 1.0), line)
+        ...     optimizer.step()
+        >>> [round(float(value), 1) for value in line.state_dict().values()]
+        [3.0, 1.0]
+    """
+
+    training: bool = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the output for an input; subclasses define it.
+
+        Raises:
+            NotImplementedError: if the subclass does not define it.
+        """
+        name = type(self).__name__
+        hint = ": rename forward() to __call__()" if hasattr(self, "forward") else ""
+        raise NotImplementedError(f"{name} does not define __call__(){hint}")
+
+    def named_modules(self) -> Iterator[tuple[str, "Module"]]:
+        """Yields the name of each module, and the module; the first is this one, with an empty name.
+
+        A module that stands in two places is yielded once.
+        """
+        yield from ((name, part) for name, part in walk.named_modules(self) if isinstance(part, Module))
+
+    def children(self) -> list["Module"]:
+        """Returns the modules that are directly in this one, each once."""
+        return [part for part in walk.children(self) if isinstance(part, Module)]
+
+    def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:
+        """Yields the name of each parameter, and the parameter; one that stands in two places is yielded once.
+
+        Args:
+            trainable: True or False gives only the parameters that are, or are not, trainable.
+        """
+        for name, cell in walk.named_cells(self):
+            if isinstance(cell, Parameter) and trainable in (None, cell.trainable):
+                yield name, cell
+
+    def parameters(self, trainable: bool | None = None) -> list[Parameter]:
+        """Returns the parameters, each once, in the order of `named_parameters`."""
+        return [cell for _, cell in self.named_parameters(trainable)]
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """Yields the name of each buffer, and the buffer; one that stands in two places is yielded once."""
+        for name, cell in walk.named_cells(self):
+            if isinstance(cell, Buffer):
+                yield name, cell
+
+    def buffers(self) -> list[Buffer]:
+        """Returns the buffers, each once, in the order of `named_buffers`."""
+        return [cell for _, cell in self.named_buffers()]
+
+    def replace(self: M, name: str, module: "Module") -> M:
+        """Puts another module in the place of the one with a name, and returns this module.
+
+        Raises:
+            ArgumentError: if no module has the name.
+            ArgumentTypeError: if `module` is not a module.
+
+        Example:
+            >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            >>> print(net.replace("1", nn.Tanh()))
+            Sequential(
+              (0): Linear(2, 3)
+              (1): Tanh()
+            )
+        """
+        if not isinstance(module, Module):
+            raise ArgumentTypeError(f"replace() takes a module, not {brief(module)}")
+        places = walk.places(self)
+        if name not in places:
+            raise ArgumentError(f"{type(self).__name__} has no module {name!r}{suggest(name, list(places))}")
+        places[name].put(module)
+        return self
+
+    def state_dict(self, *, host: bool = False, persistent_only: bool = True) -> dict[str, Any]:
+        """Returns the tensors of all parameters and buffers by name, in PyTorch's order.
+
+        A parameter that stands in two places has both names. The tensors are those that the module uses, not copies.
+
+        Args:
+            host: whether to return NumPy arrays instead of tensors of the active backend.
+            persistent_only: whether to leave out buffers that are not persistent.
+
+        Raises:
+            ArgumentError: if an object that is not a module holds parameters, which would have no name.
+        """
+        return state.state_dict(self, host, persistent_only)
+
+    def load_state_dict(
+        self,
+        values: "state.Values",
+        *,
+        strict: bool = True,
+        rename: Callable[[str], str] | None = None,
+        keep_dtype: bool = True,
+    ) -> "state.Loaded":
+        """Assigns tensors to the parameters and buffers by name, all of them or, if there is an error, none.
+
+        Args:
+            values: tensors of any backend, or arrays, by name.
+            strict: whether missing and unexpected names raise an error. Wrong shapes always do.
+            rename: returns the name in this module for a name in `values`.
+            keep_dtype: whether parameters keep their dtype, to which tensors are cast; otherwise they take that of the
+                tensor.
+
+        Returns:
+            the names that were loaded, that are missing, and that were not expected, and those that were cast.
+
+        Raises:
+            StateDictError: with all names that are missing, unexpected, or have a wrong shape.
+
+        Example:
+            >>> layer = nn.Linear(2, 1)
+            >>> layer.load_state_dict({"weight": [[1.0, 2.0]], "bias": [3.0]}).loaded
+            ['weight', 'bias']
+            >>> layer([1.0, 1.0]).tolist()
+            [6.0]
+        """
+        return state.load_state_dict(self, values, strict, rename, keep_dtype)
+
+    def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
+        """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.
+
+        Args:
+            dtype: the floating dtype that floating parameters and buffers take, their gradients too.
+            device: a device of the active backend.
+            backend: the backend to move to; a module also follows the active backend by itself.
+
+        Raises:
+            DTypeError: if `dtype` is not floating, or the backend lacks a dtype.
+        """
+        if dtype is not None or device is not None:
+            commit(state.cast_steps(walk.cells(self), dtype, device))
+        return self if backend is None else to_backend(self, backend)
+
+    def train(self: M, mode: bool = True) -> M:
+        """Makes this module and all modules in it behave as in training, and returns it."""
+        steps: list[Step] = [assigned(module, "training", bool(mode)) for _, module in self.named_modules()]
+        commit(steps)
+        return self
+
+    def eval(self: M) -> M:
+        """Makes this module and all modules in it behave as in use after training, and returns it."""
+        return self.train(False)
+
+    def freeze(self: M, *patterns: str) -> M:
+        """Makes parameters untrainable, and returns the module.
+
+        Args:
+            patterns: names of parameters or modules, in which `*` stands for any text; without one, all parameters.
+
+        Raises:
+            ArgumentError: if a pattern fits no parameter.
+
+        Example:
+            >>> net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+            >>> [name for name, _ in net.freeze("0.*").named_parameters(trainable=True)]
+            ['1.weight', '1.bias']
+        """
+        return self._set_trainable("freeze", patterns, False)
+
+    def unfreeze(self: M, *patterns: str) -> M:
+        """Makes parameters trainable; see `freeze`."""
+        return self._set_trainable("unfreeze", patterns, True)
+
+    def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
+        named = dict(walk.named_places(self))
+        found: dict[Cell, None] = {}
+        for pattern in patterns or ("*",):
+            fitting = [
+                cell
+                for name, cell in named.items()
+                if isinstance(cell, Parameter) and (fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*"))
+            ]
+            if not fitting and patterns:
+                raise ArgumentError(
+                    f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{suggest(pattern, list(named))}"
+                )
+            found.update(dict.fromkeys(fitting))
+        commit([assigned(cell, "trainable", trainable) for cell in found])
+        return self
+
+    def apply(self: M, fn: "Callable[[Module], Any]") -> M:
+        """Calls a function with each module, the innermost first, and returns this module."""
+        for _, module in reversed(list(self.named_modules())):
+            fn(module)
+        return self
+
+    def summary(self, *specs: Any, depth: int | None = None) -> str:
+        """Returns a table of all modules: names, classes, output shapes, parameters and bytes.
+
+        Args:
+            specs: for the output shapes, what the module is called with: tensors or `TensorSpec`. Nothing is computed.
+            depth: how many levels are shown; None shows all.
+        """
+        # Imported here, because only those who ask for the table need it.
+        from emberharmony.nn.summary import summary
+
+        return summary(self, specs, depth)
+
+    def __repr__(self) -> str:
+        inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]
+        head, options = type(self).__name__, ", ".join(_options(self))
+        if not inner:
+            return f"{head}({options})"
+        lines = [line for part in ([options] if options else []) + inner for line in part.splitlines()]
+        return "\n  ".join([f"{head}(", *lines]) + "\n)"
+
+
+def _options(module: Module) -> list[str]:
+    """Returns the arguments of the constructor that attributes of the same name hold, if they are not the defaults."""
+    # Imported here, because only those who print a module need it.
+    import inspect
+
+    shown: list[str] = []
+    for parameter in list(inspect.signature(type(module)).parameters.values()):
+        value = getattr(module, parameter.name, Cell)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or value is Cell:
+            continue
+        if isinstance(value, (Cell, Module)) or hasattr(value, "shape") or parameter.name == "rng":
+            continue
+        if value is None and parameter.default is True:
+            value = False
+        if parameter.default is parameter.empty:
+            shown.append(getattr(value, "__name__", None) or repr(value))
+        elif value != parameter.default and value != (parameter.default,) * len(value if type(value) is tuple else ()):
+            shown.append(f"{parameter.name}={value!r}")
+    return shown

@@ -1,0 +1,66 @@
+"""Modules as nodes of trees."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.trees.nodes import KINDS
+from emberharmony.nn.module import Module
+from emberharmony.nn.rngs import Rngs
+
+
+class Static(list[tuple[str, Any]]):
+    """The attributes of a module that hold no leaves; random generators do not count when two are compared."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static) or len(self) != len(other):
+            return False
+        return all(
+            name == theirs and _is_same(value, others)
+            for (name, value), (theirs, others) in zip(self, other, strict=True)
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    return isinstance(one, (ops.random.Generator, Rngs)) or one is other or bool(one == other)
+
+
+def _holds_leaves(value: Any) -> bool:
+    if isinstance(value, (Cell, Module)):
+        return True
+    if isinstance(value, dict):
+        return any(map(_holds_leaves, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_leaves, value))
+    return hasattr(value, "__dlpack__") or KINDS[type(value)] in ("dataclass", "registered")
+
+
+def flattened(module: Module) -> tuple[dict[str, Any], tuple[type[Module], Static]]:
+    """Returns the attributes of a module that hold leaves, and the rest of it."""
+    children: dict[str, Any] = {}
+    static = Static()
+    for name, value in vars(module).items():
+        if _holds_leaves(value):
+            children[name] = value
+        else:
+            static.append((name, value))
+    return children, (type(module), static)
+
+
+def restored(static: tuple[type[Module], Static], children: dict[str, Any]) -> Module:
+    """Returns a module with these attributes."""
+    cls, attributes = static
+    made = object.__new__(cls)
+    vars(made).update(attributes)
+    vars(made).update(children)
+    return made
+
+
+ops.register_node(Module, flattened, restored)

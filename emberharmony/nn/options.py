@@ -1,0 +1,61 @@
+"""Checks of the options of layers, when a layer is made."""
+
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.nn.locate import fault
+
+
+def length(name: str, value: Any, least: int = 1) -> int:
+    """Returns an option that is a number of features, channels or elements.
+
+    Raises:
+        ArgumentError: if it is too small.
+        ArgumentTypeError: if it is not an integer.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise fault(ArgumentTypeError(f"{name} must be an integer, got {brief(value)}"))
+    number = int(value.__index__())
+    if number < least:
+        raise fault(ArgumentError(f"{name} must be at least {least}, got {number}"))
+    return number
+
+
+def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:
+    """Returns an option that has one integer for each axis, or the same for all.
+
+    Raises:
+        ArgumentError: if one is too small, or their number is wrong.
+        ArgumentTypeError: if one is not an integer.
+    """
+    if not isinstance(value, (tuple, list)):
+        return (length(name, value, least),) * axes
+    if len(value) != axes:
+        raise fault(ArgumentError(f"{name} must be one integer or {axes}, got {brief(value)}"))
+    return tuple(length(name, each, least) for each in value)
+
+
+def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """Returns an option that is one of some names.
+
+    Raises:
+        ArgumentError: if it is not; the message has the nearest name.
+    """
+    if value not in known:
+        hint = suggest(value, known) if isinstance(value, str) else ""
+        raise fault(ArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {brief(value)}{hint}"))
+    return str(value)
+
+
+def share(name: str, value: Any) -> float:
+    """Returns an option that is a probability.
+
+    Raises:
+        ArgumentError: if it is not within 0 and 1.
+        ArgumentTypeError: if it is not a number.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise fault(ArgumentTypeError(f"{name} must be a number, got {brief(value)}"))
+    if not 0 <= value <= 1:
+        raise fault(ArgumentError(f"{name} must be a probability from 0 to 1, got {value}"))
+    return float(value)

@@ -1,0 +1,79 @@
+"""Random numbers for layers: streams by name, and the stream of a layer to which none was given."""
+
+from typing import Any, TypeAlias
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentTypeError, brief
+from emberharmony.core.types import DTypeLike, Tensor
+
+Generator: TypeAlias = Any
+"""An `ops.random.Generator`."""
+
+
+class Rngs:
+    """Random generators by name, each made from its own seed; a layer takes `params` for weights, `dropout` for masks.
+
+    A name without a seed gets a stream split from that of `default`.
+
+    Args:
+        default: the seed of the streams that have none of their own.
+        seeds: seeds by name.
+
+    Example:
+        >>> rngs = nn.Rngs(0, dropout=7)
+        >>> layer = nn.Linear(2, 3, rng=rngs)
+        >>> rngs.dropout is rngs.dropout, rngs.dropout is rngs.params
+        (True, False)
+    """
+
+    def __init__(self, default: int | None = None, **seeds: int) -> None:
+        self._default = ops.random.Generator(default)
+        self._streams = {name: ops.random.Generator(seed) for name, seed in seeds.items()}
+
+    def __getattr__(self, name: str) -> Generator:
+        if name.startswith("_"):
+            raise AttributeError(f"Rngs has no attribute {name!r}")
+        if name not in self._streams:
+            self._streams[name] = self._default.split(1)[0]
+        return self._streams[name]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the states of all streams, as `json.dumps` accepts them."""
+        return {
+            "default": self._default.state_dict(),
+            "streams": {name: stream.state_dict() for name, stream in self._streams.items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues where the streams were whose `state_dict` this is."""
+        made = {name: ops.random.Generator(0) for name in state["streams"]}
+        for name, stream in made.items():
+            stream.load_state_dict(state["streams"][name])
+        self._default.load_state_dict(state["default"])
+        self._streams.update(made)
+
+
+def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generator:
+    """Returns the generator of a layer.
+
+    Args:
+        rng: a generator, streams by name, or None: then a generator is made whose seed is drawn from the default stream
+            of the active backend, so that `ops.random.seed` decides it.
+        stream: which stream is taken from an `Rngs`.
+
+    Raises:
+        ArgumentTypeError: if `rng` is something else.
+    """
+    if rng is None:
+        seed = ops.random.randint((), 0, 2**31 - 1)
+        return ops.random.Generator(seed.item())  # emberlint: ignore[precision-cast] -- one number for each layer
+    if isinstance(rng, Rngs):
+        return getattr(rng, stream)
+    if not isinstance(rng, ops.random.Generator):
+        raise ArgumentTypeError(f"rng is an ops.random.Generator, an nn.Rngs or None, not {brief(rng)}")
+    return rng
+
+
+def uniform(rng: Generator, shape: tuple[int, ...], bound: float, dtype: DTypeLike | None) -> Tensor:
+    """Returns uniform numbers in [-bound, bound), the initial values of most layers of PyTorch."""
+    return ops.random.uniform(shape, -bound, bound, dtype, generator=rng)

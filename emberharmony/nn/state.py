@@ -1,0 +1,159 @@
+"""The state of a module by names: reading it, assigning it, and casting it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from emberharmony import Buffer, ops, to_backend
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    EmberError,
+    StateDictError,
+    brief,
+    suggest,
+)
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.nn import walk
+
+if TYPE_CHECKING:
+    from emberharmony.nn.module import Module
+
+Values: TypeAlias = Mapping[str, Any]
+"""Tensors of any backend, arrays or lists by name."""
+
+
+class Loaded(NamedTuple):
+    """What `load_state_dict` did.
+
+    Attributes:
+        loaded: the names whose tensors were assigned.
+        missing: the names in the module that were not given.
+        unexpected: the names given that the module does not have.
+        cast: the names whose tensors were cast to the dtype of the parameter.
+    """
+
+    loaded: list[str]
+    missing: list[str]
+    unexpected: list[str]
+    cast: list[str]
+
+
+def saved_places(module: "Module", persistent_only: bool) -> dict[str, Cell]:
+    """Returns the parameters and buffers of a module by all their names."""
+    return {
+        name: cell
+        for name, cell in walk.named_places(module)
+        if not (persistent_only and isinstance(cell, Buffer) and not cell.persistent)
+    }
+
+
+def state_dict(module: "Module", host: bool, persistent_only: bool) -> dict[str, Any]:
+    """Returns the tensors of a module by name; see `Module.state_dict`."""
+    named = saved_places(module, persistent_only)
+    return {name: ops.to_numpy(cell.value) if host else cell.value for name, cell in named.items()}
+
+
+def load_state_dict(
+    module: "Module", values: Values, strict: bool, rename: Callable[[str], str] | None, keep_dtype: bool
+) -> Loaded:
+    """Assigns tensors to a module by name, all or none; see `Module.load_state_dict`."""
+    if not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}")
+    given = _renamed(values, rename)
+    named = saved_places(module, persistent_only=True)
+    known = {cell for name, cell in named.items() if name in given}
+    missing = [name for name, cell in named.items() if name not in given and cell not in known]
+    unexpected = [name for name in given if name not in named]
+    faults: list[str] = []
+    if strict:
+        faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
+        faults += [f"unexpected: {name}{suggest(name, named)}" for name in unexpected]
+    made: dict[Cell, Any] = {}
+    cast: list[str] = []
+    for name, cell in named.items():
+        if name in given:
+            before = cell.value
+            try:
+                tensor = _own(given[name])
+                _require_like(tensor, before)
+                wanted = ops.dtype(before)
+                if keep_dtype and ops.dtype(tensor) != wanted:
+                    tensor = ops.cast(tensor, wanted)
+                    cast.append(name)
+                if cell in made and not _is_equal(made[cell], tensor):
+                    raise StateDictError("is the same parameter as another name, whose value differs")
+                made[cell] = tensor
+            except EmberError as error:
+                faults.append(f"wrong: {name}: {error}")
+    if faults:
+        raise StateDictError(f"load_state_dict() of {type(module).__name__} changed nothing: {_listed(faults)}")
+    commit([cell.replacing(tensor) for cell, tensor in made.items()])
+    return Loaded([name for name in named if name in given], missing, unexpected, cast)
+
+
+def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
+    """Returns the steps that cast floating cells and move all to a device.
+
+    Raises:
+        DTypeError: if the dtype is not floating.
+    """
+    if dtype is not None and not ops.dtype(ops.zeros((), dtype)).is_floating:
+        raise DTypeError(f"to() casts parameters to a floating dtype, not {dtype}")
+
+    def changed(tensor: Any) -> Any:
+        if dtype is not None and ops.dtype(tensor).is_floating:
+            tensor = ops.cast(tensor, dtype)
+        return tensor if device is None else ops.to_device(tensor, device)
+
+    return [step for cell in cells for step in cell.changing(changed)]
+
+
+def _renamed(values: Values, rename: Callable[[str], str] | None) -> dict[str, Any]:
+    if rename is None:
+        return dict(values)
+    found: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name, value in values.items():
+        new = rename(name)
+        if not isinstance(new, str):
+            raise ArgumentTypeError(f"rename() must return the new name, got {brief(new)} for {name!r}")
+        if new in found:
+            raise StateDictError(f"rename() gives {origins[new]!r} and {name!r} the same name {new!r}")
+        found[new], origins[new] = value, name
+    return found
+
+
+def _own(value: Any) -> Any:
+    """Returns a tensor of any backend, or an array or list, as a tensor of the active backend with its own memory."""
+    if isinstance(value, (list, tuple, int, float, complex)):
+        return ops.convert_to_tensor(value)
+    if isinstance(value, Cell):
+        value = value.value
+    moved = to_backend([value], selection.active().backend)[0]
+    if not ops.is_tensor(moved):
+        raise ArgumentTypeError(f"expected a tensor, array or list, got {brief(value)}")
+    return ops.copy(moved)
+
+
+def _require_like(tensor: Any, before: Any) -> None:
+    """Checks that a tensor can take the place of another.
+
+    Raises:
+        StateDictError: if the shapes differ, or the kinds of dtypes.
+    """
+    if tuple(tensor.shape) != tuple(before.shape):
+        raise StateDictError(f"has shape {tuple(tensor.shape)}, expected {tuple(before.shape)}")
+    given, wanted = ops.dtype(tensor), ops.dtype(before)
+    if given.kind != wanted.kind and not (given.is_integer and wanted.is_integer):
+        raise StateDictError(f"has dtype {given.name}, which cannot become {wanted.name}")
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    return bool(ops.array_equal(one, other))  # emberlint: ignore[precision-cast] -- only for parameters in two places
+
+
+def _listed(faults: list[str]) -> str:
+    shown = "".join(f"\n  {fault}" for fault in faults[:50])
+    return shown if len(faults) <= 50 else f"{shown}\n  and {len(faults) - 50} more"

@@ -1,0 +1,69 @@
+"""The table of the modules of a model."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
+from emberharmony.nn import walk
+
+_HEAD = ("name", "module", "output", "parameters", "bytes")
+
+
+def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> str:
+    """Returns the table; see `Module.summary`."""
+    outputs = _outputs(module, specs) if specs else {}
+    rows: list[tuple[str, ...]] = [_HEAD]
+    for name, part in walk.named_modules(module):
+        if depth is None or name.count(".") < depth or not name:
+            cells = walk.cells(part)
+            rows.append(
+                (
+                    name,
+                    type(part).__name__,
+                    outputs.get(name, ""),
+                    f"{_elements(cells):,}",
+                    f"{sum(_elements([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
+                )
+            )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i > 2 else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
+    trained = _elements([cell for cell in parameters if cell.trainable])
+    total = f"{_elements(parameters):,} parameters, {trained:,} of them trainable"
+    buffers = _elements([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
+    return "\n".join([*lines, total + (f", and {buffers:,} elements in buffers" if buffers else "")])
+
+
+def _elements(cells: Sequence[Cell]) -> int:
+    return sum(math.prod(cell.value.shape) for cell in cells)
+
+
+def _outputs(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
+    """Returns the shapes of what each module returns, by name, without computing anything."""
+    shapes: dict[str, str] = {}
+    leaves, treedef = tree_flatten(module)
+    observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
+    for name, part in list(walk.named_modules(observed)):
+        part.__class__ = _observing(part.__class__, name, shapes)
+    ops.eval_shape(lambda *inputs: observed(*inputs), *specs)
+    return shapes
+
+
+def _observing(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:
+    """Returns a class like a layer's, whose calls note the shapes of the outputs."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        output = kind.__call__(self, *args, **kwargs)
+        shapes[name] = ", ".join(str(tuple(leaf.shape)) for leaf in ops.tree_leaves(output) if hasattr(leaf, "shape"))
+        return output
+
+    return type(kind.__name__, (kind,), {"__call__": call})

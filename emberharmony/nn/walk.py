@@ -1,0 +1,170 @@
+"""Where the modules, parameters and buffers of a model are: in attributes, and in lists, tuples and dicts there."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from emberharmony import Parameter
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError
+from emberharmony.core.trees.objects import held_in, values_in
+
+
+class Holder:
+    """What the walk enters: the base of `Module`."""
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """Yields the name and the value of each attribute; containers replace it to give their parts other names."""
+        yield from vars(self).items()
+
+    def put_member(self, key: str, member: Any) -> None:
+        """Sets an attribute; containers replace it."""
+        setattr(self, key, member)
+
+
+H = TypeVar("H", bound=Holder)
+
+
+class Place(NamedTuple):
+    """A place that a module stands in.
+
+    Attributes:
+        holder: the module, list, tuple or dict that holds it.
+        key: its attribute, position or key there.
+        module: the module.
+    """
+
+    holder: Any
+    key: Any
+    module: Holder
+
+    def put(self, module: Holder) -> None:
+        """Puts another module into the place.
+
+        Raises:
+            ArgumentTypeError: if the place is in a tuple.
+        """
+        if isinstance(self.holder, (list, dict)):
+            self.holder[self.key] = module
+        elif isinstance(self.holder, tuple):
+            raise ArgumentTypeError("a module in a tuple cannot be replaced: keep the modules in a list")
+        else:
+            self.holder.put_member(self.key, module)
+
+
+class _Contents:
+    """What a module holds directly: its cells and the places of its modules, each with its name."""
+
+    def __init__(self, owner: Holder) -> None:
+        self.cells: list[tuple[str, Cell]] = []
+        self.places: list[tuple[str, Place]] = []
+        for name, value in owner.members():
+            self._add(name, value, owner, name)
+        self.cells.sort(key=lambda pair: not isinstance(pair[1], Parameter))
+
+    def _add(self, name: str, value: Any, holder: Any, key: Any) -> None:
+        if isinstance(value, Cell):
+            self.cells.append((name, value))
+        elif isinstance(value, Holder):
+            self.places.append((name, Place(holder, key, value)))
+        elif isinstance(value, dict):
+            for inner, item in value.items():
+                self._add(f"{name}.{inner}", item, value, inner)
+        elif isinstance(value, (list, tuple)):
+            for position, item in enumerate(value):
+                self._add(f"{name}.{position}", item, value, position)
+
+
+class _Met(NamedTuple):
+    """A module that was met on the walk, with its name, its place and what it holds."""
+
+    name: str
+    place: Place
+    contents: _Contents
+
+
+def _met(root: Holder) -> Iterator[_Met]:
+    """Yields the modules of a model from the outside to the inside; one that stands in two places is yielded twice.
+
+    Raises:
+        ArgumentError: if a module holds itself, directly or through its parts.
+    """
+    outer: dict[int, str] = {}
+
+    def enter(name: str, place: Place) -> Iterator[_Met]:
+        module = place.module
+        if id(module) in outer:
+            above = outer[id(module)] or type(root).__name__
+            raise ArgumentError(
+                f"{type(root).__name__} contains itself: {name} is {above} again; keep references to outer modules out "
+                f"of the attributes"
+            )
+        outer[id(module)] = name
+        contents = _Contents(module)
+        yield _Met(name, place, contents)
+        for inner, found in contents.places:
+            yield from enter(f"{name}.{inner}" if name else inner, found)
+        del outer[id(module)]
+
+    return enter("", Place(None, None, root))
+
+
+def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
+    """Yields the name of each module and the module, each once."""
+    seen: set[int] = set()
+    for name, place, _ in _met(root):
+        if id(place.module) not in seen:
+            seen.add(id(place.module))
+            yield name, place.module
+
+
+def places(root: Holder) -> dict[str, Place]:
+    """Returns the place of each module in a model by its name."""
+    return {name: place for name, place, _ in _met(root) if name}
+
+
+def inner(root: Holder) -> list[tuple[str, Holder]]:
+    """Returns the modules directly in another one, with their names there."""
+    top = next(_met(root))
+    return [(name, place.module) for name, place in top.contents.places]
+
+
+def children(root: Holder) -> list[Holder]:
+    """Returns the modules directly in another one, each once."""
+    return list({id(module): module for _, module in inner(root)}.values())
+
+
+def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
+    """Yields the name of each parameter and buffer, and the cell; one that stands in two places has both names.
+
+    Raises:
+        ArgumentError: if an object that is not a module holds parameters, because these would have no name.
+    """
+    found: set[Cell] = set()
+    for name, _, contents in _met(root):
+        for own, cell in contents.cells:
+            found.add(cell)
+            yield f"{name}.{own}" if name else own, cell
+    if any(isinstance(value, Parameter) and value not in found for value in values_in(root)):
+        path, holder = next(
+            (held.path, held.holder)
+            for held in held_in(root)
+            if isinstance(held.value, Parameter) and held.value not in found
+        )
+        raise ArgumentError(
+            f"{type(root).__name__}: the parameter at {path} is held by a {type(holder).__name__}, "
+            f"whose parameters are not saved: make {type(holder).__name__} an nn.Module"
+        )
+
+
+def named_cells(root: Holder) -> Iterator[tuple[str, Cell]]:
+    """Yields the name of each parameter and buffer, and the cell, each once."""
+    seen: set[Cell] = set()
+    for name, cell in named_places(root):
+        if cell not in seen:
+            seen.add(cell)
+            yield name, cell
+
+
+def cells(root: Holder) -> list[Cell]:
+    """Returns the parameters and buffers of a module, each once."""
+    return [cell for _, cell in named_cells(root)]
