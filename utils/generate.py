@@ -107,6 +107,7 @@ NAMESPACE_ONLY = {"linalg"}
 
 CHOICE = {
     "emberharmony.backend.shared.device": ["device"],
+    "emberharmony.backend.autocast": ["autocast"],
     "emberharmony.backend.choice": ["available_backends", "backend_of", "get_backend", "set_backend", "use_backend"],
     "emberharmony.backend.namespace": ["array_namespace"],
     "emberharmony.core.namespace": ["__array_namespace_info__", "capabilities", "default_dtypes"],

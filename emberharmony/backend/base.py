@@ -89,6 +89,8 @@ class Backend:
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
+    compiles_variants: ClassVar[bool] = True
+    """Whether functions are also compiled where the ops have a `variant`, as in an `autocast` block."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
     """Triples (native exception, pattern to search in its message, typed error); the first that fits is used."""
     prefix: str

@@ -128,6 +128,8 @@ class Bound:
     """
 
     backend: Any
+    variant: str = ""
+    """What distinguishes these ops from others of the backend; a compiled function belongs to one of them."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend

@@ -87,7 +87,7 @@ def is_active(bound: Bound) -> bool:
     if _PROCESS.overridden:
         entry = _OVERRIDE.get()
         if entry is not None:
-            return entry[0] is bound
+            return entry[0] is bound or entry[0].backend is bound.backend
     return _PROCESS.bound is bound
 
 

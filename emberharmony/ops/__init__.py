@@ -591,6 +591,9 @@ with _PausedCollector():
         put_along_axis as put_along_axis,
         set_item as set_item,
     )
+    from emberharmony.backend.autocast import (
+        autocast as autocast,
+    )
     from emberharmony.backend.choice import (
         available_backends as available_backends,
         backend_of as backend_of,
@@ -727,6 +730,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "available_backends",
     "average",
     "average_pool",

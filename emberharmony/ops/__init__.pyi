@@ -33,6 +33,7 @@ from emberharmony.core.types import Varying
 from typing import Any
 from typing import Literal
 
+from emberharmony.backend.autocast import autocast as autocast
 from emberharmony.backend.choice import available_backends as available_backends
 from emberharmony.backend.choice import backend_of as backend_of
 from emberharmony.backend.choice import get_backend as get_backend
@@ -138,6 +139,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "available_backends",
     "average",
     "average_pool",

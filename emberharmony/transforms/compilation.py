@@ -17,10 +17,13 @@ def compiled(op: str, fn: Function) -> Function:
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        backend = selection.current()
-        native = made.get(backend.prefix)
+        bound = selection.active()
+        variant = f"{bound.backend.prefix}{bound.variant}"
+        native = made.get(variant)
         if native is None:
-            native = made[backend.prefix] = backend.compiled(fn)
+            # torch.compile cannot trace how an `autocast` block is found, so PyTorch runs the function as it is there.
+            compiles = not bound.variant or bound.backend.compiles_variants
+            native = made[variant] = bound.backend.compiled(fn) if compiles else fn
         return native(*args, **kwargs)
 
     return call

@@ -353,8 +353,12 @@ def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
 def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any]) -> list[Any]:
     """Returns the gradients of the primals, given outputs with their cotangents; empties the list `roots`.
 
-    The nodes are visited from the last to the first. Only those that a cotangent reaches are.
+    The nodes are visited from the last to the first. Only those that a cotangent reaches are. The rules compute in the
+    dtypes of the forward pass, so an `autocast` block does not reach them.
     """
+    if active() is not tape.backend.bound:
+        with Override(tape.backend):
+            return _gradients(tape, roots, primals)
     found: dict[Any, Any] = {}
     nodes: dict[int, _Node] = {}
     numbers: list[int] = []

@@ -89,6 +89,7 @@ class TorchBackend(
     dtypes = DTYPES
     exact_type = False
     eager = True
+    compiles_variants = False
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
     # patterns come before general ones.
     errors = (

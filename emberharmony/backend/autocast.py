@@ -1,0 +1,145 @@
+"""Mixed precision: inside of an `autocast` block some ops compute in half precision, and others in float32.
+
+The rules are the same on every backend. They stand above the tape and the native gradients: an argument is cast by
+`ops.cast`, so the gradient returns to its dtype. What a composite calls inside is not cast again, because a backend may
+have the composite as one function of its own.
+"""
+
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import DTypeError, brief
+from emberharmony.core.registry import OPS, OpSpec
+from emberharmony.core.types import DTypeLike
+
+HALF = frozenset(
+    (
+        *("matmul", "linear", "dot", "vdot", "vecdot", "inner", "outer", "tensordot", "einsum", "multi_dot"),
+        *("conv", "depthwise_conv", "separable_conv", "conv_transpose", "dot_product_attention"),
+    )
+)
+"""Ops that compute in half precision: products, which keep their precision because they add in float32."""
+
+WIDE = frozenset(
+    (
+        *("softmax", "log_softmax", "logsumexp", "softplus", "log_sigmoid", "logaddexp", "logcumsumexp"),
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power", "rsqrt", "reciprocal", "erfinv"),
+        *("sinh", "cosh", "tan", "arcsin", "arccos"),
+        *("sum", "prod", "mean", "var", "std", "moments", "cumsum", "cumprod", "norm", "vector_norm", "cdist"),
+        *("layer_normalization", "rms_normalization", "batch_normalization"),
+        *("normalize",),
+        *("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy", "ctc_loss"),
+    )
+)
+"""Ops that compute in float32: those that overflow easily in half precision, and those that add many numbers."""
+
+_NARROWED = ("float16", "bfloat16", "float32")
+
+
+class _Casting:
+    """The ops of a backend with the rules of `autocast`, in the place of a `Bound`; and itself, as a backend has one.
+
+    Args:
+        inner: the ops of the backend.
+        half: the dtype of the ops in `HALF`.
+    """
+
+    def __init__(self, inner: Any, half: str) -> None:
+        self.inner, self.half = inner, half
+        self.backend = inner.backend
+        self.variant = f"{inner.variant} autocast {half}"
+
+    @property
+    def bound(self) -> "_Casting":
+        """The ops that an override of the backend installs."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        inner = getattr(self.inner, name)
+        spec = OPS.get(name)
+        target = self.half if name in HALF else "float32" if name in WIDE else None
+        if spec is None or spec.takes_callable or (target is None and not spec.composite):
+            found = inner
+        else:
+            found = self._cast(inner, target, spec)
+        setattr(self, name, found)
+        return found
+
+    def _cast(self, inner: Any, target: str | None, spec: OpSpec) -> Any:
+        """Returns a function that casts the tensors of a call, and runs a composite without the rules."""
+        backend, composite = self.inner.backend, spec.composite
+        lists = {p.name for p in spec.parameters if p.role == "TensorLike"}
+        names = [p.name for p in spec.parameters if not p.keyword_only]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if target is not None:
+                places = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
+                args = tuple([self._converted(x, target, whole) for x, whole in zip(args, places, strict=True)])
+                kwargs = {name: self._converted(x, target, name in lists) for name, x in kwargs.items()}
+            if not composite:
+                return inner(*args, **kwargs)
+            with selection.Override(backend):
+                return inner(*args, **kwargs)
+
+        return call
+
+    def _converted(self, x: Any, target: str, whole: bool) -> Any:
+        """Returns a tensor of a floating dtype up to 32 bits as one of another dtype; anything else unchanged.
+
+        Args:
+            x: an argument of an op.
+            target: the dtype.
+            whole: whether a list is one tensor; otherwise each tensor in it is cast.
+        """
+        if type(x) in (list, tuple):
+            if not whole:
+                return type(x)([self._converted(item, target, False) for item in x])
+            x = self.inner.convert_to_tensor(x)
+        if isinstance(x, Cell):
+            x = x.on(self.inner)
+        elif not self.backend.is_tensor(x):
+            return x
+        dtype = self.backend.dtype_of(x).name
+        return self.inner.cast(x, target) if dtype != target and dtype in _NARROWED else x
+
+
+class autocast(selection.Override):  # noqa: N801  (a context manager that reads as a function, like use_backend)
+    """A block in which products, convolutions and attention compute in half precision, for this thread or task.
+
+    Parameters keep their dtype, and so do gradients. Ops that overflow easily or add many numbers (softmax, exp, sums,
+    norms, losses) compute in float32. All others compute in the widest dtype of their arguments. The page on training
+    lists the ops. The rules are the same on every backend; tensors of float64 and integers stay as they are.
+
+    A `use_backend` inside of the block ends it for its own block, and `autocast(enabled=False)` does so too. With
+    float16, scale the loss by `optim.LossScaler`, so that small gradients do not become 0.
+
+    Args:
+        dtype: "bfloat16" or "float16".
+        enabled: False computes in the dtypes of the arguments.
+
+    Raises:
+        DTypeError: if the dtype is not one of the two, or if the backend lacks it.
+
+    Example:
+        >>> with ops.autocast("float16"):
+        ...     product = ops.matmul(ops.ones((2, 2)), ops.ones((2, 2)))
+        >>> ops.dtype(product), ops.dtype(ops.softmax(product))
+        (emberharmony.float16, emberharmony.float16)
+    """
+
+    __slots__ = ("_dtype", "_enabled")
+
+    def __init__(self, dtype: DTypeLike = "bfloat16", *, enabled: bool = True) -> None:
+        super().__init__(None)
+        self._dtype, self._enabled = dtype, enabled
+
+    def _chosen(self) -> Any:
+        backend = selection.current()
+        if not self._enabled:
+            return backend
+        known = backend.dtypes[self._dtype]
+        half = backend.dtypes.neutral[known].name
+        if half not in ("float16", "bfloat16"):
+            raise DTypeError(f"autocast() takes 'bfloat16' or 'float16', not {brief(self._dtype)}")
+        return _Casting(backend.bound, half)
