@@ -2,6 +2,7 @@
 
 from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
+from emberharmony.nn import data as data
 from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
@@ -12,6 +13,10 @@ from emberharmony.nn.containers import Remat as Remat
 from emberharmony.nn.containers import Repeat as Repeat
 from emberharmony.nn.containers import Residual as Residual
 from emberharmony.nn.containers import Sequential as Sequential
+from emberharmony.nn.fit import History as History
+from emberharmony.nn.fit import NonFiniteLossWarning as NonFiniteLossWarning
+from emberharmony.nn.fit import Step as Step
+from emberharmony.nn.fit import fit as fit
 from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split
@@ -26,6 +31,7 @@ from emberharmony.nn.state import Loaded as Loaded
 
 __all__ = [
     *("Buffer", "Loaded", "Module", "Parameter", "Rngs"),
+    *("History", "NonFiniteLossWarning", "Step", "data", "fit"),
     *("build", "functional_call", "merge", "split", "value_and_grad"),
     *("Lambda", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Remat", "Repeat", "Residual"),
     "Sequential",

@@ -57,38 +57,40 @@ def build(module: M, *examples: Any) -> M:
         ArgumentError: if a layer is not called, so its size stays unknown. The layers that were called keep theirs.
 
     Example:
-        >>> net = nn.build(nn.Sequential(nn.Linear(None, 4), nn.ReLU(), nn.Linear(None, 2)), ops.zeros((1, 3)))
+        >>> net = nn.build(nn.Sequential(nn.Linear(None, 4), ops.relu, nn.Linear(None, 2)), ops.zeros((1, 3)))
         >>> print(net)
         Sequential(
           (0): Linear(3, 4)
-          (1): ReLU()
+          (1): Lambda(relu)
           (2): Linear(4, 2)
         )
     """
     unbuilt = {name: part for name, part in module.named_modules() if hasattr(part, "_build")}
-    classes = {part: part.__class__ for part in unbuilt.values()}
+    kinds = [(part, part.__class__, dict(vars(part))) for part in unbuilt.values()]
+    shapes: dict[Module, tuple[int, ...]] = {}
     try:
-        for part, kind in classes.items():
-            part.__class__ = _Building.of(kind)
+        for part, kind, _ in kinds:
+            part.__class__ = _noting(kind, shapes)
         ops.eval_shape(module, *examples)
     finally:
-        for part, kind in classes.items():
+        for part, kind, attributes in kinds:
             part.__class__ = kind
-    left = [name for name, part in unbuilt.items() if hasattr(part, "_build")]
+            vars(part).clear()
+            vars(part).update(attributes)
+    left = [name for name, part in unbuilt.items() if part not in shapes]
+    for part, shape in shapes.items():
+        part.build(shape)
     if left:
         raise ArgumentError(f"build() did not call {', '.join(left)} of {type(module).__name__}; build them one by one")
     return module
 
 
-class _Building:
-    """Makes classes whose objects make their parameters when they are called."""
+def _noting(kind: type[Any], shapes: dict[Module, tuple[int, ...]]) -> type[Any]:
+    """Returns a class like a layer's, whose calls note the shape of the input and make parameters without values."""
 
-    @staticmethod
-    def of(kind: type[Any]) -> type[Any]:
-        """Returns a class like a layer's, which calls the layer's `build` first."""
+    def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        shapes.setdefault(self, tuple(x.shape))
+        self.build(shapes[self])
+        return kind.__call__(self, x, *args, **kwargs)
 
-        def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-            self.build(tuple(x.shape))
-            return kind.__call__(self, x, *args, **kwargs)
-
-        return type(kind.__name__, (kind,), {"__call__": call})
+    return type(kind.__name__, (kind,), {"__call__": call})

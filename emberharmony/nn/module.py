@@ -36,9 +36,9 @@ class Module(walk.Holder):
         ...     def __call__(self, x):
         ...         return ops.add(ops.multiply(self.slope, x), self.start)
         >>> line, x = Line(), ops.linspace(-1.0, 1.0, 9)
-        >>> optimizer = optim.Adam(line.parameters(), lr=0.3)
-        >>> for _ in range(60):
-        ...     loss = ops.backward(lambda: nn.losses.mse(line(x), 3.0 * x + 1.0), line)
+        >>> optimizer = optim.Adam(line.parameters(), lr=0.1)
+        >>> for _ in range(150):
+        ...     loss = ops.backward(lambda: ops.sum(ops.square(line(x) - (3.0 * x + 1.0))), line)
         ...     optimizer.step()
         >>> [round(float(value), 1) for value in line.state_dict().values()]
         [3.0, 1.0]
@@ -91,6 +91,13 @@ class Module(walk.Holder):
         """Returns the buffers, each once, in the order of `named_buffers`."""
         return [cell for _, cell in self.named_buffers()]
 
+    def build(self, shape: tuple[int, ...]) -> None:
+        """Makes the parameters whose shapes depend on the input, if there are none yet; `nn.build` calls it.
+
+        Args:
+            shape: the shape of the input.
+        """
+
     def replace(self: M, name: str, module: "Module") -> M:
         """Puts another module in the place of the one with a name, and returns this module.
 
@@ -99,11 +106,11 @@ class Module(walk.Holder):
             ArgumentTypeError: if `module` is not a module.
 
         Example:
-            >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
-            >>> print(net.replace("1", nn.Tanh()))
+            >>> net = nn.Sequential(nn.Linear(2, 3), nn.Identity())
+            >>> print(net.replace("1", nn.Linear(3, 1)))
             Sequential(
               (0): Linear(2, 3)
-              (1): Tanh()
+              (1): Linear(3, 1)
             )
         """
         if not isinstance(module, Module):

@@ -1,0 +1,166 @@
+"""Batches of arrays, in an order that can be continued."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from emberharmony import Buffer, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.core.state.commits import assigned, commit
+from emberharmony.nn import rngs
+from emberharmony.nn.options import length
+
+
+class Batches:
+    """Batches of arrays that belong together, in a new random order in each epoch.
+
+    The arrays follow the active backend. Iterating yields the batches of one epoch. `state_dict` in the middle of an
+    epoch says which batches are left; after `load_state_dict` the next iteration yields these.
+
+    Args:
+        arrays: tensors, arrays or lists whose first axes have the same length.
+        batch_size: how many rows a batch has.
+        shuffle: whether the order is random.
+        drop_last: whether a last batch with fewer rows is left out.
+        rng: draws the orders, the same ones on every backend; without it `ops.random.seed` decides them.
+
+    Attributes:
+        epoch: the number of the epoch that was begun last, from 1 on; 0 before the first.
+
+    Raises:
+        ShapeError: if the lengths differ, or there are no rows.
+        ArgumentError: if the batch size is not positive, or no batch would be full.
+
+    Example:
+        >>> batches = nn.data.batches([0, 1, 2, 3, 4], batch_size=2, shuffle=False)
+        >>> [batch.tolist() for batch in batches]
+        [[0, 1], [2, 3], [4]]
+        >>> shuffled = nn.data.batches(ops.eye(4), [0, 1, 2, 3], batch_size=3, rng=ops.random.Generator(0))
+        >>> [(tuple(x.shape), tuple(y.shape)) for x, y in shuffled]
+        [((3, 4), (3,)), ((1, 4), (1,))]
+    """
+
+    def __init__(
+        self,
+        *arrays: Any,
+        batch_size: int,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+    ) -> None:
+        if not arrays:
+            raise ArgumentError("batches() takes at least one array")
+        self._arrays = [Buffer(array) for array in arrays]
+        shapes = [tuple(array.value.shape) for array in self._arrays]
+        if not all(shapes) or len({shape[0] for shape in shapes}) > 1 or not shapes[0][0]:
+            raise ShapeError(f"batches() takes arrays whose first axes have the same length above 0, got {shapes}")
+        self.rows: int = shapes[0][0]
+        self.batch_size = length("batch_size", batch_size)
+        self.shuffle, self.drop_last = shuffle, drop_last
+        if not len(self):
+            raise ArgumentError(
+                f"batches(): with drop_last no batch of {batch_size} is full, as there are {self.rows} rows"
+            )
+        self._rng = rngs.generator(rng, "data") if shuffle else None
+        self.epoch = self._position = 0
+        self._drawn_from: Any = None  # the state of the generator from which the order was drawn
+        self._order: Buffer | None = None
+        self._continues = False
+
+    def __len__(self) -> int:
+        """Returns the number of batches in an epoch."""
+        full, rest = divmod(self.rows, self.batch_size)
+        return full if self.drop_last or not rest else full + 1
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._continues:
+            self._position = 0
+            self.epoch += 1
+            self._draw()
+        self._continues = False
+        while self._position < len(self):
+            start = self._position * self.batch_size
+            self._position += 1
+            yield self._rows(start, min(start + self.batch_size, self.rows))
+
+    def forever(self) -> Iterator[Any]:
+        """Yields the batches of one epoch after the other, without end."""
+        while True:
+            yield from self
+
+    def _draw(self) -> None:
+        if self._rng is not None:
+            self._drawn_from = self._rng.state_dict()
+            self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
+
+    def _rows(self, start: int, stop: int) -> Any:
+        if self._order is None:
+            found = tuple(array.value[start:stop] for array in self._arrays)
+        else:
+            chosen = self._order.value[start:stop]
+            found = tuple(ops.take(array, chosen, axis=0) for array in self._arrays)
+        return found[0] if len(found) == 1 else found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns where the iteration is, as a dict that `json.dumps` accepts."""
+        now = None if self._rng is None else self._rng.state_dict()
+        return {
+            "epoch": self.epoch,
+            "position": self._position,
+            "rows": self.rows,
+            "batch_size": self.batch_size,
+            "generator": now,
+            "drawn_from": self._drawn_from,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues where the iteration was whose `state_dict` this is.
+
+        Raises:
+            ArgumentTypeError: if the state is not a dict.
+            ArgumentError: if it belongs to batches of other sizes, or is damaged.
+        """
+        if not isinstance(state, Mapping):
+            raise ArgumentTypeError(f"load_state_dict() takes what state_dict() returned, not {brief(state)}")
+        for name in ("rows", "batch_size"):
+            if state.get(name) != getattr(self, name):
+                raise ArgumentError(
+                    f"load_state_dict(): the state has {name}={state.get(name)!r}, these batches {getattr(self, name)}"
+                )
+        epoch, position = state.get("epoch"), state.get("position")
+        if not (isinstance(epoch, int) and isinstance(position, int) and 0 <= position <= len(self)):
+            raise ArgumentError(f"load_state_dict(): wrong epoch {epoch!r} or position {position!r}")
+        if (self._rng is None) is not (state.get("generator") is None):
+            raise ArgumentError("load_state_dict(): one of the two sides has shuffle=True and the other has not")
+        order, generator = None, self._rng
+        if generator is not None:
+            generator = ops.random.Generator(0)
+            if epoch:
+                generator.load_state_dict(state["drawn_from"])
+                order = Buffer(ops.random.permutation(self.rows, generator=generator))
+            generator.load_state_dict(state["generator"])
+        after = {
+            "_rng": generator,
+            "_order": order,
+            "_drawn_from": state.get("drawn_from"),
+            "epoch": epoch,
+            "_position": position,
+            "_continues": bool(epoch) and position < len(self),
+        }
+        commit([assigned(self, name, value) for name, value in after.items()])
+
+
+def batches(
+    *arrays: Any,
+    batch_size: int,
+    shuffle: bool = True,
+    drop_last: bool = False,
+    rng: "rngs.Generator | rngs.Rngs | None" = None,
+) -> Batches:
+    """Returns `Batches` of arrays.
+
+    Example:
+        >>> x, y = next(iter(nn.data.batches(ops.zeros((10, 3)), ops.arange(10), batch_size=4)))
+        >>> tuple(x.shape), tuple(y.shape)
+        ((4, 3), (4,))
+    """
+    return Batches(*arrays, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last, rng=rng)

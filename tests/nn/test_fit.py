@@ -1,0 +1,149 @@
+"""The training loop `nn.fit`, on every backend."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import nn, ops, optim
+from emberharmony.errors import ArgumentError, ArgumentTypeError
+
+
+class Training:
+    """A linear regression: the layer, its loss, an optimizer and batches."""
+
+    def __init__(self, rate: float = 0.1) -> None:
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(32, 3)).astype("float32")
+        y = x @ np.float32([[1.0], [2.0], [3.0]])
+        self.layer = nn.Linear(3, 1, rng=ops.random.Generator(0))
+        self.optimizer = optim.SGD(self.layer, lr=rate)
+        self.batches = nn.data.batches(x, y, batch_size=8, rng=ops.random.Generator(1))
+
+    def loss(self, x: Any, y: Any) -> Any:
+        return ops.mean(ops.square(ops.subtract(self.layer(x), y)))
+
+    def fit(self, **options: Any) -> nn.History:
+        options = {"progress": False, **options}
+        return nn.fit(self.layer, self.loss, self.optimizer, self.batches, **options)
+
+    @property
+    def weights(self) -> list[Any]:
+        return ops.to_numpy(self.layer.weight.value).ravel().tolist()
+
+
+def test_fit_trains_and_notes_each_step(backend: str) -> None:
+    run = Training()
+    history = run.fit(steps=100)
+    np.testing.assert_allclose(run.weights, [1, 2, 3], atol=1e-2)
+    assert [step.step for step in history] == list(range(1, 101))
+    assert history.losses[-1] < 1e-3 < history.losses[0]
+    assert history[0].learning_rate == 0.1
+    assert all(step.seconds > 0 and step.gradient_norm > 0 for step in history)
+    assert history.stopped == ""
+
+
+def test_fit_equals_a_loop_of_ones_own(backend: str) -> None:
+    fitted, own = Training(), Training()
+    fitted.fit(epochs=2)
+    for _ in range(2):
+        for x, y in own.batches:
+            ops.backward(lambda x=x, y=y: own.loss(x, y), own.layer)  # type: ignore[misc]
+            own.optimizer.step()
+    assert fitted.weights == own.weights
+    assert len(Training().fit()) == 4
+
+
+def test_clipping_limits_the_norm_of_the_gradients(backend: str) -> None:
+    run = Training(rate=1.0)
+    before = np.array([*run.weights, *ops.to_numpy(run.layer.bias.value)])  # type: ignore[union-attr]
+    history = run.fit(steps=1, clip=0.5)
+    after = np.array([*run.weights, *ops.to_numpy(run.layer.bias.value)])  # type: ignore[union-attr]
+    assert history[0].gradient_norm > 0.5
+    assert math.isclose(float(np.linalg.norm(after - before)), 0.5, rel_tol=1e-5)
+
+
+def test_validation_runs_in_evaluation_and_modes_are_restored(backend: str) -> None:
+    run = Training()
+    modes: list[bool] = []
+
+    def validation() -> Any:
+        modes.append(run.layer.training)
+        return ops.array(0.25)
+
+    run.layer.eval()
+    history = run.fit(steps=5, validation=validation, validate_every=2)
+    assert [step.validation for step in history] == [None, 0.25, None, 0.25, 0.25]
+    assert modes == [False] * 3
+    assert run.layer.training is False
+
+
+def test_an_interruption_returns_the_history_after_a_whole_step(backend: str) -> None:
+    run, other = Training(), Training()
+
+    def interrupted(x: Any, y: Any) -> Any:
+        loss = run.loss(x, y)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return loss
+
+    seen: list[nn.Step] = []
+    history = nn.fit(
+        run.layer, interrupted, run.optimizer, run.batches, steps=9, callbacks=[seen.append], progress=False
+    )
+    assert history.stopped == "interrupted"
+    assert len(history) == 3
+    other.fit(steps=3)
+    assert run.weights == other.weights
+    assert run.layer.weight.grad is None
+
+
+def test_a_loss_that_is_not_finite_stops_the_training_before_it_changes_anything(backend: str) -> None:
+    run = Training()
+
+    def loss(x: Any, y: Any) -> Any:
+        found = run.loss(x, y)
+        return ops.multiply(found, float("nan")) if len(seen) == 2 else found
+
+    seen: list[nn.Step] = []
+    with pytest.warns(nn.NonFiniteLossWarning, match=r"the loss of step 3 is nan.*\['weight', 'bias'\]"):
+        history = nn.fit(run.layer, loss, run.optimizer, run.batches, steps=9, callbacks=[seen.append], progress=False)
+    assert len(history) == 2
+    assert history.stopped.startswith("the loss of step 3 is nan")
+    assert np.isfinite(run.weights).all()
+
+
+def test_a_callback_can_end_the_training(backend: str) -> None:
+    history = Training().fit(steps=9, callbacks=[lambda step: "enough" if step.step == 4 else ""])
+    assert len(history) == 4
+    assert history.stopped == "enough"
+
+
+def test_progress_is_written_to_the_error_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    Training().fit(steps=3, progress=True, validation=lambda: 0.5)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "step 3 of 3: loss" in written.err
+    assert "validation 0.5" in written.err
+    Training().fit(steps=3)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_bar_is_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    Training().fit(steps=3, progress=True)
+    assert "3/3" in capsys.readouterr().err
+
+
+def test_wrong_arguments_are_refused() -> None:
+    run = Training()
+    with pytest.raises(ArgumentError, match="steps or epochs, not both"):
+        run.fit(steps=1, epochs=1)
+    with pytest.raises(ArgumentError, match="steps must be above 0, got 0"):
+        run.fit(steps=0)
+    with pytest.raises(ArgumentError, match="got no batch"):
+        nn.fit(run.layer, run.loss, run.optimizer, [], progress=False)
+    with pytest.raises(ArgumentTypeError, match=r"fit\(\) trains an nn\.Module"):
+        nn.fit(3, run.loss, run.optimizer, [], progress=False)  # type: ignore[arg-type]

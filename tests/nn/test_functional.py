@@ -1,0 +1,93 @@
+"""Functional forms of modules, on every backend."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import nn, ops, optim
+from emberharmony.errors import ArgumentError, ArgumentTypeError
+
+
+class Counting(nn.Module):
+    def __init__(self) -> None:
+        self.linear = nn.Linear(3, 1)
+        self.calls = nn.Buffer([0.0])
+
+    def __call__(self, x: Any) -> Any:
+        self.calls.value = ops.add(self.calls, 1.0)
+        return self.linear(x)
+
+
+def test_value_and_grad_returns_gradients_by_name_and_keeps_buffers(backend: str) -> None:
+    net, x = Counting(), ops.array([[1.0, 2.0, 3.0]])
+    (loss, out), gradients = nn.value_and_grad(net, lambda x: (ops.sum(net(x)), net(x)), has_aux=True)(x)
+    assert gradients["linear.weight"].tolist() == [[1.0, 2.0, 3.0]]
+    assert gradients["linear.bias"].tolist() == [1.0]
+    assert net.calls.value.tolist() == [2.0]
+    np.testing.assert_allclose(ops.to_numpy(out)[0, 0], ops.to_numpy(loss))
+    before = ops.to_numpy(net.linear.bias.value)
+    optim.SGD(net.named_parameters(), lr=1.0).step(gradients)
+    np.testing.assert_allclose(ops.to_numpy(net.linear.bias.value), before - 1.0, rtol=1e-6)
+    with pytest.raises(ArgumentError, match="Counting has no trainable parameter"):
+        nn.value_and_grad(net.freeze(), lambda x: ops.sum(net(x)))(x)
+
+
+def test_a_tied_parameter_has_one_gradient(backend: str) -> None:
+    first = nn.Linear(2, 2, bias=False)
+    first.load_state_dict({"weight": [[1.0, 0.0], [0.0, 1.0]]})
+    net = nn.Sequential(first, first)
+    _, gradients = nn.value_and_grad(net, lambda: ops.sum(net([[1.0, 2.0]])))()
+    assert {name: x.tolist() for name, x in gradients.items()} == {"0.weight": [[2.0, 4.0], [2.0, 4.0]]}
+
+
+def test_functional_call_uses_other_tensors_and_changes_nothing(backend: str) -> None:
+    net = Counting()
+    weight = ops.zeros((1, 3))
+    found = nn.functional_call(net, {"linear.weight": weight, "linear.bias": ops.array([4.0])}, ops.ones((2, 3)))
+    assert found.tolist() == [[4.0], [4.0]]
+    assert net.calls.value.tolist() == [0.0]
+    stacked = ops.stack([weight, ops.ones((1, 3))])
+    found = ops.vmap(lambda w: nn.functional_call(net.linear, {"weight": w, "bias": [0.0]}, ops.ones(3)))(stacked)
+    assert found.tolist() == [[0.0], [3.0]]
+    with pytest.raises(
+        ArgumentError, match=r"no parameter or buffer 'linear\.wieght'; did you mean 'linear\.weight'"
+    ):
+        nn.functional_call(net, {"linear.wieght": weight}, ops.ones(3))
+
+
+def test_split_and_merge_take_the_state_through_transforms(backend: str) -> None:
+    net, x = Counting(), ops.ones((2, 3))
+    structure, params, buffers = nn.split(net)
+    assert sorted(params) == ["linear.bias", "linear.weight"]
+    assert list(buffers) == ["calls"]
+
+    def loss(params: dict[str, Any], buffers: dict[str, Any]) -> object:
+        made = nn.merge(structure, params, buffers)
+        value = ops.sum(made(x))
+        return value, nn.split(made)[2]
+
+    (_, after), gradients = ops.value_and_grad(loss, has_aux=True)(params, buffers)
+    assert gradients["linear.bias"].tolist() == [2.0]
+    assert after["calls"].tolist() == [1.0]
+    assert net.calls.value.tolist() == [0.0]
+    made = nn.merge(structure, params, after)
+    assert made.calls.value.tolist() == [1.0]
+    assert made.linear.weight is not net.linear.weight
+    (rest, only) = nn.split(net, nn.Buffer)
+    assert nn.merge(rest, only).linear.weight is net.linear.weight
+    with pytest.raises(ArgumentError, match=r"missing \['calls'\], unexpected \[\]"):
+        nn.merge(structure, params)
+    with pytest.raises(ArgumentTypeError, match="classes of cells"):
+        nn.split(net, dict)  # type: ignore[arg-type]
+
+
+def test_a_merged_module_follows_the_backend_and_trains(backend: str) -> None:
+    structure, params, buffers = nn.split(Counting())
+    made = nn.merge(structure, params, buffers)
+    optimizer = optim.SGD(made, lr=0.1)
+    for other in ops.available_backends():
+        with ops.use_backend(other):
+            ops.backward(lambda: ops.sum(made(ops.ones((2, 3)))), made)
+            optimizer.step()
+    assert made.calls.value.tolist() == [float(len(ops.available_backends()))]

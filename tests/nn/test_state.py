@@ -1,0 +1,95 @@
+"""Loading state dicts: everything that is wrong is said at once, and nothing changes then."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import nn, ops
+from emberharmony.errors import ArgumentTypeError, StateDictError
+
+
+def net() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+
+
+def test_a_state_dict_of_any_backend_loads(backend: str) -> None:
+    made = net()
+    for other in ops.available_backends():
+        with ops.use_backend(other):
+            given = net().state_dict()
+            right = {name: ops.to_numpy(x) for name, x in given.items()}
+        loaded = made.load_state_dict(given)
+        assert loaded.loaded == list(given)
+        assert not loaded.missing
+        for name, x in made.state_dict(host=True).items():
+            assert np.array_equal(x, right[name])
+
+
+def test_loading_copies(backend: str) -> None:
+    made, given = net(), {name: np.ones(x.shape, "float32") for name, x in net().state_dict(host=True).items()}
+    made.load_state_dict(given)
+    given["0.bias"][:] = 7
+    assert made.state_dict()["0.bias"].tolist() == [1.0] * 4
+
+
+def test_all_faults_are_listed_and_nothing_changes(backend: str) -> None:
+    made = net()
+    before = {name: x.tolist() for name, x in made.state_dict().items()}
+    state: dict[str, Any] = dict(made.state_dict())
+    state["0.wieght"] = state.pop("0.weight")
+    state["1.weight"] = ops.zeros((4, 2))
+    state["1.bias"] = ops.array([1, 2], "int32")
+    with pytest.raises(StateDictError) as caught:
+        made.load_state_dict(state)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("load_state_dict() of Sequential changed nothing")
+    assert lines[1].strip() == "missing: 0.weight; did you mean '0.wieght'?"
+    assert lines[2].strip() == "unexpected: 0.wieght; did you mean '0.weight'?"
+    assert lines[3].strip() == "wrong: 1.weight: has shape (4, 2), expected (2, 4)"
+    assert lines[4].strip() == "wrong: 1.bias: has dtype int32, which cannot become float32"
+    assert isinstance(caught.value, KeyError)
+    assert {name: x.tolist() for name, x in made.state_dict().items()} == before
+
+
+def test_without_strict_missing_and_unexpected_names_are_returned(backend: str) -> None:
+    made = net()
+    loaded = made.load_state_dict({"0.bias": [1.0, 2.0, 3.0, 4.0], "extra": [1.0]}, strict=False)
+    assert loaded == (["0.bias"], ["0.weight", "1.weight", "1.bias"], ["extra"], [])
+    with pytest.raises(StateDictError, match=r"wrong: 0\.bias: has shape \(1,\)"):
+        made.load_state_dict({"0.bias": [1.0]}, strict=False)
+
+
+def test_names_can_be_changed(backend: str) -> None:
+    made = net()
+    made.load_state_dict({f"model.{k}": v for k, v in net().state_dict().items()}, rename=lambda k: k[6:])
+    with pytest.raises(StateDictError, match=r"rename.. gives 'a' and 'b' the same name 'c'"):
+        made.load_state_dict({"a": [1.0], "b": [1.0]}, rename=lambda name: "c")
+    with pytest.raises(ArgumentTypeError, match=r"rename.. must return the new name, got None for 'a'"):
+        made.load_state_dict({"a": [1.0]}, rename=lambda name: None)  # type: ignore[arg-type, return-value]
+
+
+def test_dtypes_are_kept_or_taken(backend: str) -> None:
+    made = net()
+    half = {name: ops.cast(x, "float16") for name, x in made.state_dict().items()}
+    assert made.load_state_dict(half).cast == list(half)
+    assert ops.dtype(made[0].weight.value).name == "float32"
+    assert made.load_state_dict(half, keep_dtype=False).cast == []
+    assert ops.dtype(made[0].weight.value).name == "float16"
+
+
+def test_tied_parameters_load_under_one_name_and_must_agree_under_two(backend: str) -> None:
+    first = nn.Linear(3, 3, bias=False)
+    tied = nn.Sequential(first, first)
+    assert list(tied.state_dict()) == ["0.weight", "1.weight"]
+    tied.load_state_dict({"1.weight": np.eye(3, dtype="float32")})
+    assert ops.to_numpy(first.weight.value).tolist() == np.eye(3).tolist()
+    with pytest.raises(StateDictError, match="same parameter as another name, whose value differs"):
+        tied.load_state_dict({"0.weight": ops.zeros((3, 3)), "1.weight": ops.ones((3, 3))})
+
+
+def test_what_is_no_dict_or_tensor_is_refused(backend: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="takes a dict"):
+        net().load_state_dict([1.0])  # type: ignore[arg-type]
+    with pytest.raises(StateDictError, match=r"wrong: 0\.bias: expected a tensor, array or list, got 'x'"):
+        net().load_state_dict({"0.bias": "x"}, strict=False)
