@@ -277,6 +277,7 @@ def protocol() -> str:
         "Norm",
         "Operand",
         "Shape",
+        "SpatialPadding",
         "Tensor",
         "TensorLike",
         "TensorOrDType",

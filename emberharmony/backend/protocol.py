@@ -10,7 +10,7 @@ from emberharmony.backend.shared.random import Generator
 from emberharmony.core.dtypes import DType
 from emberharmony.core.numeric.finfo import FloatInfo, IntegerInfo
 from emberharmony.core.results import EigResult, LUResult, PLUResult, QRResult, SlogdetResult, SVDResult, UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, Tensor, TensorLike, TensorOrDType, Tensors, Varying
+from emberharmony.core.types import Axis, CastTensorLike, DeviceLike, DTypeLike, HostArray, Norm, Operand, Shape, SpatialPadding, Tensor, TensorLike, TensorOrDType, Tensors, Varying
 
 
 @runtime_checkable
@@ -302,11 +302,11 @@ class TensorBackend(Protocol):
         """Returns the complex conjugate; real tensors are returned as they are."""
         ...
 
-    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the cross-correlation of tensors with a kernel over any number of spatial axes."""
         ...
 
-    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', output_padding: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', output_padding: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
         ...
 
@@ -406,7 +406,7 @@ class TensorBackend(Protocol):
         """Returns images with channels moved into blocks of pixels: the inverse of `space_to_depth`."""
         ...
 
-    def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def depthwise_conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns the convolution of each channel with its own kernels."""
         ...
 
@@ -1550,7 +1550,7 @@ class TensorBackend(Protocol):
         """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer."""
         ...
 
-    def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def separable_conv(self, inputs: TensorLike, depthwise_kernel: TensorLike, pointwise_kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
         """Returns a depthwise convolution followed by a 1x1 (pointwise) convolution."""
         ...
 

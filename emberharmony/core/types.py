@@ -89,6 +89,9 @@ Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
 """One axis, several, or None for all of them."""
 
+SpatialPadding: TypeAlias = Literal["valid", "same"] | int | Sequence[int] | Sequence[tuple[int, int]]
+"""The elements around spatial axes: "valid" (none), "same", one number, one for each axis, or pairs (before, after)."""
+
 DTypeLike: TypeAlias = Annotated[Any, "DTypeLike"]
 """A neutral dtype, its name, a native dtype of any backend, or `bool`, `int`, `float`, `complex`."""
 

@@ -2,8 +2,9 @@
 
 Tensors are (batch, *spatial, channels); with `data_format="channels_first"` (batch, channels, *spatial). `strides` and
 `dilation_rate` are one integer, or one for each spatial axis. `padding` is "valid" (windows are entirely inside) or
-"same" (zeros are added, so that the length is divided by the stride and rounded up). Dtype: the promoted dtype of the
-arguments; half precision is summed in float32.
+"same" (zeros are added, so that the length is divided by the stride and rounded up). It may also be the number of zeros
+at both ends of each spatial axis: one integer, one for each axis, or one pair (before, after) for each. Dtype: the
+promoted dtype of the arguments; half precision is summed in float32.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ShapeError
-from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
 from emberharmony.ops.creation import arange
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype, result_type
@@ -36,7 +37,7 @@ def conv(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: Literal["valid", "same"] = "valid",
+    padding: SpatialPadding = "valid",
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -45,11 +46,14 @@ def conv(
     Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
 
     Raises:
+        ArgumentError: if an option is invalid.
         ShapeError: if the channels of kernel and input do not match, or if no window fits.
 
     Example:
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
         [[[21.0], [42.0]]]
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], padding=[(0, 1)]).tolist()
+        [[[21.0], [42.0], [4.0]]]
     """
     last = shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
@@ -71,7 +75,7 @@ def depthwise_conv(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: Literal["valid", "same"] = "valid",
+    padding: SpatialPadding = "valid",
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -93,7 +97,7 @@ def separable_conv(
     depthwise_kernel: TensorLike,
     pointwise_kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: Literal["valid", "same"] = "valid",
+    padding: SpatialPadding = "valid",
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
 ) -> Tensor:
@@ -111,7 +115,7 @@ def conv_transpose(
     inputs: TensorLike,
     kernel: TensorLike,
     strides: int | Sequence[int] = 1,
-    padding: Literal["valid", "same"] = "valid",
+    padding: SpatialPadding = "valid",
     output_padding: int | Sequence[int] | None = None,
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
@@ -119,10 +123,12 @@ def conv_transpose(
     """Returns the transposed convolution: the gradient of `conv` with respect to its input.
 
     Args:
-        output_padding: by how much each axis of the result is longer than its minimal length; None derives it from the
-            stride.
+        padding: numbers say how many elements are cut off at both ends of the result, as in PyTorch.
+        output_padding: by how much each axis of the result is longer than its minimal length. None derives it from the
+            stride if `padding` is "valid" or "same", and is 0 if `padding` is numbers.
 
-    Shape: kernel (*size, out_channels, in_channels).
+    Shape: kernel (*size, out_channels, in_channels / groups); the number of groups follows from the channels. Spatial
+    axes of length n become (n - 1) * stride + (size - 1) * dilation + 1 + output_padding, less the padding.
 
     Example:
         >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()

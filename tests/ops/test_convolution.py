@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.backend.discovery import is_installed
+from emberharmony.core.errors import ArgumentError, OutOfMemoryError, ShapeError
 from emberharmony.core.registry import OPS
 
 X = np.sin(np.arange(64.0)).reshape(2, 8, 4)
@@ -21,6 +22,36 @@ def test_conv_transpose_is_the_adjoint_of_conv(strides: int, padding: str, dilat
     y = np.cos(np.arange(forward.size)).reshape(forward.shape)
     back = ops.to_numpy(ops.conv_transpose(y, W, strides, padding, None, None, dilation))
     assert np.isclose((forward * y).sum(), (X * back).sum())
+
+
+@pytest.mark.parametrize("padding", [1, (2,), [(0, 2)], ((2, 1),)])
+@pytest.mark.parametrize("strides", [1, 3])
+def test_padding_by_numbers_adds_zeros(padding: Any, strides: int, backend: str) -> None:
+    (side,) = [padding] if isinstance(padding, int) else padding
+    before, after = (side, side) if isinstance(side, int) else side
+    zeros = np.pad(X, [(0, 0), (before, after), (0, 0)])
+    wanted = ops.to_numpy(ops.conv(zeros, W, strides))
+    assert np.allclose(ops.to_numpy(ops.conv(X, W, strides, padding)), wanted)
+    y = np.cos(np.arange(wanted.size)).reshape(wanted.shape)
+    left = (X.shape[1] + before + after - 3) % strides
+    back = ops.to_numpy(ops.conv_transpose(y, W, strides, padding, left))
+    assert np.isclose((wanted * y).sum(), (X * back).sum())
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("options", [(2, 1, 1, 1), (3, (1, 2), (2, 1), 1), (1, 0, 0, (2, 1)), ((1, 2), 3, (0, 1), 2)])
+def test_conv_transpose_has_the_options_of_pytorch(options: tuple[Any, ...], groups: int, backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn.functional import conv_transpose2d
+
+    strides, padding, extra, dilation = options
+    x, weight = np.sin(np.arange(168.0)).reshape(1, 4, 6, 7), np.cos(np.arange(4.0 * 6 // groups * 9))
+    weight = weight.reshape(4, 6 // groups, 3, 3)
+    wanted = conv_transpose2d(from_numpy(x), from_numpy(weight), None, strides, padding, extra, groups, dilation)
+    kernel = ops.rearrange(weight, "(g i) o h w -> h w (g o) i", {"g": groups})
+    found = ops.conv_transpose(x, kernel, strides, padding, extra, "channels_first", dilation)
+    assert np.allclose(ops.to_numpy(found), wanted.numpy())
 
 
 def test_fold_is_the_adjoint_of_unfold(backend: str) -> None:
@@ -48,6 +79,12 @@ def test_bad_arguments_are_refused(backend: str) -> None:
         ops.conv(X, W, (1, 2))
     with pytest.raises(ArgumentError, match="padding is 'valid' or 'same', not 'full'"):
         ops.conv_transpose(X, W.swapaxes(1, 2), 1, "full")
+    for padding in (-1, (1, 1), [(1,)], [(1, -1)], 1.5, None, "ab", [1.0]):
+        for call in (lambda p: ops.conv(X, W, 1, p), lambda p: ops.conv_transpose(X, W.swapaxes(1, 2), 1, p)):
+            with pytest.raises(ArgumentError, match="or an integer of at least 0, or one for each of 1 spatial axes"):
+                call(padding)
+    with pytest.raises(OutOfMemoryError):
+        ops.conv(X, W, 1, 2**70)
 
 
 def test_shapes_that_do_not_fit_are_refused(backend: str) -> None:

@@ -90,7 +90,7 @@ class MLXConvolutionOps:
         inputs: mx.array,
         kernel: mx.array,
         strides: Any = 1,
-        padding: str = "valid",
+        padding: Any = "valid",
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> mx.array:

@@ -89,7 +89,7 @@ class NumpyConvolutionOps:
         inputs: np.ndarray,
         kernel: np.ndarray,
         strides: Any = 1,
-        padding: str = "valid",
+        padding: Any = "valid",
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> np.ndarray:
@@ -114,7 +114,7 @@ class NumpyConvolutionOps:
         inputs: np.ndarray,
         kernel: np.ndarray,
         strides: Any = 1,
-        padding: str = "valid",
+        padding: Any = "valid",
         output_padding: Any = None,
         data_format: str | None = None,
         dilation_rate: Any = 1,

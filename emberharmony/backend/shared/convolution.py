@@ -1,5 +1,6 @@
 """The geometry of convolutions and pooling, computed on the host: positions of windows, and padding."""
 
+import contextlib
 import itertools
 import operator
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,31 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
             f"{name} is an integer of at least {least}, or one for each of {n} spatial axes, not {value!r}"
         )
     return numbers
+
+
+def around(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
+    """Returns the elements before and after each of n spatial axes; None if `padding` is "valid" or "same".
+
+    Raises:
+        ArgumentError: if `padding` is neither of these words, nor integers of at least 0, nor pairs of them.
+    """
+    if padding.__class__ is str and padding in ("valid", "same"):
+        return None
+    sides: Any = ()
+    # A text gives no pairs of integers, so it is refused below.
+    with contextlib.suppress(TypeError, ValueError):
+        alone = hasattr(padding, "__index__") and not getattr(padding, "ndim", 0)
+        pairs = [
+            (item, item) if hasattr(item, "__index__") and not getattr(item, "ndim", 0) else item
+            for item in ([padding] * n if alone else padding)
+        ]
+        sides = tuple((operator.index(before), operator.index(after)) for before, after in pairs)
+    if len(sides) != n or min(map(min, sides)) < 0:
+        raise ArgumentError(
+            f"padding is 'valid' or 'same', not {padding!r:.60}; or an integer of at least 0, or one for each of {n} "
+            f"spatial axes, or one pair (before, after) for each"
+        )
+    return sides
 
 
 def first_windows(length: int, count: int) -> Sequence[int]:
@@ -115,34 +141,37 @@ class Windows(Record):
             yield tuple(place for place, _ in offset), tuple(part for _, part in offset)
 
 
-def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: str, dilation_rate: Any = 1) -> Windows:
+def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: Any, dilation_rate: Any = 1) -> Windows:
     """Returns the windows of a size on axes of these lengths.
 
-    Padding "same" gives `ceil(length / stride)` windows, "valid" as many as fit without zeros.
+    Padding "same" gives `ceil(length / stride)` windows, "valid" as many as fit without zeros, and numbers as many as
+    fit with that many zeros.
 
     Raises:
         ArgumentError: if an option is invalid.
+        OutOfMemoryError: if an axis with its padding would be longer than any memory.
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
     steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
-    if padding not in ("valid", "same"):
-        raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
+    sides = around(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
     counts, paddings = [], []
+    wholes = [length + sum(zeros) for length, zeros in zip(lengths, sides, strict=True)]
     # A stride longer than the axis gives one window, like one of the axis's length, and a window of size 1 has no
     # dilation. So replace such numbers, whose products might not fit into 64 bits.
-    steps = tuple(min(step, max(length, 1)) for step, length in zip(steps, lengths, strict=True))
+    steps = tuple(min(step, max(length, 1)) for step, length in zip(steps, wholes, strict=True))
     dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
-    for length, k, step, spread in zip(lengths, size, steps, dilation, strict=True):
+    for length, k, step, spread, zeros in zip(wholes, size, steps, dilation, sides, strict=True):
+        check_memory((length,), 1)
         reach = (k - 1) * spread + 1
         count = -(-length // step) if padding == "same" else (length - reach) // step + 1
         if count < 1:
             raise ShapeError(f"a window of {reach} does not fit an axis of length {length}")
         missing = max((count - 1) * step + reach - length, 0) if padding == "same" else 0
         counts.append(count)
-        paddings.append((missing // 2, missing - missing // 2))
+        paddings.append((missing // 2, missing - missing // 2) if missing else zeros)
     return Windows(tuple(counts), tuple(paddings), tuple(size), steps, dilation)
 
 
@@ -182,7 +211,7 @@ def transposed(
     lengths: Sequence[int],
     size: Sequence[int],
     strides: Any,
-    padding: str,
+    padding: Any,
     output_padding: Any = None,
     dilation_rate: Any = 1,
 ) -> Transposed:
@@ -202,35 +231,34 @@ def transposed(
         raise ArgumentError(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
+    cuts = around(padding, n) or [padding] * n
     if 0 in size or 0 in lengths:
         raise ShapeError(
             f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"
         )
-    around = tuple(map(_transposed_padding, size, steps, dilation, [padding] * n, extra))
-    for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, around, strict=True):
+    sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, extra))
+    for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
         reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
         if spread_out < reach:
             raise ShapeError(f"a window of {reach} does not fit an axis of length {spread_out}")
         check_memory((spread_out,), 1)
-    return Transposed(steps, dilation, around)
+    return Transposed(steps, dilation, sides)
 
 
 def _transposed_padding(
-    size: int, stride: int, dilation: int, padding: str, output_padding: int | None
+    size: int, stride: int, dilation: int, padding: str | tuple[int, int], output_padding: int | None
 ) -> tuple[int, int]:
     """Returns the zeros before and after one axis of the spread input.
 
-    Source: Keras, whose transposed convolution is the gradient of `conv` with the same options.
-
-    Raises:
-        ArgumentError: if the padding is unknown.
+    Source: Keras, whose transposed convolution is the gradient of `conv` with the same options; PyTorch for numbers.
     """
     reach = (size - 1) * dilation + 1
+    if not isinstance(padding, str):
+        before, after = padding
+        return reach - 1 - before, reach - 1 - after + (output_padding or 0)
     if padding == "valid":
         extra = max(reach, stride) - reach if output_padding is None else output_padding
         return reach - 1, reach - 1 + extra
-    if padding != "same":
-        raise ArgumentError(f"padding is 'valid' or 'same', not {padding!r}")
     if output_padding is None:
         # The same as padding "SAME" of jax.lax.conv_transpose.
         both = reach + stride - 2

@@ -1,7 +1,7 @@
 """Convolutions, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -52,6 +52,44 @@ def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
     return _widened(kernel).permute(n + 1, n, *range(n)).contiguous()
 
 
+def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
+    """Returns a kernel (*spatial, out, in / groups) as PyTorch transposes it: (in, out / groups, *spatial)."""
+    if groups == 1:
+        return _outputs_first(kernel)
+    n = kernel.ndim - 2
+    apart = _widened(kernel).unflatten(n, (groups, -1))
+    return apart.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
+
+
+def _cuts(
+    excess: Sequence[tuple[int, int]], strides: Sequence[int], dilation: Sequence[int]
+) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Returns the options by which PyTorch's transposed convolution crops its result.
+
+    Args:
+        excess: the elements to crop before and after each axis; a negative number says how many zeros to add.
+        strides: one for each axis.
+        dilation: one for each axis.
+
+    Returns:
+        `padding`, `output_padding`, and the zeros that remain to be added before and after each axis; a negative
+        number says how many elements remain to be cropped.
+    """
+    both, extra, rest = [], [], []
+    for (before, after), step, spread in zip(excess, strides, dilation, strict=True):
+        # PyTorch crops `padding` elements at both ends, and at the far end `output_padding` fewer. That option must be
+        # below the stride or the dilation.
+        longer = before - after
+        if before >= 0 and 0 <= longer < max(step, spread):
+            cut = before
+        else:
+            cut, longer = max(min(before, after), 0), 0
+        both.append(cut)
+        extra.append(longer)
+        rest.append((cut - before, cut - longer - after))
+    return both, extra, rest
+
+
 class TorchConvolutionOps:
     """Holds the ops of `ops/convolution.py`."""
 
@@ -62,7 +100,7 @@ class TorchConvolutionOps:
         inputs: torch.Tensor,
         kernel: torch.Tensor,
         strides: Any = 1,
-        padding: str = "valid",
+        padding: Any = "valid",
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> torch.Tensor:
@@ -86,27 +124,25 @@ class TorchConvolutionOps:
         inputs: torch.Tensor,
         kernel: torch.Tensor,
         strides: Any = 1,
-        padding: str = "valid",
+        padding: Any = "valid",
         output_padding: Any = None,
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> torch.Tensor:
         x, w = promotion.common(inputs, kernel)
-        last = channels_last(data_format)
-        if not _is_native(x, w) or x.ndim != w.ndim or x.shape[-1 if last else 1] != w.shape[-1]:
+        if not _is_native(x, w):
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate
             )
-        n, kind = w.ndim - 2, x.dtype
-        lengths = x.shape[1:-1] if last else x.shape[2:]
-        plan = transposed(lengths, w.shape[:-2], strides, padding, output_padding, dilation_rate)
-        # PyTorch removes the same number of elements at both ends of an axis. The rest is removed, or padded with
-        # zeros, afterwards.
+        n, last, kind = w.ndim - 2, channels_last(data_format), x.dtype
+        shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
+        groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
+        plan = transposed(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         excess = plan.excess(w.shape[:-2])
-        both = [max(min(pair), 0) for pair in excess]
-        x, w = _channels_second(x, last), _outputs_first(w)
-        result = _plain(_TRANSPOSED[n - 1](x, w, None, plan.strides, both, 0, 1, plan.dilation)).to(kind)
-        rest = [(cut - before, cut - after) for cut, (before, after) in zip(both, excess, strict=True)]
+        x, w = _channels_second(x, last), _inputs_first(w, groups)
+        both, extra, rest = _cuts(excess, plan.strides, plan.dilation)
+        result = _TRANSPOSED[n - 1](x, w, None, plan.strides, both, extra, groups, plan.dilation)
+        result = _plain(result).to(kind)
         if any(map(any, rest)):
             result = functional.pad(result, flat(rest))
         return result.movedim(1, -1) if last else result

@@ -21,18 +21,25 @@ def _each(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value)
 
 
-def _around(n: int, k: int, stride: int, padding: str) -> tuple[int, int]:
+def _sides(padding: Any, n: int) -> list[Any]:
+    given = [padding] * n if isinstance(padding, (int, str)) else list(padding)
+    return [(side, side) if isinstance(side, int) else side for side in given]
+
+
+def _around(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
+    if isinstance(padding, tuple):
+        return padding
     missing = max((-(-n // stride) - 1) * stride + k - n, 0) if padding == "same" else 0
     return missing // 2, missing - missing // 2
 
 
-def _conv(x: Any, w: Any, strides: Any = 1, padding: str = "valid", data_format: Any = None, dilation: Any = 1) -> Any:
+def _conv(x: Any, w: Any, strides: Any = 1, padding: Any = "valid", data_format: Any = None, dilation: Any = 1) -> Any:
     if data_format == "channels_first":
         return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation), -1, 1)
     n, size = w.ndim - 2, w.shape[:-2]
     steps, spread = _each(strides, n), _each(dilation, n)
     reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
-    sides = [_around(x.shape[a + 1], reach[a], steps[a], padding) for a in range(n)]
+    sides = [_around(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
     counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
     inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
@@ -51,7 +58,7 @@ def _depthwise(x: Any, w: Any, *options: Any, **named: Any) -> Any:
 
 
 def _transpose(
-    x: Any, w: Any, strides: Any = 1, padding: str = "valid", extra: Any = None, data_format: Any = None, d: Any = 1
+    x: Any, w: Any, strides: Any = 1, padding: Any = "valid", extra: Any = None, data_format: Any = None, d: Any = 1
 ) -> Any:
     """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
     if data_format == "channels_first":
@@ -59,16 +66,21 @@ def _transpose(
     n = w.ndim - 2
     steps, spread, more = _each(strides, n), _each(d, n), [None] * n if extra is None else _each(extra, n)
     reach = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
+    groups, inner, outer = x.shape[-1] // w.shape[-1], w.shape[-1], w.shape[-2] // (x.shape[-1] // w.shape[-1])
     whole = np.zeros(
         (len(x), *((m - 1) * s + r + 8 for m, s, r in zip(x.shape[1:-1], steps, reach, strict=True)), w.shape[-2])
     )
     for at in itertools.product(*map(range, x.shape[1:-1])):
         for k in itertools.product(*map(range, w.shape[:-2])):
             place = tuple(i * s + j * e for i, s, j, e in zip(at, steps, k, spread, strict=True))
-            whole[:, *place] += x[:, *at] @ w[k].T
+            for g in range(groups):
+                outputs, inputs = slice(g * outer, (g + 1) * outer), slice(g * inner, (g + 1) * inner)
+                whole[:, *place, outputs] += x[:, *at, inputs] @ w[k][outputs].T
     cuts = []
-    for m, s, r, e in zip(x.shape[1:-1], steps, reach, more, strict=True):
-        if padding == "valid":
+    for m, s, r, e, side in zip(x.shape[1:-1], steps, reach, more, _sides(padding, n), strict=True):
+        if isinstance(side, tuple):
+            start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
+        elif padding == "valid":
             start, length = 0, m * s + max(r - s, 0) if e is None else (m - 1) * s + r + e
         elif e is None:
             start, length = _around(m * s, r, s, "same")[0] if s < r else 0, m * s
@@ -119,6 +131,9 @@ SAMPLES = [
             case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), "same", None, (1, 2)),
             case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), 1, "valid", "channels_first"),
             case(_tensor(1, 3, 3, 3, 2), _tensor(2, 2, 2, 2, 2), 1, "same"),
+            case(_LINE, _tensor(3, 4, 2), 2, 1),
+            case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), (1, 2)),
+            case(_PLANE, _tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
         ),
         **D,
         tolerance=3,
@@ -126,14 +141,21 @@ SAMPLES = [
     Sample(
         "depthwise_conv",
         _depthwise,
-        (case(_LINE, _tensor(3, 4, 2)), case(_PLANE, _tensor(2, 2, 2, 1), 1, "same")),
+        (
+            case(_LINE, _tensor(3, 4, 2)),
+            case(_PLANE, _tensor(2, 2, 2, 1), 1, "same"),
+            case(_LINE, _tensor(3, 4, 1), 1, 1),
+        ),
         **D,
         tolerance=1,
     ),
     Sample(
         "separable_conv",
         lambda x, w, p, *options: _conv(_depthwise(x, w, *options), p),
-        (case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 2, "same"),),
+        (
+            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 2, "same"),
+            case(_LINE, _tensor(3, 4, 2), _tensor(1, 8, 3), 1, ((2, 1),)),
+        ),
         **D,
         tolerance=6,
     ),
@@ -150,6 +172,10 @@ SAMPLES = [
             case(_LINE, _tensor(3, 5, 4), 2, "valid", 1),
             case(_PLANE, _tensor(3, 2, 3, 2), 1, "valid", None, None, 2),
             case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), (2, 1), "same", None, "channels_first"),
+            case(_LINE, _tensor(3, 5, 4), 2, 1, 1),
+            case(_PLANE, _tensor(3, 2, 3, 2), (2, 1), (1, 0), (1, 0), None, (1, 2)),
+            case(_LINE, _tensor(3, 5, 4), 1, [(2, 0)]),
+            case(_LINE, _tensor(3, 6, 2), 2, 1, 1),
         ),
         **D,
         tolerance=3,
