@@ -158,7 +158,7 @@ class TensorBackend(Protocol):
         """Returns the weighted mean over axes; NaN or infinite where the weights sum to 0."""
         ...
 
-    def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def average_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, ceil_mode: bool = False, count_include_pad: bool = False, divisor_override: int | None = None) -> Tensor:
         """Returns the mean of each window; windows are adjacent unless `strides` is given."""
         ...
 
@@ -1050,6 +1050,10 @@ class TensorBackend(Protocol):
         """Returns `log(sum(exp(x)))` over axes without overflow; -inf if there are no elements."""
         ...
 
+    def lp_pool(self, inputs: TensorLike, norm_type: float, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, ceil_mode: bool = False) -> Tensor:
+        """Returns `sum(x ** p) ** (1 / p)` of each window; windows are adjacent unless `strides` is given."""
+        ...
+
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
         """Returns the x of least norm that minimises `norm(a @ x - b)`."""
         ...
@@ -1094,8 +1098,16 @@ class TensorBackend(Protocol):
         """Returns the largest element over axes."""
         ...
 
-    def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: Literal['valid', 'same'] = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+    def max_pool(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
         """Returns the largest element of each window; windows are adjacent unless `strides` is given."""
+        ...
+
+    def max_pool_indices(self, inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, ceil_mode: bool = False) -> Tensor:
+        """Returns the index of the largest element of each window of `max_pool` in the flattened spatial axes, as int64."""
+        ...
+
+    def max_unpool(self, inputs: TensorLike, indices: Tensor | Sequence[Any], output_size: Sequence[int], data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+        """Returns a tensor of zeros, except for the elements of `inputs` at the indices of `max_pool_indices`."""
         ...
 
     def maximum(self, x1: Operand, x2: Operand) -> Tensor:

@@ -318,7 +318,10 @@ with _PausedCollector():
         adaptive_average_pool as adaptive_average_pool,
         adaptive_max_pool as adaptive_max_pool,
         average_pool as average_pool,
+        lp_pool as lp_pool,
         max_pool as max_pool,
+        max_pool_indices as max_pool_indices,
+        max_unpool as max_unpool,
     )
     from emberharmony.ops.products import (
         cross as cross,
@@ -987,6 +990,7 @@ __all__ = [
     "logit",
     "logspace",
     "logsumexp",
+    "lp_pool",
     "lstsq",
     "lu",
     "lu_factor",
@@ -999,6 +1003,8 @@ __all__ = [
     "matrix_transpose",
     "max",
     "max_pool",
+    "max_pool_indices",
+    "max_unpool",
     "maximum",
     "mean",
     "median",

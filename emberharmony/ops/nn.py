@@ -64,7 +64,10 @@ from emberharmony.ops.pooling import (
     adaptive_average_pool as adaptive_average_pool,
     adaptive_max_pool as adaptive_max_pool,
     average_pool as average_pool,
+    lp_pool as lp_pool,
     max_pool as max_pool,
+    max_pool_indices as max_pool_indices,
+    max_unpool as max_unpool,
 )
 from emberharmony.ops.sequences import (
     ctc_decode as ctc_decode,
@@ -100,7 +103,10 @@ __all__ = [
     "linear",
     "log_sigmoid",
     "log_softmax",
+    "lp_pool",
     "max_pool",
+    "max_pool_indices",
+    "max_unpool",
     "one_hot",
     "psnr",
     "relu",

@@ -100,7 +100,17 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "linear": ((ShapeError, case(_X, _X)),),
     "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
-    "average_pool": ((ArgumentError, case(_LINE, (2, 2))),),
+    "average_pool": (
+        (ArgumentError, case(_LINE, (2, 2))),
+        (ArgumentError, case(_LINE, 2, 2, 2)),
+        (ArgumentError, case(_LINE, 2, divisor_override=0)),
+    ),
+    "lp_pool": ((ArgumentError, case(_LINE, 0, 2)), (ArgumentError, case(_LINE, "two", 2))),
+    "max_pool_indices": ((ArgumentError, case(_LINE, 3, 1, -1)),),
+    "max_unpool": (
+        (ShapeError, case(_LINE, np.zeros((1, 1, 2), np.int64), (3,))),
+        (IndexOutOfBoundsError, case(np.ones((1, 1, 1)), np.array([[[3]]]), (3,))),
+    ),
     "fft": ((ArgumentError, case(_V, 0)), (AxisError, case(np.array(1.0)))),
     "irfft": ((ArgumentError, case(_V, 0)),),
     "glu": ((ShapeError, case(_ONES)),),

@@ -1,9 +1,13 @@
 """Pooling: padding does not count, NaN propagates, wrong arguments are refused."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
 from emberharmony import ops
+from emberharmony.backend.discovery import is_installed
 from emberharmony.core.errors import ArgumentError, OutOfMemoryError, ShapeError
 
 
@@ -82,3 +86,82 @@ def test_windows_far_longer_than_the_axis_hold_all_of_it(op: str, backend: str) 
         pooled = ops.to_numpy(getattr(ops, op)(x, size, 1, "same"))[0, :, 0]
         assert np.allclose(pooled, expected), size
         assert np.allclose(ops.to_numpy(getattr(ops, op)(x, size, None, "same")), expected), size
+
+
+X = np.sin(np.arange(7.0 * 6 * 5 * 2)).reshape(1, 2, 7, 6, 5)
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_pools_have_the_options_of_pytorch(axes: int, backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn import functional
+
+    x = X[(..., *[0] * (3 - axes))]
+    for k, s, p, rounded_up in itertools.product((2, 3), (1, 2, 3, 9), (0, 1), (False, True)):
+        for dilation in (1, 2):
+            named = f"max_pool{axes}d"
+            values, places = getattr(functional, named)(from_numpy(x), k, s, p, dilation, rounded_up, True)
+            options = (k, s, p, "channels_first", dilation, rounded_up)
+            assert np.array_equal(ops.to_numpy(ops.max_pool(x, *options)), values.numpy()), options
+            assert np.array_equal(ops.to_numpy(ops.max_pool_indices(x, *options)), places.numpy()), options
+        for counted in (False, True):
+            wanted = getattr(functional, f"avg_pool{axes}d")(from_numpy(x), k, s, p, rounded_up, counted)
+            found = ops.average_pool(x, k, s, p, "channels_first", rounded_up, counted)
+            assert np.allclose(ops.to_numpy(found), wanted.numpy()), (k, s, p, rounded_up, counted)
+        wanted = getattr(functional, f"lp_pool{axes}d")(from_numpy(x), 2.0, k, s, rounded_up)
+        assert np.allclose(ops.to_numpy(ops.lp_pool(x, 2.0, k, s, "channels_first", rounded_up)), wanted.numpy())
+    if axes > 1:
+        wanted = getattr(functional, f"avg_pool{axes}d")(from_numpy(x), 2, 2, 1, True, True, 3)
+        found = ops.average_pool(x, 2, 2, 1, "channels_first", True, True, 3)
+        assert np.allclose(ops.to_numpy(found), wanted.numpy())
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+def test_max_unpool_is_that_of_pytorch(backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn import functional
+
+    x = X[..., 0]
+    values, places = functional.max_pool2d(from_numpy(x), 2, return_indices=True)
+    wanted = functional.max_unpool2d(values, places, 2, output_size=x.shape).numpy()
+    found = ops.max_unpool(values.numpy(), places.numpy(), x.shape[2:], "channels_first")
+    assert np.array_equal(ops.to_numpy(found), wanted)
+    pooled = ops.max_pool(x, 2, data_format="channels_first")
+    places = ops.max_pool_indices(x, 2, data_format="channels_first")
+    assert np.array_equal(ops.to_numpy(ops.max_unpool(pooled, places, x.shape[2:], "channels_first")), wanted)
+
+
+def test_the_index_of_a_window_is_never_that_of_the_padding(backend: str) -> None:
+    for x in (np.full((1, 4, 1), -np.inf, np.float32), np.full((1, 4, 1), np.iinfo(np.int32).min, np.int32)):
+        assert ops.max_pool_indices(x, 2, 1, 1).tolist() == [[[0], [0], [1], [2], [3]]]
+    x = np.zeros((1, 4, 1), np.uint8)
+    assert ops.max_pool_indices(x, 2, 1, 1, None, 2).tolist() == [[[1], [0], [1], [2]]]
+    x = np.array([[[1.0], [np.nan], [np.nan], [0.0]]], np.float32)
+    assert ops.max_pool_indices(x, 4).tolist() == [[[1]]]
+
+
+@pytest.mark.parametrize("options", [{"padding": 2}, {"padding": [(0, 2)]}, {"padding": -1}, {"padding": (1, 1)}])
+@pytest.mark.parametrize("pool", [ops.max_pool, ops.average_pool, ops.max_pool_indices])
+def test_padding_without_an_element_in_each_window_is_refused(pool: Any, options: dict[str, Any], backend: str) -> None:
+    with pytest.raises(ArgumentError, match="padding"):
+        pool(np.ones((1, 4, 1)), 2, **options)
+
+
+def test_the_gradient_of_lp_pool_is_zero_where_the_sum_is(backend: str) -> None:
+    x = np.array([[[0.0], [0.0], [3.0], [4.0]]])
+    slope = ops.grad(lambda x: ops.sum(ops.lp_pool(x, 2, 2)))(x)
+    assert np.allclose(ops.to_numpy(slope)[0, :, 0], [0.0, 0.0, 0.6, 0.8])
+
+
+def test_pools_map_over_a_batch(backend: str) -> None:
+    x = np.sin(np.arange(3 * 2 * 7 * 2.0)).reshape(3, 2, 7, 2).astype(np.float32)
+    for pool in (
+        lambda x: ops.max_pool(x, 3, 2, 1, ceil_mode=True),
+        lambda x: ops.max_pool_indices(x, 3, 2, 1),
+        lambda x: ops.average_pool(x, 3, 2, 1, count_include_pad=True),
+        lambda x: ops.average_pool(x, 3, 2, [(0, 1)], ceil_mode=True),
+        lambda x: ops.lp_pool(x, 2, 3),
+    ):
+        mapped = ops.to_numpy(ops.vmap(pool)(ops.convert_to_tensor(x)))
+        assert np.allclose(mapped, [ops.to_numpy(pool(row)) for row in x])

@@ -141,11 +141,19 @@ class Windows(Record):
             yield tuple(place for place, _ in offset), tuple(part for _, part in offset)
 
 
-def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: Any, dilation_rate: Any = 1) -> Windows:
+def windows(
+    lengths: Sequence[int],
+    size: Sequence[int],
+    strides: Any,
+    padding: Any,
+    dilation_rate: Any = 1,
+    ceil_mode: bool = False,
+) -> Windows:
     """Returns the windows of a size on axes of these lengths.
 
     Padding "same" gives `ceil(length / stride)` windows, "valid" as many as fit without zeros, and numbers as many as
-    fit with that many zeros.
+    fit with that many zeros. With `ceil_mode` there is one window more if elements are left, unless it would begin in
+    the zeros after the axis.
 
     Raises:
         ArgumentError: if an option is invalid.
@@ -157,37 +165,89 @@ def windows(lengths: Sequence[int], size: Sequence[int], strides: Any, padding: 
     sides = around(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
-    counts, paddings = [], []
-    wholes = [length + sum(zeros) for length, zeros in zip(lengths, sides, strict=True)]
-    # A stride longer than the axis gives one window, like one of the axis's length, and a window of size 1 has no
-    # dilation. So replace such numbers, whose products might not fit into 64 bits.
-    steps = tuple(min(step, max(length, 1)) for step, length in zip(steps, wholes, strict=True))
+    # A window of size 1 has no dilation. So replace such numbers, whose products might not fit into 64 bits.
     dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
-    for length, k, step, spread, zeros in zip(wholes, size, steps, dilation, sides, strict=True):
-        check_memory((length,), 1)
-        reach = (k - 1) * spread + 1
-        count = -(-length // step) if padding == "same" else (length - reach) // step + 1
+    counts, paddings, strides = [], [], []
+    for length, k, step, spread, (before, after) in zip(lengths, size, steps, dilation, sides, strict=True):
+        whole, reach = length + before + after, (k - 1) * spread + 1
+        check_memory((whole,), 1)
+        if padding == "same":
+            count = -(-length // step)
+            missing = max((count - 1) * step + reach - length, 0)
+            before, after = missing // 2, missing - missing // 2
+        elif ceil_mode:
+            count = -(-(whole - reach) // step) + 1
+            count -= count > 1 and (count - 1) * step >= length + before
+            after = max(after, (count - 1) * step + reach - length - before)
+        else:
+            count = (whole - reach) // step + 1
         if count < 1:
-            raise ShapeError(f"a window of {reach} does not fit an axis of length {length}")
-        missing = max((count - 1) * step + reach - length, 0) if padding == "same" else 0
+            raise ShapeError(f"a window of {reach} does not fit an axis of length {whole}")
         counts.append(count)
-        paddings.append((missing // 2, missing - missing // 2) if missing else zeros)
-    return Windows(tuple(counts), tuple(paddings), tuple(size), steps, dilation)
+        paddings.append((before, after))
+        # A stride longer than the axis gives one window, like one of the axis's length.
+        strides.append(min(step, max(whole, 1)))
+    return Windows(tuple(counts), tuple(paddings), tuple(size), tuple(strides), dilation)
 
 
-def pool_windows(lengths: Sequence[int], pool_size: Any, strides: Any, padding: str) -> Windows:
+class Pool(Record):
+    """The windows of a pool, and the padding that was asked for, to which `ceil_mode` may have added."""
+
+    plan: Windows
+    given: tuple[tuple[int, int], ...]
+    size: tuple[int, ...]
+    """The size of the windows that was asked for; with padding "same" the plan may have smaller ones."""
+
+    def beyond(self) -> list[tuple[int, int]]:
+        """Returns, for each axis of a tensor (batch, *spatial, channels), the elements beyond the padding asked for."""
+        outer = zip(self.plan.padding, self.given, strict=True)
+        return [(0, 0), *((0, after - asked) for (_, after), (_, asked) in outer), (0, 0)]
+
+
+def pool_windows(
+    lengths: Sequence[int],
+    pool_size: Any,
+    strides: Any,
+    padding: Any,
+    dilation_rate: Any = 1,
+    ceil_mode: bool = False,
+) -> Pool:
     """Returns the windows of a pool on axes of these lengths; without `strides` they are adjacent.
 
     Raises:
         ArgumentError: if an option is invalid.
         ShapeError: if no window fits an axis.
     """
-    size = each(pool_size, len(lengths), "pool_size")
+    n = len(lengths)
+    asked = size = each(pool_size, n, "pool_size")
     strides = size if strides is None else strides
     if padding == "same":
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
         size = tuple(min(width, 2 * length or 1) for width, length in zip(size, lengths, strict=True))
-    return windows(lengths, size, strides, padding)
+    plan = windows(lengths, size, strides, padding, dilation_rate, ceil_mode)
+    given = around(padding, n)
+    if given is not None:
+        for sides, k, spread in zip(given, size, plan.dilation, strict=True):
+            reach = (k - 1) * spread + 1
+            if max(sides) > reach // 2:
+                raise ArgumentError(
+                    f"padding of at most {reach // 2} suits windows of length {reach}, not {padding!r:.60}: a window "
+                    f"entirely in the padding has no elements"
+                )
+    elif padding == "valid":
+        given = ((0, 0),) * n
+    return Pool(plan, plan.padding if given is None else given, asked)
+
+
+def divisor(value: Any) -> int:
+    """Returns the number that divides the sums of a pool.
+
+    Raises:
+        ArgumentError: if it is not an integer other than 0.
+    """
+    if not hasattr(value, "__index__") or getattr(value, "ndim", 0) or not operator.index(value):
+        raise ArgumentError(f"divisor_override is an integer other than 0, or None, not {value!r:.60}")
+    return operator.index(value)
 
 
 class Transposed(Record):

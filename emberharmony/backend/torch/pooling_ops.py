@@ -1,12 +1,13 @@
 """Pooling, on PyTorch: its own kernels for floating tensors of up to three spatial axes."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.convolution import Windows, channels_last, each, pool_windows
+from emberharmony.backend.shared.convolution import Pool, channels_last, divisor, each, pool_windows
 from emberharmony.backend.torch.convolution_ops import flat
 from emberharmony.backend.torch.dtypes import promotion
 
@@ -29,34 +30,56 @@ def _through(native: Native, x: torch.Tensor, data_format: str | None) -> torch.
     return native(x)
 
 
-def _plan(x: torch.Tensor, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Windows:
-    lengths = x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
-    return pool_windows(lengths, pool_size, strides, padding)
+def _lengths(x: torch.Tensor, data_format: str | None) -> torch.Size:
+    return x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
 
 
-def _even(plan: Windows) -> list[int] | None:
+def _even(pairs: Sequence[tuple[int, int]]) -> list[int] | None:
     """Returns the padding of each axis, or None if it differs on its two sides: PyTorch pads both sides equally."""
-    return None if any(a != b for a, b in plan.padding) else [a for a, _ in plan.padding]
+    return None if any(a != b for a, b in pairs) else [a for a, _ in pairs]
 
 
-def _averages(x: torch.Tensor, plan: Windows) -> torch.Tensor:
-    """Returns the mean of each window of a tensor (batch, channels, *spatial); padding does not count."""
-    pool, around = _AVERAGE[len(plan.size) - 1], _even(plan)
-    # avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
-    if around is not None and all(k <= n for k, n in zip(plan.size, x.shape[2:], strict=True)):
-        return pool(x, plan.size, plan.strides, around, count_include_pad=False)
-    # Else average the padded tensor, and divide by the share of real elements in each window.
-    padded = functional.pad(x, flat(plan.padding))
-    held = functional.pad(torch.ones((1, 1, *x.shape[2:]), dtype=x.dtype, device=x.device), flat(plan.padding))
-    return pool(padded, plan.size, plan.strides) / pool(held, plan.size, plan.strides)
+def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
+    """Returns the padding of each axis as PyTorch takes it; None if its kernels cannot compute these windows.
+
+    avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
+    """
+    reaches = [(k - 1) * spread + 1 for k, spread in zip(windows.size, windows.plan.dilation, strict=True)]
+    return _even(windows.given) if all(r <= length for r, length in zip(reaches, lengths, strict=True)) else None
 
 
-def _maxima(x: torch.Tensor, plan: Windows) -> torch.Tensor:
+def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None) -> torch.Tensor:
+    """Returns the mean of each window of a tensor (batch, channels, *spatial).
+
+    Args:
+        x: the tensor.
+        windows: the windows.
+        counted: whether the padding that was asked for counts.
+        divisor: divides the sums, if it is not None.
+    """
+    plan, around = windows.plan, _padding(windows, x.shape[2:])
+    pool, rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
+    if around is not None and divisor is None:
+        return pool(x, plan.size, plan.strides, around, rounded_up, counted)
+    # Else average the padded tensor, and divide by the share of elements that count in each window.
+    averages = pool(functional.pad(x, flat(plan.padding)), plan.size, plan.strides)
+    if divisor is not None or (counted and not rounded_up):
+        return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
+    outside = windows.given if counted else ((0, 0),) * len(plan.size)
+    lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], outside, strict=True)]
+    rest = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, outside, strict=True)]
+    held = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(rest))
+    return averages / pool(held, plan.size, plan.strides)
+
+
+def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     """Returns the largest element of each window of a tensor (batch, channels, *spatial)."""
-    around = _even(plan)
-    if around is None:
-        x, around = functional.pad(x, flat(plan.padding), value=-torch.inf), [0] * len(plan.size)
-    return _MAX[len(plan.size) - 1](x, plan.size, plan.strides, around)
+    plan, around = windows.plan, _padding(windows, x.shape[2:])
+    pool = _MAX[len(plan.size) - 1]
+    if around is not None:
+        return pool(x, plan.size, plan.strides, around, plan.dilation, plan.padding != windows.given)
+    padded = functional.pad(x, flat(plan.padding), value=-torch.inf)
+    return pool(padded, plan.size, plan.strides, 0, plan.dilation)
 
 
 def _adaptive(name: str, kernels: tuple[Native, ...]) -> Any:
@@ -82,25 +105,34 @@ class TorchPoolingOps:
         inputs: torch.Tensor,
         pool_size: Any,
         strides: Any = None,
-        padding: str = "valid",
+        padding: Any = "valid",
         data_format: str | None = None,
+        dilation_rate: Any = 1,
+        ceil_mode: bool = False,
     ) -> torch.Tensor:
         if not _is_native(inputs):
-            return self.composed("max_pool")(inputs, pool_size, strides, padding, data_format)
-        plan = _plan(inputs, pool_size, strides, padding, data_format)
-        return _through(lambda x: _maxima(x, plan), inputs, data_format)
+            composed = self.composed("max_pool")
+            return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
+        lengths = _lengths(inputs, data_format)
+        windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
+        return _through(lambda x: _maxima(x, windows), inputs, data_format)
 
     def average_pool(
         self,
         inputs: torch.Tensor,
         pool_size: Any,
         strides: Any = None,
-        padding: str = "valid",
+        padding: Any = "valid",
         data_format: str | None = None,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        divisor_override: int | None = None,
     ) -> torch.Tensor:
         x = promotion.floats(inputs)
         if not _is_native(x):
-            return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format)
-        plan, kind = _plan(x, pool_size, strides, padding, data_format), x.dtype
+            options = (ceil_mode, count_include_pad, divisor_override)
+            return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)
+        windows, kind = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
+        by = None if divisor_override is None else divisor(divisor_override)
         wide = x.float() if x.itemsize == 2 else x
-        return _through(lambda x: _averages(x, plan), wide, data_format).to(kind)
+        return _through(lambda x: _averages(x, windows, count_include_pad, by), wide, data_format).to(kind)

@@ -115,6 +115,8 @@ NAMES: dict[str, str] = {
     "scaled_dot_product_attention": "dot_product_attention(query, key, value)",
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "conv(inputs, kernel)"),
     **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), "max_pool(inputs, pool_size)"),
+    **dict.fromkeys(("lp_pool1d", "lp_pool2d", "lp_pool3d"), "lp_pool(inputs, norm_type, pool_size)"),
+    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), "max_unpool(inputs, indices, output_size)"),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool"), "average_pool(inputs, pool_size)"),
     "interpolate": "image.resize(images, size)",
     "upsample": "image.resize(images, size)",
