@@ -722,6 +722,10 @@ class TensorBackend(Protocol):
         """Returns `x1 >= x2`."""
         ...
 
+    def group_normalization(self, x: TensorLike, groups: int, scale: TensorLike | None = None, offset: TensorLike | None = None, axis: int = -1, epsilon: Varying = 0.001) -> Tensor:
+        """Returns `x` with each group of channels scaled to mean 0 and variance 1, times `scale` plus `offset`."""
+        ...
+
     def hamming(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
         ...
@@ -976,6 +980,10 @@ class TensorBackend(Protocol):
 
     def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
         """Returns `num` evenly spaced numbers from `start` to `stop`."""
+        ...
+
+    def local_response_normalization(self, x: TensorLike, size: int, alpha: Varying = 0.0001, beta: Varying = 0.75, k: Varying = 1.0, axis: int = -1) -> Tensor:
+        """Returns `x / (k + alpha * m) ** beta`, where `m` is the mean of the squares of `size` neighbouring channels."""
         ...
 
     def log(self, x: TensorLike) -> Tensor:

@@ -304,7 +304,9 @@ with _PausedCollector():
     )
     from emberharmony.ops.normalization import (
         batch_normalization as batch_normalization,
+        group_normalization as group_normalization,
         layer_normalization as layer_normalization,
+        local_response_normalization as local_response_normalization,
         rms_normalization as rms_normalization,
     )
     from emberharmony.ops.norms import (
@@ -900,6 +902,7 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "group_normalization",
     "hamming",
     "hanning",
     "hard_shrink",
@@ -972,6 +975,7 @@ __all__ = [
     "linalg",
     "linear",
     "linspace",
+    "local_response_normalization",
     "log",
     "log10",
     "log1p",

@@ -57,7 +57,9 @@ from emberharmony.ops.losses import (
 )
 from emberharmony.ops.normalization import (
     batch_normalization as batch_normalization,
+    group_normalization as group_normalization,
     layer_normalization as layer_normalization,
+    local_response_normalization as local_response_normalization,
     rms_normalization as rms_normalization,
 )
 from emberharmony.ops.pooling import (
@@ -93,6 +95,7 @@ __all__ = [
     "fold",
     "gelu",
     "glu",
+    "group_normalization",
     "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
@@ -101,6 +104,7 @@ __all__ = [
     "layer_normalization",
     "leaky_relu",
     "linear",
+    "local_response_normalization",
     "log_sigmoid",
     "log_softmax",
     "lp_pool",

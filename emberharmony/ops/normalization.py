@@ -5,15 +5,19 @@ Dtype: integers become the default float.
 
 from __future__ import annotations
 
+import math
+
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.normalization import EPSILON
+from emberharmony.backend.shared.convolution import each
+from emberharmony.backend.shared.normalization import EPSILON, check_groups
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
 from emberharmony.ops.dtype import dtype, option
-from emberharmony.ops.math import add, multiply, rsqrt, square, subtract
+from emberharmony.ops.math import add, divide, multiply, power, rsqrt, square, subtract
+from emberharmony.ops.pooling import average_pool
 from emberharmony.ops.reduction import mean
-from emberharmony.ops.shape import reshape
+from emberharmony.ops.shape import moveaxis, reshape
 from emberharmony.ops.tensor import cast
 
 
@@ -88,6 +92,92 @@ def batch_normalization(
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
     return result if offset is None else add(result, reshape(offset, shape))
+
+
+@op
+def group_normalization(
+    x: TensorLike,
+    groups: int,
+    scale: TensorLike | None = None,
+    offset: TensorLike | None = None,
+    axis: int = -1,
+    epsilon: Varying = 1e-3,
+) -> Tensor:
+    """Returns `x` with each group of channels scaled to mean 0 and variance 1, times `scale` plus `offset`.
+
+    The statistics are those of one sample, over the channels of a group and all other axes. With one group for each
+    channel this is instance normalisation; with a single group all axes but the first are normalised together.
+
+    Args:
+        groups: divides the number of channels.
+        scale: one number for each channel.
+        offset: like `scale`.
+        axis: the axis of the channels. The first axis is that of the samples.
+        epsilon: added to the variance.
+
+    Raises:
+        ArgumentError: if `groups` is not a positive integer, or if `axis` is the first axis.
+        ShapeError: if `groups` does not divide the channels, or if `scale` or `offset` is not a vector of their number.
+
+    Example:
+        >>> ops.group_normalization([[1.0, 3.0, 10.0, 30.0]], 2, epsilon=0.0).tolist()
+        [[-1.0, 1.0, -1.0, 1.0]]
+
+    Source: Wu and He, Group normalization, 2018.
+    """
+    place = check_groups(x.shape, groups, axis, scale, offset)
+    shape = tuple(x.shape)
+    wide = reshape(widened(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
+    axes = [a for a in range(1, len(shape) + 1) if a != place]
+    centred = subtract(wide, mean(wide, axes, True))
+    variance = mean(square(centred), axes, True)
+    result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, wide))))
+    result = _like(reshape(result, shape), x)
+    channels = [n if a == place else 1 for a, n in enumerate(shape)]
+    result = result if scale is None else multiply(result, reshape(scale, channels))
+    return result if offset is None else add(result, reshape(offset, channels))
+
+
+@op
+def local_response_normalization(
+    x: TensorLike,
+    size: int,
+    alpha: Varying = 1e-4,
+    beta: Varying = 0.75,
+    k: Varying = 1.0,
+    axis: int = -1,
+) -> Tensor:
+    """Returns `x / (k + alpha * m) ** beta`, where `m` is the mean of the squares of `size` neighbouring channels.
+
+    The neighbours of channel i are those from `i - size // 2` to `i + (size - 1) // 2`, with zeros beyond the ends.
+
+    Args:
+        axis: the axis of the channels.
+
+    Raises:
+        ArgumentError: if `size` is not a positive integer.
+
+    Example:
+        >>> ops.local_response_normalization([[1.0, 2.0]], 1, 1.0, 1.0, 1.0).tolist()
+        [[0.5, 0.4000000059604645]]
+
+    Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012, with the mean in
+    place of the sum, as in `torch.nn.LocalResponseNorm`.
+    """
+    (place,) = normalized(axis, len(x.shape))
+    (width,) = each(size, 1, "size")
+    wide = widened(x)
+    if not math.prod(wide.shape):
+        return _like(wide, x)
+    squares = moveaxis(square(wide), place, -1)
+    rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
+    # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
+    near = min(width, 2 * squares.shape[-1] + 1)
+    zeros = [(near // 2, (near - 1) // 2)]
+    total = average_pool(rows, near, 1, zeros, count_include_pad=True, divisor_override=width)
+    around = moveaxis(reshape(total, squares.shape), -1, place)
+    base = add(multiply(around, option("alpha", alpha, wide)), option("k", k, wide))
+    return _like(divide(wide, power(base, option("beta", beta, wide))), x)
 
 
 def inexact(x: Tensor) -> Tensor:

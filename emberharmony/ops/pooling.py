@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError, ShapeError
-from emberharmony.core.options import is_number
+from emberharmony.core.options import number
 from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater_equal, isnan, less, logical_and, logical_or
 from emberharmony.ops.creation import arange, ones, zeros
@@ -235,18 +235,19 @@ def lp_pool(
 
     Source: `torch.nn.functional.lp_pool1d`.
     """
-    if not is_number(norm_type) or not norm_type > 0:
+    exponent = number("norm_type", norm_type)
+    if not exponent > 0:
         raise ArgumentError(f"norm_type is a positive number, not {norm_type!r:.60}")
     kind = dtype(divide(inputs, 1.0))
-    if math.isinf(norm_type):
+    if math.isinf(exponent):
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), kind)
     wide = cast(inputs, "float32" if kind.bits == 16 else kind)
     size = math.prod(shared_convolution.each(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
-    mean_power = average_pool(power(wide, norm_type), pool_size, strides, "valid", data_format, ceil_mode)
+    mean_power = average_pool(power(wide, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
     nothing = equal(total, 0)
-    return cast(where(nothing, 0, power(where(nothing, 1, total), 1 / norm_type)), kind)
+    return cast(where(nothing, 0, power(where(nothing, 1, total), 1 / exponent)), kind)
 
 
 @op

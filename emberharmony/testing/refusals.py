@@ -99,6 +99,13 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
     "linear": ((ShapeError, case(_X, _X)),),
     "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
+    "group_normalization": (
+        (ArgumentError, case(_X, 0)),
+        (ArgumentError, case(_X, 1, axis=0)),
+        (ShapeError, case(_X, 2)),
+        (ShapeError, case(_X, 1, _X)),
+    ),
+    "local_response_normalization": ((ArgumentError, case(_X, 0)), (AxisError, case(_X, 1, axis=2))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
     "average_pool": (
         (ArgumentError, case(_LINE, (2, 2))),

@@ -51,7 +51,9 @@ NOT_SHIFTED = {
     ),
     **dict.fromkeys(("fft2", "ifft2", "rfft2", "irfft2"), "the error is relative to the sum of magnitudes"),
     "binary_crossentropy": "the output is a probability",
-    "layer_normalization": "the mean is rounded to the dtype before it is subtracted",
+    **dict.fromkeys(
+        ("layer_normalization", "group_normalization"), "the mean is rounded to the dtype before it is subtracted"
+    ),
     "average_pool": "a window is summed one element after the other, so rounding errors add up",
     "random_uniform": "the lower bound would exceed the upper one",
     "matrix_norm": "the smallest singular value is a small difference of large numbers",

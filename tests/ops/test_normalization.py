@@ -7,6 +7,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend.discovery import is_installed
+from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 @pytest.mark.parametrize("normalize", [ops.layer_normalization, ops.rms_normalization])
@@ -66,3 +67,84 @@ def test_rms_scaling_keeps_the_mean_and_ignores_beta(backend: str) -> None:
     wanted = x / np.sqrt(x.var(-1, keepdims=True) + 1e-7) * 2.0
     found = ops.layer_normalization(x, np.full(3, 2.0), np.ones(3), rms_scaling=True)
     assert np.allclose(ops.to_numpy(found), wanted, rtol=1e-5)
+
+
+IMAGE = np.sin(np.arange(2.0 * 6 * 5 * 4)).reshape(2, 6, 5, 4)
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+def test_group_normalization_is_that_of_pytorch(backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn import functional
+
+    weight, shift = np.cos(np.arange(6.0)), np.arange(6.0)
+    for groups in (1, 2, 3, 6):
+        wanted = functional.group_norm(from_numpy(IMAGE), groups, from_numpy(weight), from_numpy(shift), 1e-5)
+        found = ops.group_normalization(IMAGE, groups, weight, shift, 1, 1e-5)
+        assert np.allclose(ops.to_numpy(found), wanted.numpy())
+    wanted = functional.instance_norm(from_numpy(IMAGE), weight=from_numpy(weight), bias=from_numpy(shift), eps=1e-5)
+    assert np.allclose(ops.to_numpy(ops.group_normalization(IMAGE, 6, weight, shift, 1, 1e-5)), wanted.numpy())
+    last = ops.group_normalization(np.moveaxis(IMAGE, 1, -1), 6, weight, shift, epsilon=1e-5)
+    assert np.allclose(ops.to_numpy(ops.moveaxis(last, -1, 1)), wanted.numpy())
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 40])
+def test_local_response_normalization_is_that_of_pytorch(size: int, backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn import functional
+
+    wanted = functional.local_response_norm(from_numpy(IMAGE), size, 0.3, 0.6, 2.0).numpy()
+    assert np.allclose(ops.to_numpy(ops.local_response_normalization(IMAGE, size, 0.3, 0.6, 2.0, 1)), wanted)
+    last = ops.local_response_normalization(np.moveaxis(IMAGE, 1, -1), size, 0.3, 0.6, 2.0)
+    assert np.allclose(ops.to_numpy(ops.moveaxis(last, -1, 1)), wanted)
+
+
+def test_a_group_of_constants_is_zero(backend: str) -> None:
+    x = np.array([[1.0, 1.0, 5.0, 7.0]], np.float32)
+    assert ops.to_numpy(ops.group_normalization(x, 2))[0, :2].tolist() == [0.0, 0.0]
+    assert ops.shape(ops.group_normalization(np.ones((0, 3, 4)), 2)) == (0, 3, 4)
+
+
+def test_groups_in_half_precision_do_not_overflow(backend: str) -> None:
+    x = np.array([[-6e4, 6e4, 1e4, 3e4]], np.float16)
+    values = ops.to_numpy(ops.group_normalization(x, 2))
+    assert values.dtype == np.float16
+    assert np.allclose(values, [[-1.0, 1.0, -1.0, 1.0]], atol=1e-2)
+
+
+def test_derivatives_of_group_normalization_of_any_layout(backend: str) -> None:
+    weight, shift = np.cos(np.arange(6.0)), np.arange(6.0)
+    for axis, x in ((1, IMAGE), (-1, np.moveaxis(IMAGE, 1, -1))):
+        for weights in ((weight, shift), (None, shift), (None, None)):
+
+            def loss(x: Any, axis: int = axis, weights: Any = weights) -> Any:
+                return ops.sum(ops.group_normalization(x, 3, *weights, axis) ** 3)
+
+            first = ops.grad(loss)
+            tangent = ops.cast(np.cos(np.arange(x.size)).reshape(x.shape), "float64")
+            given = ops.convert_to_tensor(x)
+            _, along = ops.jvp(loss, (given,), (tangent,))
+            assert np.isclose(float(along), float(ops.sum(ops.multiply(first(given), tangent))))
+            second = ops.grad(lambda x, f=first: ops.sum(f(x) ** 2))(given)
+            step = 1e-5
+            ends = [float(ops.sum(first(ops.add(given, ops.multiply(tangent, s))) ** 2)) for s in (step, -step)]
+            slope = (ends[0] - ends[1]) / (2 * step)
+            assert np.isclose(float(ops.sum(ops.multiply(second, tangent))), slope, rtol=1e-5, atol=1e-5)
+
+
+def test_group_normalization_maps_over_a_batch(backend: str) -> None:
+    x = ops.convert_to_tensor(IMAGE[None] + np.arange(3.0).reshape(3, 1, 1, 1, 1))
+    mapped = ops.to_numpy(ops.vmap(lambda x: ops.group_normalization(x, 2, axis=1))(x))
+    assert np.allclose(mapped, [ops.to_numpy(ops.group_normalization(row, 2, axis=1)) for row in x])
+
+
+def test_groups_that_do_not_fit_are_refused(backend: str) -> None:
+    with pytest.raises(ShapeError, match="a number of channels that is a multiple of 4 groups, got 6"):
+        ops.group_normalization(IMAGE, 4, axis=1)
+    with pytest.raises(ArgumentError, match="groups is an integer of at least 1, not 0"):
+        ops.group_normalization(IMAGE, 0)
+    with pytest.raises(ArgumentError, match="axis is that of the channels"):
+        ops.group_normalization(IMAGE, 1, axis=0)
+    with pytest.raises(ShapeError, match=r"expected offset of shape \(6,\), one for each channel, got \(5,\)"):
+        ops.group_normalization(IMAGE, 2, None, np.ones(5), 1)

@@ -97,6 +97,15 @@ CASES: dict[str, Case] = {
     "batch_normalization.epsilon": Case(
         lambda v: ops.batch_normalization(double(X), double(X[0]), double(X[1] ** 2), -1, epsilon=v), 0.3
     ),
+    "group_normalization.epsilon": Case(lambda v: ops.group_normalization(double(X), 1, epsilon=v), 0.3),
+    "local_response_normalization.alpha": Case(
+        lambda v: ops.local_response_normalization(double(X), 2, v, 0.6, 1.2), 0.3
+    ),
+    "local_response_normalization.beta": Case(
+        lambda v: ops.local_response_normalization(double(X), 2, 0.3, v, 1.2), 0.6
+    ),
+    "local_response_normalization.k": Case(lambda v: ops.local_response_normalization(double(X), 2, 0.3, 0.6, v), 1.2),
+    "lp_pool.norm_type": Case(lambda v: ops.lp_pool(double(X[None]), v, 1), 2.5, "number"),
     "dot_product_attention.scale": Case(
         lambda v: ops.dot_product_attention(double(HEADS), double(HEADS), double(HEADS), scale=v), 0.3
     ),

@@ -1,4 +1,32 @@
-"""Normalisations: the constants that the backends share."""
+"""Normalisations: what the backends share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.backend.promote import normalized
+from emberharmony.core.errors import ArgumentError, ShapeError
 
 EPSILON = 1e-7
 """The `epsilon` that stands for None, that of Keras."""
+
+
+def check_groups(shape: Sequence[int], groups: Any, axis: int, scale: Any, offset: Any) -> int:
+    """Returns the index of the axis of channels, after checking the arguments of a group normalisation.
+
+    Raises:
+        ArgumentError: if `groups` is not a positive integer, or if the channels are on the axis of the samples.
+        ShapeError: if the groups, the scale or the offset do not fit the channels.
+    """
+    (place,) = normalized(axis, len(shape))
+    if place == 0:
+        raise ArgumentError(f"axis is that of the channels, not {axis}, which is that of the samples")
+    if not isinstance(groups, int) or groups < 1:
+        raise ArgumentError(f"groups is an integer of at least 1, not {groups!r:.60}")
+    if shape[place] % groups:
+        raise ShapeError(f"expected a number of channels that is a multiple of {groups} groups, got {shape[place]}")
+    for name, weight in (("scale", scale), ("offset", offset)):
+        if weight is not None and tuple(weight.shape) != (shape[place],):
+            raise ShapeError(
+                f"expected {name} of shape ({shape[place]},), one for each channel, got {tuple(weight.shape)}"
+            )
+    return place

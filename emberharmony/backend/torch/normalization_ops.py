@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.normalization import EPSILON
+from emberharmony.backend.shared.normalization import EPSILON, check_groups
 from emberharmony.backend.torch.derivatives import is_nested
 from emberharmony.core.options import is_number
 
@@ -37,3 +37,22 @@ class TorchNormalizationOps:
         if plain and (epsilon is None or is_number(epsilon)) and length and x.is_floating_point() and not is_nested(x):
             return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
+
+    def group_normalization(
+        self,
+        x: torch.Tensor,
+        groups: int,
+        scale: torch.Tensor | None = None,
+        offset: torch.Tensor | None = None,
+        axis: int = -1,
+        epsilon: Any = 1e-3,
+    ) -> torch.Tensor:
+        place = check_groups(x.shape, groups, axis, scale, offset)
+        plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
+        # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
+        plain = plain and (scale is not None or offset is None)
+        if plain and x.is_floating_point() and x.numel() and not is_nested(x):
+            # It also fails for tensors that are not contiguous.
+            result = functional.group_norm(x.movedim(place, 1).contiguous(), groups, scale, offset, epsilon)
+            return result.movedim(1, place)
+        return self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)

@@ -25,6 +25,27 @@ def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> An
     return result if scale is None else result * scale
 
 
+def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
+    moved = np.moveaxis(x, axis, -1)
+    parts = []
+    for part in np.split(moved, groups, -1):
+        axes = tuple(range(1, x.ndim))
+        off = part - part.mean(axes, keepdims=True)
+        parts.append(off / np.sqrt((off**2).mean(axes, keepdims=True) + epsilon))
+    result = np.concatenate(parts, -1)
+    result = result if scale is None else result * scale
+    return np.moveaxis(result if offset is None else result + offset, -1, axis)
+
+
+def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
+    moved = np.moveaxis(x, axis, -1)
+    near = [moved[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(moved.shape[-1])]
+    total = np.stack([(part**2).sum(-1) for part in near], -1) if near else moved
+    return np.moveaxis(moved / (k + alpha * total / size) ** beta, -1, axis)
+
+
+_IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)
+
 SAMPLES = [
     Sample(
         "layer_normalization",
@@ -44,5 +65,31 @@ SAMPLES = [
         floor=8,
         **A,
         tolerance=2,
+    ),
+    Sample(
+        "group_normalization",
+        _group,
+        (
+            case(_X, 2),
+            case(_IMAGE, 3, _T.reshape(-1)[:6], _P.reshape(-1)[3:9]),
+            case(_IMAGE, 1, _P[0, :3], None, 1, 0.1),
+            case(_IMAGE, 4, None, _P[0], 2, 1e-5),
+            case(_X[:, 0], 4),
+        ),
+        floor=4,
+        **A,
+        tolerance=4,
+    ),
+    Sample(
+        "local_response_normalization",
+        _response,
+        (
+            case(_IMAGE, 3),
+            case(_IMAGE, 4, 0.5, 0.6, 2.0, 1),
+            case(_X, 20, 0.3),
+            case(_X, 1, 2.0, 1.0, 0.5, 0),
+        ),
+        **A,
+        tolerance=4,
     ),
 ]
