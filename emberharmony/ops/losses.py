@@ -24,7 +24,8 @@ from emberharmony.ops.reduction import mean, sum
 from emberharmony.ops.shape import expand_dims, squeeze
 from emberharmony.ops.tensor import cast
 
-_EPSILON = 1e-7
+EPSILON = 1e-7
+"""Probabilities are clipped to this distance from 0 and 1."""
 
 
 @op
@@ -38,7 +39,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     """
     if from_logits:
         return subtract(softplus(output), multiply(target, inexact(output)))
-    output = clip(output, _EPSILON, 1.0 - _EPSILON)
+    output = clip(output, EPSILON, 1.0 - EPSILON)
     lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
     return negative(add(multiply(target, log(output)), lost))
 
@@ -56,7 +57,7 @@ def categorical_crossentropy(
     """
     if not from_logits:
         output = divide(output, sum(output, axis, True))
-        return negative(sum(multiply(target, log(clip(output, _EPSILON, 1.0 - _EPSILON))), axis))
+        return negative(sum(multiply(target, log(clip(output, EPSILON, 1.0 - EPSILON))), axis))
     return negative(sum(multiply(target, log_softmax(output, axis)), axis))
 
 
@@ -81,7 +82,7 @@ def sparse_categorical_crossentropy(
         lost = negative(take_along_axis(log_softmax(output, axis), place, axis))
     else:
         share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
-        lost = negative(log(clip(share, _EPSILON, 1.0 - _EPSILON)))
+        lost = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
     return where(known, squeeze(lost, axis), 0)
 
 

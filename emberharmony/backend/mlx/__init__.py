@@ -21,6 +21,7 @@ from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.histograms_ops import MLXHistogramsOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
+from emberharmony.backend.mlx.losses_ops import MLXLossesOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
@@ -69,6 +70,7 @@ class MLXBackend(
     MLXActivationOps,
     MLXAttentionOps,
     MLXNormalizationOps,
+    MLXLossesOps,
     MLXTransformsOps,
     MLXConvolutionOps,
     Backend,

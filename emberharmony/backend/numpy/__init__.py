@@ -19,6 +19,7 @@ from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
+from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
@@ -64,6 +65,7 @@ class NumpyBackend(
     NumpyDeviceOps,
     NumpyActivationOps,
     NumpyConvolutionOps,
+    NumpyLossesOps,
     Backend,
 ):
     """The NumPy backend: tensors are `numpy.ndarray`, and 0-d results are arrays too, never NumPy scalars."""

@@ -23,7 +23,8 @@ def _categorical(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> A
 
 
 def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
-    return _categorical(np.eye(p.shape[-1])[t.astype(int)], p, from_logits)
+    chosen = np.moveaxis(np.eye(p.shape[axis] + 1)[:, :-1][np.where(t < 0, -1, t).astype(int)], -1, axis)
+    return np.where(t < 0, 0, _categorical(chosen, p, from_logits, axis))
 
 
 SAMPLES = [
@@ -43,6 +44,9 @@ SAMPLES = [
             case(np.array([0, 3, 1]), _P),
             case(np.array([0, 3, 1]), _X[0], True),
             case(np.array([0, 3, 1]), _X[0] + 1e4, True),
+            case(np.array([[0, 3, -1], [2, 2, 1]]), _X, True),
+            case(np.array([[0, -2, 1, 2], [2, 2, 1, 0]]), _X, True, 1),
+            case(np.array([0, 2, 1, -1]), _P, False, 0),
         ),
         floor=4,
         **D,
