@@ -1,0 +1,27 @@
+"""Losses of `torch.nn.functional`, and a few more, on every backend; each is a function and a module."""
+
+from emberharmony.nn.losses.classification import binary_cross_entropy as binary_cross_entropy
+from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from emberharmony.nn.losses.classification import cross_entropy as cross_entropy
+from emberharmony.nn.losses.classification import dice as dice
+from emberharmony.nn.losses.classification import focal as focal
+from emberharmony.nn.losses.classification import kl_div as kl_div
+from emberharmony.nn.losses.classification import nll as nll
+from emberharmony.nn.losses.distances import cosine_embedding as cosine_embedding
+from emberharmony.nn.losses.distances import hinge_embedding as hinge_embedding
+from emberharmony.nn.losses.distances import triplet_margin as triplet_margin
+from emberharmony.nn.losses.distances import triplet_margin_with_distance as triplet_margin_with_distance
+from emberharmony.nn.losses.margins import hinge as hinge
+from emberharmony.nn.losses.margins import margin_ranking as margin_ranking
+from emberharmony.nn.losses.margins import multi_margin as multi_margin
+from emberharmony.nn.losses.margins import multilabel_margin as multilabel_margin
+from emberharmony.nn.losses.margins import multilabel_soft_margin as multilabel_soft_margin
+from emberharmony.nn.losses.margins import soft_margin as soft_margin
+from emberharmony.nn.losses.regression import gaussian_nll as gaussian_nll
+from emberharmony.nn.losses.regression import huber as huber
+from emberharmony.nn.losses.regression import l1 as l1
+from emberharmony.nn.losses.regression import log_cosh as log_cosh
+from emberharmony.nn.losses.regression import mse as mse
+from emberharmony.nn.losses.regression import poisson_nll as poisson_nll
+from emberharmony.nn.losses.regression import smooth_l1 as smooth_l1
+from emberharmony.nn.losses.sequences import ctc as ctc

@@ -1,0 +1,363 @@
+"""Losses of classes: cross-entropies of ids, probabilities and logits, and the overlap of masks."""
+
+import math
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Axis, Tensor, TensorLike
+from emberharmony.nn.losses.operands import (
+    REDUCTIONS,
+    Reduction,
+    class_axis,
+    class_ids,
+    class_weight,
+    fitted,
+    in_kind,
+    matching,
+    operands,
+    reduced,
+    require,
+    require_reduction,
+)
+
+_LEAST_LOG = -100.0
+"""The logarithm of a probability of 0, as in torch."""
+
+_LEAST_PRODUCT = 1e-12
+"""The smallest divisor `p * (1 - p)` in the gradient of a binary cross-entropy, as in torch."""
+
+
+def cross_entropy(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    axis: int | None = None,
+) -> Tensor:
+    """Returns the cross-entropies of logits with class ids or probabilities, by default their mean.
+
+    Args:
+        input: logits, of shape `(classes,)`, `(batch, classes)` or `(batch, classes, ...)`.
+        target: integers are class ids, in the shape of `input` without the axis of the classes; floating numbers are
+            the probability of each class, in the shape of `input`.
+        weight: the weight of each class, `(classes,)`. The mean over class ids is divided by the sum of their weights.
+        ignore_index: a class id whose positions do not count.
+        label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
+        reduction: "none", "mean" or "sum".
+        axis: the axis of the classes; by default 1, or 0 if `input` has one axis. Pass -1 for channels last.
+
+    Raises:
+        ArgumentError: if `label_smoothing` is out of range.
+        IndexOutOfBoundsError: if an id is not a class; MLX checks a tensor of ids in checked mode (`ops.checked`) only.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> logits = [[0.0, 0.0], [0.0, 100.0]]
+        >>> round(nn.losses.cross_entropy(logits, [0, 1]).tolist(), 4)
+        0.3466
+        >>> round(nn.losses.cross_entropy(logits, [[1.0, 0.0], [0.0, 1.0]], reduction="sum").tolist(), 4)
+        0.6931
+
+    Source: `torch.nn.functional.cross_entropy`.
+    """
+    name = "cross_entropy"
+    require(name, "label_smoothing", label_smoothing, 0.0 <= label_smoothing <= 1.0, "a number from 0 to 1")
+    require_reduction(name, reduction)
+    (x,), kind = operands(name, input)
+    along = class_axis(name, x, axis)
+    classes = x.shape[along]
+    weights = None if weight is None else class_weight(name, weight, classes, x)
+    logs = ops.log_softmax(x, along)
+    if ops.dtype(target if _is_typed(target) else ops.convert_to_tensor(target)).is_floating:
+        loss = _soft(logs, target, weights, along, label_smoothing)
+        if reduction == "none":
+            return in_kind(loss, kind)
+        total = ops.sum(loss)
+        return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
+    lost, counted, kept = _picked(name, logs, target, weights, ignore_index, along)
+    if not label_smoothing:
+        return _averaged(lost, counted, reduction, kind)
+    spread = ops.negative(ops.sum(logs if weights is None else ops.multiply(logs, _along(weights, logs, along)), along))
+    spread = ops.where(kept, spread, 0.0)
+    lost = ops.add(ops.multiply(lost, 1.0 - label_smoothing), ops.multiply(spread, label_smoothing / classes))
+    return _averaged(lost, counted, reduction, kind)
+
+
+def nll(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+    axis: int | None = None,
+) -> Tensor:
+    """Returns the negative log-likelihoods of class ids, by default their mean; `cross_entropy` takes logits.
+
+    Args:
+        input: the logarithm of the probability of each class; see `cross_entropy` for the other arguments.
+
+    Raises:
+        IndexOutOfBoundsError: if an id is not a class; MLX checks a tensor of ids in checked mode (`ops.checked`) only.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.nll([[-1.0, -3.0], [-2.0, -0.5]], [1, 0]).tolist()
+        2.5
+
+    Source: `torch.nn.functional.nll_loss`.
+    """
+    require_reduction("nll", reduction)
+    (x,), kind = operands("nll", input)
+    along = class_axis("nll", x, axis)
+    weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
+    lost, counted, _ = _picked("nll", x, target, weights, ignore_index, along)
+    return _averaged(lost, counted, reduction, kind)
+
+
+def binary_cross_entropy(
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: Reduction = "mean"
+) -> Tensor:
+    """Returns `-(t log p + (1 - t) log(1 - p))` of probabilities p, by default the mean.
+
+    As in torch, a logarithm is at least -100, and the gradient's divisor `p * (1 - p)` at least 1e-12. Logits are more
+    precise: see `binary_cross_entropy_with_logits`.
+
+    Args:
+        input: probabilities p from 0 to 1; others give NaN.
+        target: t, of the same shape, from 0 to 1.
+        weight: a factor of each loss, which broadcasts to the shape of `input`.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.binary_cross_entropy([0.0, 1.0], [1.0, 1.0]).tolist()
+        50.0
+
+    Source: `torch.nn.functional.binary_cross_entropy`.
+    """
+    name = "binary_cross_entropy"
+    (p, t), kind = matching(name, input=input, target=target)
+    inside = ops.greater(ops.multiply(p, ops.subtract(1.0, p)), _LEAST_PRODUCT)
+    safe = ops.where(inside, p, 0.5)
+    near = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
+    # At the ends the value is constant, and the gradient is that of a line.
+    held = ops.stop_gradient(p)
+    line = ops.multiply(ops.subtract(p, held), ops.divide(ops.subtract(held, t), _LEAST_PRODUCT))
+    logs = [ops.maximum(ops.log(q), _LEAST_LOG) for q in (held, ops.subtract(1.0, held))]
+    loss = ops.where(inside, near, ops.add(_likelihood(t, *logs), line))
+    if weight is not None:
+        loss = ops.multiply(loss, fitted(name, "weight", weight, p))
+    return reduced(name, loss, reduction, kind)
+
+
+def binary_cross_entropy_with_logits(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    *,
+    pos_weight: TensorLike | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns the binary cross-entropies of logits, by default their mean; no logit overflows or loses digits.
+
+    Args:
+        input: logits.
+        target: the probabilities, of the same shape.
+        weight: a factor of each loss, which broadcasts to the shape of `input`.
+        pos_weight: a factor of the losses of positive examples alone, which broadcasts to the shape of `input`.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.binary_cross_entropy_with_logits([1e4, -1e4], [0.0, 0.0], reduction="none").tolist()
+        [10000.0, 0.0]
+
+    Source: `torch.nn.functional.binary_cross_entropy_with_logits`.
+    """
+    name = "binary_cross_entropy_with_logits"
+    (x, t), kind = matching(name, input=input, target=target)
+    positive, negative = ops.softplus(ops.negative(x)), ops.softplus(x)
+    if pos_weight is not None:
+        positive = ops.multiply(positive, fitted(name, "pos_weight", pos_weight, x))
+    loss = ops.add(ops.multiply(t, positive), ops.multiply(ops.subtract(1.0, t), negative))
+    if weight is not None:
+        loss = ops.multiply(loss, fitted(name, "weight", weight, x))
+    return reduced(name, loss, reduction, kind)
+
+
+def focal(
+    input: TensorLike,
+    target: TensorLike,
+    *,
+    alpha: float | None = 0.25,
+    gamma: float = 2.0,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns the binary cross-entropies of logits, less where the prediction is good already, by default their mean.
+
+    A loss is multiplied by `(1 - q) ** gamma`, where q is the probability that the logit gives to the target.
+
+    Args:
+        input: logits.
+        target: 0 or 1, in a tensor of the same shape.
+        alpha: the factor of the losses of positive examples; that of the others is `1 - alpha`. None is no factor.
+        gamma: how fast the factor falls with q.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `alpha` is not from 0 to 1, or if `gamma` is negative.
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> round(nn.losses.focal([0.0], [1.0]).tolist(), 4)
+        0.0433
+
+    Source: Lin et al., "Focal Loss for Dense Object Detection", 2017; `torchvision.ops.sigmoid_focal_loss`.
+    """
+    require("focal", "gamma", gamma, gamma >= 0, "a number >= 0")
+    require("focal", "alpha", alpha, alpha is None or 0 <= alpha <= 1, "a number from 0 to 1, or None")
+    (x, t), kind = matching("focal", input=input, target=target)
+    loss = binary_cross_entropy_with_logits(x, t, reduction="none")
+    if gamma:
+        wrong = _mixed(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
+        # At 0 the derivative of a power below 1 is infinite.
+        loss = ops.multiply(loss, ops.power(ops.maximum(wrong, 1e-30), gamma))
+    if alpha is not None:
+        loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
+    return reduced("focal", loss, reduction, kind)
+
+
+def dice(
+    input: TensorLike,
+    target: TensorLike,
+    *,
+    smooth: float = 1.0,
+    axis: Axis = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns `1 - (2 sum(p t) + smooth) / (sum(p) + sum(t) + smooth)` of each mask, by default the mean.
+
+    Args:
+        input: probabilities p, of shape `(batch, ...)`; apply `ops.sigmoid` or `ops.softmax` to logits.
+        target: t, of the same shape: 0, 1 or probabilities.
+        smooth: what is added to the numerator and the denominator; with a number above 0 an empty mask has a loss.
+        axis: the axes that a mask spans; by default all but the first.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `smooth` is negative.
+        AxisError: if an axis is out of range.
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.dice([[1.0, 1.0, 0.0]], [[1.0, 1.0, 1.0]], smooth=3.0).tolist()
+        0.125
+
+    Source: Milletari et al., "V-Net", 2016, with the sums of Dice in the denominator.
+    """
+    require("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
+    (p, t), kind = matching("dice", input=input, target=target)
+    over = tuple(range(1, len(p.shape))) if axis is None else axis
+    both = ops.sum(ops.multiply(p, t), over)
+    either = ops.add(ops.sum(p, over), ops.sum(t, over))
+    share = ops.divide(ops.add(ops.multiply(both, 2.0), smooth), ops.add(either, smooth))
+    return reduced("dice", ops.subtract(1.0, share), reduction, kind)
+
+
+def kl_div(
+    input: TensorLike, target: TensorLike, *, log_target: bool = False, reduction: Reduction | str = "mean"
+) -> Tensor:
+    """Returns the terms of the Kullback-Leibler divergence `t (log t - input)`, by default their mean.
+
+    Args:
+        input: the logarithms of the predicted probabilities.
+        target: the probabilities t, or their logarithms, of the same shape.
+        log_target: whether `target` holds logarithms.
+        reduction: "none", "mean", "sum", or "batchmean": the sum divided by the length of the first axis, which is the
+            divergence as it is defined.
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.kl_div([[-1.0, -2.0]], [[1.0, 0.0]], reduction="batchmean").tolist()
+        1.0
+
+    Source: `torch.nn.functional.kl_div`.
+    """
+    require_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
+    (x, t), kind = matching("kl_div", input=input, target=target)
+    if log_target:
+        loss = ops.multiply(ops.exp(t), ops.subtract(t, x))
+    else:
+        loss = ops.subtract(ops.xlogy(t, t), ops.multiply(t, x))
+    if reduction == "batchmean":
+        if not x.shape:
+            raise ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes")
+        return in_kind(ops.divide(ops.sum(loss), x.shape[0]), kind)
+    return reduced("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
+
+
+def _is_typed(target: TensorLike) -> bool:
+    return ops.is_tensor(target) or isinstance(target, Cell)
+
+
+def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
+    return ops.negative(_mixed(t, log_p, log_q))
+
+
+def _mixed(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    """Returns `t * positive + (1 - t) * negative`."""
+    return ops.add(ops.multiply(t, positive), ops.multiply(ops.subtract(1.0, t), negative))
+
+
+def _along(weights: Tensor, x: Tensor, along: int) -> Tensor:
+    return ops.reshape(weights, [-1 if i == along else 1 for i in range(len(x.shape))])
+
+
+def _soft(logs: Tensor, target: TensorLike, weights: Tensor | None, along: int, smoothing: float) -> Tensor:
+    """Returns the cross-entropy with probabilities at each position."""
+    (logs, t), _ = matching("cross_entropy", input=logs, target=ops.cast(target, ops.dtype(logs)))
+    if smoothing:
+        t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[along])
+    terms = ops.multiply(logs, t)
+    return ops.negative(ops.sum(terms if weights is None else ops.multiply(terms, _along(weights, logs, along)), along))
+
+
+def _picked(
+    name: str, logs: Tensor, target: TensorLike, weights: Tensor | None, ignored: int, along: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the loss at each position, what it counts in the mean, and whether the position counts."""
+    shape = tuple(logs.shape)
+    place, kept = class_ids(name, target, shape[along], shape[:along] + shape[along + 1 :], ignored)
+    found = ops.take_along_axis(logs, ops.expand_dims(place, along), along)
+    lost = ops.negative(ops.squeeze(found, along))
+    if weights is None:
+        return ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(logs)), kept
+    counted = ops.where(kept, ops.take(weights, place, 0), 0.0)
+    return ops.where(kept, ops.multiply(lost, counted), 0.0), counted, kept
+
+
+def _averaged(lost: Tensor, counted: Tensor, reduction: Reduction, kind: DType) -> Tensor:
+    """Returns the losses reduced; the mean is divided by the sum of what each position counts."""
+    if reduction == "none":
+        return in_kind(lost, kind)
+    total = ops.sum(lost)
+    return in_kind(ops.divide(total, ops.sum(counted)) if reduction == "mean" else total, kind)

@@ -1,0 +1,219 @@
+"""Losses with a margin: by signs, by ranks, and by the scores of classes."""
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits
+from emberharmony.nn.losses.operands import (
+    Reduction,
+    class_ids,
+    class_weight,
+    fitted,
+    matching,
+    operands,
+    reduced,
+    require,
+)
+
+
+def hinge(input: TensorLike, target: TensorLike, *, margin: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    """Returns `max(0, margin - target * input)`, by default the mean.
+
+    Args:
+        input: scores.
+        target: 1 or -1, in a tensor of the same shape.
+        margin: the score from which on there is no loss.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.hinge([0.5, 2.0], [1.0, -1.0], reduction="none").tolist()
+        [0.5, 3.0]
+    """
+    (x, t), kind = matching("hinge", input=input, target=target)
+    return reduced("hinge", ops.maximum(ops.subtract(margin, ops.multiply(t, x)), 0.0), reduction, kind)
+
+
+def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
+    """Returns `log(1 + exp(-target * input))`, by default the mean; large scores do not overflow.
+
+    Args:
+        input: scores.
+        target: 1 or -1, in a tensor of the same shape.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.soft_margin([1e4, -1e4], [-1.0, -1.0], reduction="none").tolist()
+        [10000.0, 0.0]
+
+    Source: `torch.nn.functional.soft_margin_loss`.
+    """
+    (x, t), kind = matching("soft_margin", input=input, target=target)
+    return reduced("soft_margin", ops.softplus(ops.negative(ops.multiply(t, x))), reduction, kind)
+
+
+def margin_ranking(
+    input1: TensorLike,
+    input2: TensorLike,
+    target: TensorLike,
+    margin: float = 0.0,
+    *,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns `max(0, margin - target * (input1 - input2))`, by default the mean.
+
+    Args:
+        input1, input2: scores.
+        target: 1 where the first score should be larger, -1 where the second should; all have one shape.
+        margin: by how much it should be larger.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.margin_ranking([1.0], [3.0], [1.0], 0.5).tolist()
+        2.5
+
+    Source: `torch.nn.functional.margin_ranking_loss`.
+    """
+    (x, y, t), kind = matching("margin_ranking", input1=input1, input2=input2, target=target)
+    loss = ops.maximum(ops.subtract(margin, ops.multiply(t, ops.subtract(x, y))), 0.0)
+    return reduced("margin_ranking", loss, reduction, kind)
+
+
+def multi_margin(
+    input: TensorLike,
+    target: TensorLike,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: TensorLike | None = None,
+    *,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns `sum(max(0, margin - input[target] + input[i]) ** p) / classes` over other classes i, by default the mean.
+
+    Args:
+        input: the score of each class, `(classes,)` or `(batch, classes)`.
+        target: the class ids, `()` or `(batch,)`.
+        p: the power, 1 or 2.
+        margin: by how much the score of the class should exceed those of the others.
+        weight: the weight of each class, `(classes,)`.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `p` is neither 1 nor 2.
+        IndexOutOfBoundsError: if an id is not a class; MLX checks a tensor of ids in checked mode (`ops.checked`) only.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.multi_margin([[0.5, 1.0, -3.0]], [0]).tolist()
+        0.5
+
+    Source: `torch.nn.functional.multi_margin_loss`.
+    """
+    name = "multi_margin"
+    require(name, "p", p, p in (1, 2), "1 or 2")
+    (x,), kind = operands(name, input)
+    _require_classes(name, x)
+    classes = x.shape[-1]
+    place, _ = class_ids(name, target, classes, tuple(x.shape[:-1]))
+    own = ops.take_along_axis(x, ops.expand_dims(place, -1), -1)
+    lost = ops.maximum(ops.add(ops.subtract(x, own), margin), 0.0)
+    if p == 2:
+        lost = ops.square(lost)
+    other = ops.not_equal(ops.expand_dims(place, -1), ops.arange(classes))
+    loss = ops.divide(ops.sum(ops.where(other, lost, 0.0), -1), classes)
+    if weight is not None:
+        loss = ops.multiply(loss, ops.take(class_weight(name, weight, classes, x), place, 0))
+    return reduced(name, loss, reduction, kind)
+
+
+def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
+    """Returns the sum of `max(0, 1 - input[j] + input[i]) / classes` over targets j and other classes i, or the mean.
+
+    Args:
+        input: the score of each class, `(classes,)` or `(batch, classes)`.
+        target: class ids in the same shape; those of an example end before its first negative one.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentTypeError: if the ids are not integers.
+        IndexOutOfBoundsError: if an id is not a class; MLX checks it in checked mode (`ops.checked`) only.
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.multilabel_margin([[0.5, 0.25, 1.0, 2.0]], [[3, 0, -1, 1]]).tolist()
+        0.5625
+
+    Source: `torch.nn.functional.multilabel_margin_loss`.
+    """
+    name = "multilabel_margin"
+    (x,), kind = operands(name, input)
+    _require_classes(name, x)
+    ids = ops.convert_to_tensor(target)
+    if not ops.dtype(ids).is_integer:
+        raise ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+    if tuple(ids.shape) != tuple(x.shape):
+        raise ShapeError(f"{name}(): target has shape {tuple(ids.shape)}, expected {tuple(x.shape)}, that of input")
+    ids, classes = ops.cast(ids, "int64"), x.shape[-1]
+    listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
+    place = ops.where(listed, ids, 0)
+    own = ops.expand_dims(ops.take_along_axis(x, place, -1), -1)
+    hits = ops.equal(ops.expand_dims(place, -1), ops.arange(classes))
+    named = ops.any(ops.logical_and(hits, ops.expand_dims(listed, -1)), -2, keepdims=True)
+    lost = ops.maximum(ops.add(ops.subtract(ops.expand_dims(x, -2), own), 1.0), 0.0)
+    counted = ops.logical_and(ops.expand_dims(listed, -1), ops.logical_not(named))
+    loss = ops.divide(ops.sum(ops.where(counted, lost, 0.0), (-2, -1)), classes)
+    return reduced(name, loss, reduction, kind)
+
+
+def multilabel_soft_margin(
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: Reduction = "mean"
+) -> Tensor:
+    """Returns the binary cross-entropies of logits, averaged over the classes, by default the mean of all examples.
+
+    Args:
+        input: logits, `(..., classes)`.
+        target: 0 or 1 for each class, in a tensor of the same shape.
+        weight: the weight of each class, `(classes,)`.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.multilabel_soft_margin([[1e4, -1e4]], [[0.0, 0.0]]).tolist()
+        5000.0
+
+    Source: `torch.nn.functional.multilabel_soft_margin_loss`.
+    """
+    name = "multilabel_soft_margin"
+    (x, t), kind = matching(name, input=input, target=target)
+    if not x.shape:
+        raise ShapeError(f"{name}(): input has no axes, expected shape (..., classes)")
+    loss = binary_cross_entropy_with_logits(x, t, reduction="none")
+    if weight is not None:
+        loss = ops.multiply(loss, fitted(name, "weight", weight, x))
+    return reduced(name, ops.mean(loss, -1), reduction, kind)
+
+
+def _require_classes(name: str, x: Tensor) -> None:
+    """Checks the shape of the scores of classes.
+
+    Raises:
+        ShapeError: if it is neither (classes,) nor (batch, classes), or if there are no classes.
+    """
+    if len(x.shape) not in (1, 2) or not x.shape[-1]:
+        raise ShapeError(f"{name}(): input has shape {tuple(x.shape)}, expected (classes,) or (batch, classes)")

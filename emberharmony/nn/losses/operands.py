@@ -1,0 +1,176 @@
+"""What all losses share: their operands in one dtype, the checks of shapes and options, and the reduction."""
+
+from typing import Any, Literal, TypeAlias
+
+from emberharmony import ops
+from emberharmony.backend.host import host_indices
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    brief,
+    suggest,
+)
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.types import Tensor, TensorLike
+
+Reduction: TypeAlias = Literal["none", "mean", "sum"]
+"""What becomes of the losses of all elements."""
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
+    """Checks the option `reduction` of a loss.
+
+    Raises:
+        ArgumentError: if it is unknown; the message has the nearest name.
+    """
+    if reduction not in known:
+        expected = ", ".join(map(repr, known))
+        hint = suggest(reduction, known) if isinstance(reduction, str) else ""
+        raise ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {expected}{hint}")
+
+
+def require(name: str, option: str, value: Any, allowed: bool, expected: str) -> None:
+    """Checks the value of an option.
+
+    Raises:
+        ArgumentError: if it is not allowed.
+    """
+    if not allowed:
+        raise ArgumentError(f"{name}(): {option} is {brief(value)}, expected {expected}")
+
+
+def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
+    """Returns operands as tensors of one dtype in which a loss is computed, and the dtype of the result.
+
+    Half precision is computed in float32, and integers in the default float.
+
+    Raises:
+        DTypeError: if an operand is complex.
+    """
+    given = [ops.convert_to_tensor(value) for value in values]
+    kind = as_inexact(ops.result_type(*given))
+    if kind.is_complex:
+        raise DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real and ops.imag separately")
+    wide = ops.float32 if kind.bits == 16 else kind
+    return [x if ops.dtype(x) == wide else ops.cast(x, wide) for x in given], kind
+
+
+def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
+    """Returns operands that must have one shape; see `operands`.
+
+    Raises:
+        ShapeError: if the shapes differ.
+    """
+    found, kind = operands(name, *values.values())
+    (first, *others), shape = values, tuple(found[0].shape)
+    for other, x in zip(others, found[1:], strict=True):
+        if tuple(x.shape) != shape:
+            raise ShapeError(
+                f"{name}(): {other} has shape {tuple(x.shape)}, expected {shape}, the shape of {first}; reshape one of "
+                f"them (ops.reshape, ops.broadcast_to)"
+            )
+    return found, kind
+
+
+def fitted(name: str, option: str, value: Any, x: Tensor) -> Tensor:
+    """Returns an option that is a tensor in the dtype of `x`, to whose shape it broadcasts.
+
+    Raises:
+        ShapeError: if it does not broadcast.
+    """
+    tensor = ops.cast(ops.convert_to_tensor(value), ops.dtype(x))
+    own, shape = tuple(tensor.shape), tuple(x.shape)
+    pairs = zip(reversed(own), reversed(shape), strict=False)
+    if len(own) > len(shape) or any(a not in (1, b) for a, b in pairs):
+        raise ShapeError(f"{name}(): {option} has shape {own}, which does not broadcast to that of input, {shape}")
+    return tensor
+
+
+def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
+    """Returns the weight of each class in the dtype of `x`.
+
+    Raises:
+        ShapeError: if it is not a vector with one element for each class.
+    """
+    tensor = ops.cast(ops.convert_to_tensor(weight), ops.dtype(x))
+    if tuple(tensor.shape) != (classes,):
+        raise ShapeError(f"{name}(): weight has shape {tuple(tensor.shape)}, expected ({classes},), one for each class")
+    return tensor
+
+
+def class_axis(name: str, x: Tensor, axis: int | None) -> int:
+    """Returns the axis of the classes: 1, or 0 if there is no other, unless it is given.
+
+    Raises:
+        ShapeError: if `x` has no such axis.
+    """
+    rank = len(x.shape)
+    found = (0 if rank == 1 else 1) if axis is None else axis
+    if not -rank <= found < rank:
+        raise ShapeError(f"{name}(): input has shape {tuple(x.shape)}, so it has no axis {found} with the classes")
+    return found % rank
+
+
+def class_ids(
+    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Returns class ids as indices of classes, and whether each position counts.
+
+    Ids in lists and NumPy arrays are checked here. In tensors, ids that are not classes become an index that is out of
+    range: NumPy and PyTorch raise an error when it is used, and MLX does so in checked mode.
+
+    Args:
+        name: of the loss.
+        target: the ids.
+        classes: how many classes there are.
+        shape: the shape that `target` must have.
+        ignored: an id whose positions do not count; their index is 0.
+
+    Raises:
+        ArgumentTypeError: if the ids are not integers.
+        IndexOutOfBoundsError: if an id that the host knows is not a class.
+        ShapeError: if the shape is another.
+    """
+    if not ops.is_tensor(target) and not isinstance(target, Cell):
+        known = host_indices(target)
+        wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
+        if wrong.size:
+            hint = "" if ignored is None else f", or ignore_index={ignored}"
+            raise IndexOutOfBoundsError(
+                f"{name}(): class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
+            )
+        target = known
+    ids = ops.convert_to_tensor(target)
+    if not ops.dtype(ids).is_integer:
+        raise ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+    if tuple(ids.shape) != shape:
+        raise ShapeError(
+            f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: one class id for each position of input"
+        )
+    ids = ops.cast(ids, "int64")
+    kept = ops.ones_like(ids, "bool") if ignored is None else ops.not_equal(ids, ignored)
+    place = ids if ignored is None else ops.where(kept, ids, 0)
+    return ops.where(ops.less(place, 0), classes, place), kept  # a negative index would count from the last class
+
+
+def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
+    """Returns the losses of all elements reduced, in the dtype of the result."""
+    require_reduction(name, reduction)
+    if reduction == "mean":
+        loss = ops.mean(loss)
+    elif reduction == "sum":
+        loss = ops.sum(loss)
+    return in_kind(loss, kind)
+
+
+def in_kind(x: Tensor, kind: DType) -> Tensor:
+    """Returns a result in the dtype of the operands."""
+    return x if ops.dtype(x) == kind else ops.cast(x, kind)
+

@@ -1,0 +1,228 @@
+"""Losses of numbers: squared and absolute differences, and the likelihoods of normal and Poisson distributions."""
+
+import math
+
+from emberharmony import ops
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require
+
+
+def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
+    """Returns the squared differences `(input - target) ** 2`, by default their mean.
+
+    Args:
+        input, target: tensors of one shape.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.mse([1.0, 4.0], [2.0, 1.0]).tolist()
+        5.0
+
+    Source: `torch.nn.functional.mse_loss`.
+    """
+    (x, y), kind = matching("mse", input=input, target=target)
+    return reduced("mse", ops.square(ops.subtract(x, y)), reduction, kind)
+
+
+def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
+    """Returns the absolute differences `abs(input - target)`, by default their mean; see `mse`.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.l1([1.0, 4.0], [2.0, 1.0]).tolist()
+        2.0
+
+    Source: `torch.nn.functional.l1_loss`.
+    """
+    (x, y), kind = matching("l1", input=input, target=target)
+    return reduced("l1", ops.absolute(ops.subtract(x, y)), reduction, kind)
+
+
+def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    """Returns half the squared differences, continued linearly where they exceed `delta`, by default their mean.
+
+    Args:
+        input, target: tensors of one shape.
+        delta: the difference from which on the loss is linear.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `delta` is not positive.
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.huber([1.0, 4.0], [2.0, 1.0], reduction="none").tolist()
+        [0.5, 2.5]
+
+    Source: `torch.nn.functional.huber_loss`.
+    """
+    (x, y), kind = matching("huber", input=input, target=target)
+    require("huber", "delta", delta, delta > 0, "a number > 0")
+    return reduced("huber", _huber(x, y, delta), reduction, kind)
+
+
+def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
+    """Returns the absolute differences, smoothed to `difference ** 2 / (2 * beta) + beta / 2` below `beta`, less half `beta`.
+
+    It is `huber` divided by `beta`; for `beta=0` it is `l1`.
+
+    Args:
+        input, target: tensors of one shape.
+        beta: the difference from which on the loss is linear.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `beta` is negative.
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.smooth_l1([1.0, 4.0], [2.0, 1.0], beta=2.0, reduction="none").tolist()
+        [0.25, 2.0]
+
+    Source: `torch.nn.functional.smooth_l1_loss`.
+    """
+    (x, y), kind = matching("smooth_l1", input=input, target=target)
+    require("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
+    loss = ops.divide(_huber(x, y, beta), beta) if beta else ops.absolute(ops.subtract(x, y))
+    return reduced("smooth_l1", loss, reduction, kind)
+
+
+def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
+    """Returns the logarithms of the hyperbolic cosine of the differences, by default their mean.
+
+    The relative precision is full for small differences too, and large ones do not overflow.
+
+    Args:
+        input, target: tensors of one shape.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> round(nn.losses.log_cosh([1.0], [0.0]).tolist(), 4)
+        0.4338
+    """
+    (x, y), kind = matching("log_cosh", input=input, target=target)
+    size = ops.absolute(ops.subtract(x, y))
+    # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
+    near = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.minimum(size, 1.0), 0.5))), 2.0))
+    far = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
+    return reduced("log_cosh", ops.where(ops.less(size, 1.0), near, far), reduction, kind)
+
+
+def gaussian_nll(
+    input: TensorLike,
+    target: TensorLike,
+    var: TensorLike,
+    *,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns the negative logarithms of the likelihood of normal distributions, by default their mean.
+
+    Args:
+        input: the means of the distributions.
+        target: the samples, of the same shape.
+        var: the variances: a number, or a tensor of the shape of `input`, in which one axis may have length 1, and the
+            last may be left out.
+        full: whether the constant `log(2 * pi) / 2` is added.
+        eps: smaller variances count as this one; the gradient passes through unchanged.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ArgumentError: if `eps` is not positive, or if `var` is a negative number; the values of a tensor are not read.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.gaussian_nll([1.0, 4.0], [2.0, 1.0], [1.0, 1.0]).tolist()
+        2.5
+
+    Source: `torch.nn.functional.gaussian_nll_loss`.
+    """
+    require("gaussian_nll", "eps", eps, eps > 0, "a number > 0")
+    if isinstance(var, (int, float)):
+        require("gaussian_nll", "var", var, var >= 0, "a number >= 0")
+    (x, y), _ = matching("gaussian_nll", input=input, target=target)
+    (x, y, variance), kind = operands("gaussian_nll", input, target, var)
+    shape, own = tuple(x.shape), tuple(variance.shape)
+    if own == shape[:-1] and own != shape and shape:
+        variance = ops.expand_dims(variance, -1)
+    elif own and own != shape and not (len(own) == len(shape) and _broadcast_axes(own, shape) == 1):
+        raise ShapeError(
+            f"gaussian_nll(): var has shape {own}, expected that of input, {shape}, without the last axis or with one "
+            f"axis of length 1"
+        )
+    variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.maximum(variance, eps), variance)))
+    scaled = ops.divide(ops.square(ops.subtract(x, y)), variance)
+    loss = ops.multiply(ops.add(ops.log(variance), scaled), 0.5)
+    if full:
+        loss = ops.add(loss, 0.5 * math.log(2.0 * math.pi))
+    return reduced("gaussian_nll", loss, reduction, kind)
+
+
+def poisson_nll(
+    input: TensorLike,
+    target: TensorLike,
+    *,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Returns the negative logarithms of the likelihood of Poisson distributions, by default their mean.
+
+    Args:
+        input: the logarithms of the expected values, or these values.
+        target: the counts, of the same shape.
+        log_input: whether `input` holds logarithms.
+        full: whether Stirling's approximation of `log(target!)` is added, where the target exceeds 1.
+        eps: what is added to an expected value before its logarithm is taken.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.losses.poisson_nll([0.0, 0.0], [1.0, 5.0]).tolist()
+        1.0
+
+    Source: `torch.nn.functional.poisson_nll_loss`.
+    """
+    (x, y), kind = matching("poisson_nll", input=input, target=target)
+    if log_input:
+        loss = ops.subtract(ops.exp(x), ops.multiply(y, x))
+    else:
+        loss = ops.subtract(x, ops.multiply(y, ops.log(ops.add(x, eps))))
+    if full:
+        above = ops.greater(y, 1.0)
+        safe = ops.where(above, y, 1.0)
+        logs = ops.log(safe)
+        roots = ops.multiply(ops.add(logs, math.log(2.0 * math.pi)), 0.5)
+        stirling = ops.add(ops.subtract(ops.multiply(safe, logs), safe), roots)
+        loss = ops.add(loss, ops.where(above, stirling, 0.0))
+    return reduced("poisson_nll", loss, reduction, kind)
+
+
+def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
+    size = ops.absolute(ops.subtract(x, y))
+    near = ops.minimum(size, delta)
+    far = ops.maximum(ops.subtract(size, delta), 0.0)
+    return ops.add(ops.multiply(ops.square(near), 0.5), ops.multiply(far, delta))
+
+
+def _broadcast_axes(own: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """Returns how many axes of length 1 are broadcast; 0 if an axis does not fit."""
+    wrong = [a for a, b in zip(own, shape, strict=True) if a != b]
+    return len(wrong) if all(a == 1 for a in wrong) else 0

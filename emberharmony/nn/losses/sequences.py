@@ -1,0 +1,111 @@
+"""The loss of connectionist temporal classification, with the layout and options of torch."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.backend.host import host_indices
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
+from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.losses.operands import Reduction, in_kind, operands, reduced, require, require_reduction
+
+_IMPOSSIBLE = 1e29
+"""`ops.ctc_loss` returns more than this for a target that no alignment gives."""
+
+
+def ctc(
+    log_probs: TensorLike,
+    targets: TensorLike,
+    input_lengths: TensorLike,
+    target_lengths: TensorLike,
+    blank: int = 0,
+    *,
+    reduction: Reduction = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Returns `-log p` of each target, where p sums over all alignments of its labels with the steps of the input.
+
+    Args:
+        log_probs: the logarithms of the probabilities of each step, `(steps, batch, classes)` or `(steps, classes)`.
+            They are normalised over the classes, so logits give the same.
+        targets: the labels, `(batch, labels)`, or those of all examples one after the other, `(sum of lengths,)`.
+        input_lengths: the number of steps of each example, `(batch,)` or `()`.
+        target_lengths: the number of its labels; labels after these do not count.
+        blank: the class that stands for "no label".
+        reduction: "none", "sum", or "mean": each loss is divided by the length of its target (at least 1) before.
+        zero_infinity: whether the loss of a target that is too long for its input is 0, with a gradient of 0, in place of
+            infinity.
+
+    Raises:
+        ArgumentError: if `blank` is not a class.
+        IndexOutOfBoundsError: if a label or a length is out of range; for tensors see `ops.ctc_loss`.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> logits = [[[0.0, 0.0]], [[0.0, 0.0]]]
+        >>> round(nn.losses.ctc(logits, [[1]], [2], [1]).tolist(), 4)
+        0.2877
+
+    Source: `torch.nn.functional.ctc_loss`; Graves et al., "Connectionist temporal classification", 2006.
+    """
+    require_reduction("ctc", reduction)
+    (x,), kind = operands("ctc", log_probs)
+    if len(x.shape) not in (2, 3):
+        raise ShapeError(
+            f"ctc(): log_probs has shape {tuple(x.shape)}, expected (steps, batch, classes) or (steps, classes)"
+        )
+    alone = len(x.shape) == 2
+    x = ops.expand_dims(x, 0) if alone else ops.swapaxes(x, 0, 1)
+    require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
+    steps, lengths = (_lengths(given, x.shape[0]) for given in (input_lengths, target_lengths))
+    labels = _labels(targets, lengths, x.shape[0], x.shape[2])
+    losses = ops.ctc_loss(labels, x, lengths, steps, blank)
+    losses = ops.where(ops.greater(losses, _IMPOSSIBLE), 0.0 if zero_infinity else ops.inf, losses)
+    if reduction == "mean":
+        share = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
+        losses = ops.divide(losses, share)
+    if alone:
+        return in_kind(ops.squeeze(losses, 0), kind)
+    return reduced("ctc", losses, reduction, kind)
+
+
+def _lengths(given: Any, batch: int) -> Any:
+    """Returns lengths as a vector: a tensor, or a list that `ops.ctc_loss` checks."""
+    if not ops.is_tensor(given) and not isinstance(given, Cell):
+        return [given] * batch if isinstance(given, int) else given
+    tensor = ops.convert_to_tensor(given)
+    return tensor if tensor.shape else ops.broadcast_to(tensor, (batch,))
+
+
+def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
+    """Returns the labels as a matrix, in which those that do not count are 0, and negative ones out of range.
+
+    Raises:
+        IndexOutOfBoundsError: if a label that the host knows is too large.
+        ShapeError: if the shape does not fit.
+    """
+    if not ops.is_tensor(targets) and not isinstance(targets, Cell):
+        targets = host_indices(targets)
+        if targets.size and targets.max() >= classes:
+            raise IndexOutOfBoundsError(f"ctc(): label {targets.max()} is out of range, expected 0 to {classes - 1}")
+    tensor = ops.cast(ops.convert_to_tensor(targets), "int64")
+    counts = ops.convert_to_tensor(lengths)
+    if len(tensor.shape) == 2:
+        if tensor.shape[0] != batch:
+            raise ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)")
+        places, widest = None, tensor.shape[1]
+    else:
+        known = [int(length) for length in ops.to_numpy(counts)]
+        if len(tensor.shape) != 1 or sum(known) > tensor.shape[0]:
+            raise ShapeError(
+                f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels), or ({sum(known)},) for all "
+                f"labels one after the other"
+            )
+        widest = max(known, default=0)
+        starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
+        places = ops.add(starts, ops.arange(widest))
+    inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
+    found = tensor if places is None else ops.take(tensor, ops.where(inside, places, 0), 0)
+    found = ops.where(inside, found, 0)
+    return ops.where(ops.less(found, 0), classes, found)  # a negative index would count from the last class
