@@ -3,6 +3,7 @@
 from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
 from emberharmony.nn import data as data
+from emberharmony.nn import losses as losses
 from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
@@ -25,6 +26,31 @@ from emberharmony.nn.lazy import build as build
 from emberharmony.nn.linear import Bilinear as Bilinear
 from emberharmony.nn.linear import Identity as Identity
 from emberharmony.nn.linear import Linear as Linear
+from emberharmony.nn.losses.modules import BCELoss as BCELoss
+from emberharmony.nn.losses.modules import BCEWithLogitsLoss as BCEWithLogitsLoss
+from emberharmony.nn.losses.modules import CosineEmbeddingLoss as CosineEmbeddingLoss
+from emberharmony.nn.losses.modules import CrossEntropyLoss as CrossEntropyLoss
+from emberharmony.nn.losses.modules import CTCLoss as CTCLoss
+from emberharmony.nn.losses.modules import DiceLoss as DiceLoss
+from emberharmony.nn.losses.modules import FocalLoss as FocalLoss
+from emberharmony.nn.losses.modules import GaussianNLLLoss as GaussianNLLLoss
+from emberharmony.nn.losses.modules import HingeEmbeddingLoss as HingeEmbeddingLoss
+from emberharmony.nn.losses.modules import HingeLoss as HingeLoss
+from emberharmony.nn.losses.modules import HuberLoss as HuberLoss
+from emberharmony.nn.losses.modules import KLDivLoss as KLDivLoss
+from emberharmony.nn.losses.modules import L1Loss as L1Loss
+from emberharmony.nn.losses.modules import LogCoshLoss as LogCoshLoss
+from emberharmony.nn.losses.modules import MarginRankingLoss as MarginRankingLoss
+from emberharmony.nn.losses.modules import MSELoss as MSELoss
+from emberharmony.nn.losses.modules import MultiLabelMarginLoss as MultiLabelMarginLoss
+from emberharmony.nn.losses.modules import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from emberharmony.nn.losses.modules import MultiMarginLoss as MultiMarginLoss
+from emberharmony.nn.losses.modules import NLLLoss as NLLLoss
+from emberharmony.nn.losses.modules import PoissonNLLLoss as PoissonNLLLoss
+from emberharmony.nn.losses.modules import SmoothL1Loss as SmoothL1Loss
+from emberharmony.nn.losses.modules import SoftMarginLoss as SoftMarginLoss
+from emberharmony.nn.losses.modules import TripletMarginLoss as TripletMarginLoss
+from emberharmony.nn.losses.modules import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from emberharmony.nn.module import Module as Module
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.state import Loaded as Loaded
@@ -36,4 +62,32 @@ __all__ = [
     *("Lambda", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Remat", "Repeat", "Residual"),
     "Sequential",
     *("Bilinear", "Identity", "Linear"),
+    "losses",
+    *(
+        "CrossEntropyLoss",
+        "NLLLoss",
+        "BCELoss",
+        "BCEWithLogitsLoss",
+        "FocalLoss",
+        "DiceLoss",
+        "KLDivLoss",
+        "MSELoss",
+        "L1Loss",
+        "SmoothL1Loss",
+        "HuberLoss",
+        "LogCoshLoss",
+        "GaussianNLLLoss",
+        "PoissonNLLLoss",
+        "HingeLoss",
+        "SoftMarginLoss",
+        "MarginRankingLoss",
+        "MultiMarginLoss",
+        "MultiLabelMarginLoss",
+        "MultiLabelSoftMarginLoss",
+        "HingeEmbeddingLoss",
+        "CosineEmbeddingLoss",
+        "TripletMarginLoss",
+        "TripletMarginWithDistanceLoss",
+        "CTCLoss",
+    ),
 ]

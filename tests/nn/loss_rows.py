@@ -59,7 +59,7 @@ T, N, C, S = 7, 3, 5, 3
 
 
 def _classes(ours: str, torch: str, change: Any) -> list[Row]:
-    rows = [
+    return [
         Row(ours, torch, (change(normal(4, 5, scale=3.0), 1), ids(5, 4)), {}),
         Row(ours, torch, (change(normal(5), 0), ids(5)), {}),
         Row(ours, torch, (change(normal(4, 5, 2, 3), 1), ids(5, 4, 2, 3)), {"weight": WEIGHT}),
@@ -67,7 +67,6 @@ def _classes(ours: str, torch: str, change: Any) -> list[Row]:
         Row(ours, torch, (change(normal(6, 5), 1), with_ignored(ids(5, 6), 2)), {"ignore_index": 2, "weight": WEIGHT}),
         Row(ours, torch, (change(normal(6, 5), 1), with_ignored(ids(5, 6), -1)), {"ignore_index": -1}),
     ]
-    return rows
 
 
 def _pairs(ours: str, torch: str, *options: dict[str, Any]) -> list[Row]:

@@ -211,7 +211,13 @@ def test_focal_and_dice_equal_their_formulas(backend: str) -> None:
 PAIR = [[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]
 REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
     ("mse", PAIR, {"reduction": "maen"}, errors.ArgumentError, r"mse\(\): reduction is 'maen'.*did you mean 'mean'"),
-    ("mse", PAIR, {"reduction": None}, errors.ArgumentError, "reduction is None, expected one of 'none', 'mean', 'sum'"),
+    (
+        "mse",
+        PAIR,
+        {"reduction": None},
+        errors.ArgumentError,
+        "reduction is None, expected one of 'none', 'mean', 'sum'",
+    ),
     ("mse", ([[1.0], [2.0]], [1.0, 2.0]), {}, errors.ShapeError, r"target has shape \(2,\), expected \(2, 1\)"),
     ("l1", ([1j], [1.0]), {}, errors.DTypeError, "expected real tensors, got complex64"),
     ("huber", PAIR, {"delta": 0.0}, errors.ArgumentError, r"delta is 0\.0, expected a number > 0"),
@@ -248,7 +254,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
     ("ctc", (PAIR[0], [9], 2, 1), {}, errors.IndexOutOfBoundsError, "9"),
     ("ctc", (PAIR[0], [[1, 1]], [2], [9]), {}, errors.IndexOutOfBoundsError, "target length 9"),
     ("ctc", (PAIR[0], [[1], [1]], [2], [1]), {}, errors.ShapeError, r"expected \(1, labels\)"),
-    ("ctc", (PAIR[0], [1], [2], [2]), {}, errors.ShapeError, "for all labels one after the other"),
+    ("ctc", (PAIR[0], [1], [2], [2]), {}, errors.ShapeError, "with all labels one after the other"),
     ("ctc", (PAIR[0], [1], 2, 1), {"blank": 2}, errors.ArgumentError, "a class from 0 to 1"),
     ("ctc", (1.0, [1], 2, 1), {}, errors.ShapeError, r"\(steps, batch, classes\)"),
 ]

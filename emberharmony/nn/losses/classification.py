@@ -7,6 +7,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Axis, Tensor, TensorLike
+from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import (
     REDUCTIONS,
     Reduction,
@@ -310,7 +311,7 @@ def kl_div(
         loss = ops.subtract(ops.xlogy(t, t), ops.multiply(t, x))
     if reduction == "batchmean":
         if not x.shape:
-            raise ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes")
+            raise fault(ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes"))
         return in_kind(ops.divide(ops.sum(loss), x.shape[0]), kind)
     return reduced("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require
 
 _EPSILON = 1e-12
@@ -70,9 +71,11 @@ def cosine_embedding(
     (x, y), kind = matching(name, input1=input1, input2=input2)
     (t,), _ = operands(name, target)
     if len(x.shape) not in (1, 2) or tuple(t.shape) != tuple(x.shape[:-1]):
-        raise ShapeError(
-            f"{name}(): expected vectors of shape (features,) or (batch, features) and a target () or (batch,), got "
-            f"{tuple(x.shape)} and {tuple(t.shape)}"
+        raise fault(
+            ShapeError(
+                f"{name}(): expected vectors of shape (features,) or (batch, features) and a target () or (batch,), got"
+                f" {tuple(x.shape)} and {tuple(t.shape)}"
+            )
         )
     norms = [ops.sqrt(ops.add(ops.sum(ops.square(each), -1), _EPSILON)) for each in (x, y)]
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
@@ -135,8 +138,8 @@ def triplet_margin_with_distance(
     """Returns the loss of `triplet_margin` for a distance of one's own.
 
     Args:
-        distance_function: returns the distances between two tensors of vectors; by default the Euclidean ones. The other
-            arguments are those of `triplet_margin`.
+        distance_function: returns the distances between two tensors of vectors; by default the Euclidean ones. The
+            other arguments are those of `triplet_margin`.
 
     Raises:
         ArgumentError: if `margin` is not positive.
@@ -170,7 +173,7 @@ def _triplet(
     require(name, "margin", margin, margin > 0, "a number > 0")
     (a, p, n), kind = matching(name, anchor=anchor, positive=positive, negative=negative)
     if not a.shape:
-        raise ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)")
+        raise fault(ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)"))
     near, far = distance(a, p), distance(a, n)
     if swap:
         far = ops.minimum(far, distance(p, n))

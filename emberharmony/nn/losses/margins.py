@@ -3,6 +3,7 @@
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits
 from emberharmony.nn.losses.operands import (
     Reduction,
@@ -99,7 +100,7 @@ def multi_margin(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Returns `sum(max(0, margin - input[target] + input[i]) ** p) / classes` over other classes i, by default the mean.
+    """Returns the sum of `max(0, margin - input[target] + input[i]) ** p / classes` over other classes i, or the mean.
 
     Args:
         input: the score of each class, `(classes,)` or `(batch, classes)`.
@@ -163,9 +164,13 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     _require_classes(name, x)
     ids = ops.convert_to_tensor(target)
     if not ops.dtype(ids).is_integer:
-        raise ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+        raise fault(
+            ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+        )
     if tuple(ids.shape) != tuple(x.shape):
-        raise ShapeError(f"{name}(): target has shape {tuple(ids.shape)}, expected {tuple(x.shape)}, that of input")
+        raise fault(
+            ShapeError(f"{name}(): target has shape {tuple(ids.shape)}, expected {tuple(x.shape)}, that of input")
+        )
     ids, classes = ops.cast(ids, "int64"), x.shape[-1]
     listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
     place = ops.where(listed, ids, 0)
@@ -202,7 +207,7 @@ def multilabel_soft_margin(
     name = "multilabel_soft_margin"
     (x, t), kind = matching(name, input=input, target=target)
     if not x.shape:
-        raise ShapeError(f"{name}(): input has no axes, expected shape (..., classes)")
+        raise fault(ShapeError(f"{name}(): input has no axes, expected shape (..., classes)"))
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if weight is not None:
         loss = ops.multiply(loss, fitted(name, "weight", weight, x))
@@ -216,4 +221,4 @@ def _require_classes(name: str, x: Tensor) -> None:
         ShapeError: if it is neither (classes,) nor (batch, classes), or if there are no classes.
     """
     if len(x.shape) not in (1, 2) or not x.shape[-1]:
-        raise ShapeError(f"{name}(): input has shape {tuple(x.shape)}, expected (classes,) or (batch, classes)")
+        raise fault(ShapeError(f"{name}(): input has shape {tuple(x.shape)}, expected (classes,) or (batch, classes)"))

@@ -17,6 +17,7 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.locate import fault
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 """What becomes of the losses of all elements."""
@@ -33,7 +34,7 @@ def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCT
     if reduction not in known:
         expected = ", ".join(map(repr, known))
         hint = suggest(reduction, known) if isinstance(reduction, str) else ""
-        raise ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {expected}{hint}")
+        raise fault(ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {expected}{hint}"))
 
 
 def require(name: str, option: str, value: Any, allowed: bool, expected: str) -> None:
@@ -43,7 +44,7 @@ def require(name: str, option: str, value: Any, allowed: bool, expected: str) ->
         ArgumentError: if it is not allowed.
     """
     if not allowed:
-        raise ArgumentError(f"{name}(): {option} is {brief(value)}, expected {expected}")
+        raise fault(ArgumentError(f"{name}(): {option} is {brief(value)}, expected {expected}"))
 
 
 def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
@@ -57,7 +58,9 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     given = [ops.convert_to_tensor(value) for value in values]
     kind = as_inexact(ops.result_type(*given))
     if kind.is_complex:
-        raise DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real and ops.imag separately")
+        raise fault(
+            DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real and ops.imag separately")
+        )
     wide = ops.float32 if kind.bits == 16 else kind
     return [x if ops.dtype(x) == wide else ops.cast(x, wide) for x in given], kind
 
@@ -72,9 +75,11 @@ def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
     (first, *others), shape = values, tuple(found[0].shape)
     for other, x in zip(others, found[1:], strict=True):
         if tuple(x.shape) != shape:
-            raise ShapeError(
-                f"{name}(): {other} has shape {tuple(x.shape)}, expected {shape}, the shape of {first}; reshape one of "
-                f"them (ops.reshape, ops.broadcast_to)"
+            raise fault(
+                ShapeError(
+                    f"{name}(): {other} has shape {tuple(x.shape)}, expected {shape}, that of {first}; reshape one "
+                    f"(ops.reshape, ops.broadcast_to)"
+                )
             )
     return found, kind
 
@@ -89,7 +94,9 @@ def fitted(name: str, option: str, value: Any, x: Tensor) -> Tensor:
     own, shape = tuple(tensor.shape), tuple(x.shape)
     pairs = zip(reversed(own), reversed(shape), strict=False)
     if len(own) > len(shape) or any(a not in (1, b) for a, b in pairs):
-        raise ShapeError(f"{name}(): {option} has shape {own}, which does not broadcast to that of input, {shape}")
+        raise fault(
+            ShapeError(f"{name}(): {option} has shape {own}, which does not broadcast to that of input, {shape}")
+        )
     return tensor
 
 
@@ -101,7 +108,9 @@ def class_weight(name: str, weight: Any, classes: int, x: Tensor) -> Tensor:
     """
     tensor = ops.cast(ops.convert_to_tensor(weight), ops.dtype(x))
     if tuple(tensor.shape) != (classes,):
-        raise ShapeError(f"{name}(): weight has shape {tuple(tensor.shape)}, expected ({classes},), one for each class")
+        raise fault(
+            ShapeError(f"{name}(): weight has shape {tuple(tensor.shape)}, expected ({classes},), one for each class")
+        )
     return tensor
 
 
@@ -114,7 +123,9 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
     rank = len(x.shape)
     found = (0 if rank == 1 else 1) if axis is None else axis
     if not -rank <= found < rank:
-        raise ShapeError(f"{name}(): input has shape {tuple(x.shape)}, so it has no axis {found} with the classes")
+        raise fault(
+            ShapeError(f"{name}(): input has shape {tuple(x.shape)}, so it has no axis {found} with the classes")
+        )
     return found % rank
 
 
@@ -143,16 +154,22 @@ def class_ids(
         wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
         if wrong.size:
             hint = "" if ignored is None else f", or ignore_index={ignored}"
-            raise IndexOutOfBoundsError(
-                f"{name}(): class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
+            raise fault(
+                IndexOutOfBoundsError(
+                    f"{name}(): class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
+                )
             )
         target = known
     ids = ops.convert_to_tensor(target)
     if not ops.dtype(ids).is_integer:
-        raise ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+        raise fault(
+            ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
+        )
     if tuple(ids.shape) != shape:
-        raise ShapeError(
-            f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: one class id for each position of input"
+        raise fault(
+            ShapeError(
+                f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: an id for each position of input"
+            )
         )
     ids = ops.cast(ids, "int64")
     kept = ops.ones_like(ids, "bool") if ignored is None else ops.not_equal(ids, ignored)
@@ -173,4 +190,3 @@ def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tenso
 def in_kind(x: Tensor, kind: DType) -> Tensor:
     """Returns a result in the dtype of the operands."""
     return x if ops.dtype(x) == kind else ops.cast(x, kind)
-

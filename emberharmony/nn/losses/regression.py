@@ -5,6 +5,7 @@ import math
 from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require
 
 
@@ -68,9 +69,9 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
 
 
 def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
-    """Returns the absolute differences, smoothed to `difference ** 2 / (2 * beta) + beta / 2` below `beta`, less half `beta`.
+    """Returns `huber` divided by `beta`: the absolute differences less `beta / 2`, but squares below `beta`.
 
-    It is `huber` divided by `beta`; for `beta=0` it is `l1`.
+    For `beta=0` it is `l1`.
 
     Args:
         input, target: tensors of one shape.
@@ -159,9 +160,11 @@ def gaussian_nll(
     if own == shape[:-1] and own != shape and shape:
         variance = ops.expand_dims(variance, -1)
     elif own and own != shape and not (len(own) == len(shape) and _broadcast_axes(own, shape) == 1):
-        raise ShapeError(
-            f"gaussian_nll(): var has shape {own}, expected that of input, {shape}, without the last axis or with one "
-            f"axis of length 1"
+        raise fault(
+            ShapeError(
+                f"gaussian_nll(): var has shape {own}, expected that of input, {shape}, without its last axis, or with "
+                f"one axis of length 1"
+            )
         )
     variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.maximum(variance, eps), variance)))
     scaled = ops.divide(ops.square(ops.subtract(x, y)), variance)

@@ -7,6 +7,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
+from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import Reduction, in_kind, operands, reduced, require, require_reduction
 
 _IMPOSSIBLE = 1e29
@@ -33,8 +34,8 @@ def ctc(
         target_lengths: the number of its labels; labels after these do not count.
         blank: the class that stands for "no label".
         reduction: "none", "sum", or "mean": each loss is divided by the length of its target (at least 1) before.
-        zero_infinity: whether the loss of a target that is too long for its input is 0, with a gradient of 0, in place of
-            infinity.
+        zero_infinity: whether the loss of a target that is too long for its input is 0, with a gradient of 0, in place
+            of infinity.
 
     Raises:
         ArgumentError: if `blank` is not a class.
@@ -52,8 +53,10 @@ def ctc(
     require_reduction("ctc", reduction)
     (x,), kind = operands("ctc", log_probs)
     if len(x.shape) not in (2, 3):
-        raise ShapeError(
-            f"ctc(): log_probs has shape {tuple(x.shape)}, expected (steps, batch, classes) or (steps, classes)"
+        raise fault(
+            ShapeError(
+                f"ctc(): log_probs has shape {tuple(x.shape)}, expected (steps, batch, classes) or (steps, classes)"
+            )
         )
     alone = len(x.shape) == 2
     x = ops.expand_dims(x, 0) if alone else ops.swapaxes(x, 0, 1)
@@ -88,19 +91,23 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
     if not ops.is_tensor(targets) and not isinstance(targets, Cell):
         targets = host_indices(targets)
         if targets.size and targets.max() >= classes:
-            raise IndexOutOfBoundsError(f"ctc(): label {targets.max()} is out of range, expected 0 to {classes - 1}")
+            raise fault(
+                IndexOutOfBoundsError(f"ctc(): label {targets.max()} is out of range, expected 0 to {classes - 1}")
+            )
     tensor = ops.cast(ops.convert_to_tensor(targets), "int64")
     counts = ops.convert_to_tensor(lengths)
     if len(tensor.shape) == 2:
         if tensor.shape[0] != batch:
-            raise ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)")
+            raise fault(ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)"))
         places, widest = None, tensor.shape[1]
     else:
         known = [int(length) for length in ops.to_numpy(counts)]
         if len(tensor.shape) != 1 or sum(known) > tensor.shape[0]:
-            raise ShapeError(
-                f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels), or ({sum(known)},) for all "
-                f"labels one after the other"
+            raise fault(
+                ShapeError(
+                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or ({sum(known)},), "
+                    f"with all labels one after the other"
+                )
             )
         widest = max(known, default=0)
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
