@@ -1,0 +1,48 @@
+"""Initial values of parameters that are computed on the host, so that they are equal on every backend."""
+
+import math
+
+import numpy as np
+
+from emberharmony.backend.shared import special
+from emberharmony.backend.shared.random import Array, Generator
+from emberharmony.core.dtypes import float64
+
+
+def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: float, low: float, high: float) -> Array:
+    """Returns normal numbers, drawn anew outside [low, high], by the inverse of the distribution function."""
+    first, last = (low - mean) / std, (high - mean) / std
+    # The distribution function is precise below 0 alone, so an interval above 0 is reflected.
+    sign = -1.0 if first > 0.0 else 1.0
+    first, last = sorted((sign * first, sign * last))
+    below, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (first, last))
+    share = below + rng.uniform(shape, float64) * (up_to - below)
+    return (sign * special.ndtri(np, share) * std + mean).clip(low, high)
+
+
+def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
+    """Returns a random matrix with orthonormal rows or columns, the shorter of the two, times the gain."""
+    long, short = max(rows, columns), min(rows, columns)
+    q, r = np.linalg.qr(rng.normal((rows, columns), float64).reshape(long, short))
+    # These signs make the distribution uniform.
+    q = q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)
+    return gain * (q if rows >= columns else q.T)
+
+
+def sparse(rng: Generator, rows: int, columns: int, sparsity: float, std: float) -> Array:
+    """Returns a matrix of normal numbers in which a share of each column, rounded up, is 0."""
+    values = rng.normal((rows, columns), float64) * std
+    order = np.argsort(rng.uniform((rows, columns), float64), axis=0)
+    np.put_along_axis(values, order[: math.ceil(sparsity * rows)], 0.0, 0)
+    return values
+
+
+def dirac(shape: tuple[int, ...], groups: int) -> Array:
+    """Returns a kernel (out, in, ...) with which each group of a convolution passes its channels through unchanged."""
+    values = np.zeros(shape)
+    outputs = shape[0] // groups
+    middle = tuple(length // 2 for length in shape[2:])
+    for group in range(groups):
+        for channel in range(min(outputs, shape[1])):
+            values[(group * outputs + channel, channel, *middle)] = 1.0
+    return values

@@ -1,0 +1,418 @@
+"""Initial values of parameters: the names and formulas of `torch.nn.init`, as initializers that layers take.
+
+Each function returns an `Initializer`, which is called with a shape. Weights have the layout of torch: (out, in, ...).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
+from emberharmony.core.types import DTypeLike, HostArray, Shape, Tensor
+from emberharmony.nn import rngs
+from emberharmony.nn.options import choice
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import initial
+else:
+    initial = Deferred("emberharmony.backend.shared.initial")
+
+C = TypeVar("C", bound=Cell)
+Draw: TypeAlias = Callable[[tuple[int, ...], Any, DTypeLike], Tensor]
+"""Returns the tensor for a shape, a random generator and a dtype."""
+
+_LINEAR = (
+    *("linear", "conv1d", "conv2d", "conv3d"),
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+)
+_NONLINEARITIES = (*_LINEAR, "sigmoid", "tanh", "relu", "leaky_relu", "selu")
+
+
+class Initializer:
+    """Makes the first tensor of a parameter: a call with a shape returns it.
+
+    The functions of this module make initializers. They are compared and pickled by their options.
+
+    Example:
+        >>> from emberharmony import nn, ops
+        >>> nn.init.constant(0.5)((2,)).tolist()
+        [0.5, 0.5]
+        >>> rng = ops.random.Generator(0)
+        >>> ops.shape(nn.init.xavier_uniform()((3, 4), rng=rng))
+        (3, 4)
+        >>> nn.init.normal(std=0.02)
+        normal(mean=0.0, std=0.02)
+    """
+
+    def __init__(self, factory: "Callable[..., Initializer]", options: Mapping[str, Any], draw: Draw) -> None:
+        self._factory, self._options, self._draw = factory, dict(options), draw
+
+    def __call__(
+        self, shape: Shape, *, rng: "rngs.Generator | rngs.Rngs | None" = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
+        """Returns a tensor of a shape.
+
+        Args:
+            shape: of the parameter.
+            rng: a generator, whose numbers are the same on every backend, or streams by name; None takes the default
+                stream, which `ops.random.seed` restarts.
+            dtype: the floating dtype; None is the default one.
+
+        Raises:
+            DTypeError: if the dtype is not floating.
+            ShapeError: if the initializer does not fit the shape.
+        """
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        wanted = ops.default_float() if dtype is None else as_dtype(dtype)
+        if not wanted.is_floating:
+            raise DTypeError(f"{self!r} makes parameters, which are floating, not {wanted.name}")
+        return self._draw(lengths, rngs.generator(rng), wanted)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return (self._factory, self._options) == (other._factory, other._options)
+
+    def __hash__(self) -> int:
+        return hash((self._factory, *self._options.values()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._factory, tuple(self._options.values())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"{self._factory.__name__}({shown})"
+
+
+def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> C:
+    """Gives an existing parameter a new value by an initializer, and returns it; shape, dtype and device stay.
+
+    Args:
+        parameter: a `Parameter` or `Buffer`.
+        initializer: called with the shape, `rng=` and `dtype=`.
+        rng: see `Initializer`.
+
+    Raises:
+        ArgumentTypeError: if the first argument is no parameter, or the second is not callable.
+        ShapeError: if the initializer does not fit the shape of the parameter.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> layer = nn.Linear(2, 1)
+        >>> nn.init.apply(layer.weight, nn.init.ones()).value.tolist()
+        [[1.0, 1.0]]
+    """
+    if not isinstance(parameter, Cell):
+        raise ArgumentTypeError(f"init.apply() takes a Parameter or Buffer, not {brief(parameter)}")
+    if not callable(initializer):
+        raise ArgumentTypeError(f"init.apply() takes an initializer such as init.normal(), not {brief(initializer)}")
+    before = parameter.value
+    shape = tuple(before.shape)
+    made = initializer(shape, rng=rng, dtype=ops.dtype(before))
+    if tuple(made.shape) != shape:
+        raise ShapeError(f"init.apply(): the initializer made shape {tuple(made.shape)}, expected {shape}")
+    parameter.value = ops.to_device(made, ops.get_device(before))
+    return parameter
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """Returns how many inputs each output of a weight has, and how many outputs each input.
+
+    Args:
+        shape: (out, in) or (out, in, ...), in which the other axes are those of a kernel.
+
+    Raises:
+        ShapeError: if there are fewer than two axes.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.init.fans((16, 3, 5, 5))
+        (75, 400)
+    """
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    if len(lengths) < 2:
+        raise ShapeError(f"a weight of shape {lengths} has no fans, expected (out, in, ...)")
+    kernel = math.prod(lengths[2:])
+    return lengths[1] * kernel, lengths[0] * kernel
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Returns the factor of the standard deviation that is recommended before a nonlinearity.
+
+    Args:
+        nonlinearity: "linear", "conv1d" and so on, "sigmoid", "tanh", "relu", "leaky_relu" or "selu".
+        param: the slope of "leaky_relu" below 0; None is 0.01.
+
+    Raises:
+        ArgumentError: if the nonlinearity is unknown.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> nn.init.calculate_gain("leaky_relu", 1.0)
+        1.0
+
+    Source: `torch.nn.init.calculate_gain`.
+    """
+    choice("nonlinearity", nonlinearity, _NONLINEARITIES)
+    slope = 0.01 if param is None else param
+    gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)), "selu": 0.75}
+    return gains.get(nonlinearity, 1.0)
+
+
+def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
+    """Returns an initializer of uniform numbers in [a, b).
+
+    Raises:
+        ArgumentError: if `a` exceeds `b`.
+    """
+    _require("uniform", a <= b, f"a={a} exceeds b={b}")
+    return Initializer(uniform, {"a": a, "b": b}, lambda *given: _uniform(a, b, *given))
+
+
+def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
+    """Returns an initializer of normal numbers with a mean and a standard deviation.
+
+    Raises:
+        ArgumentError: if the standard deviation is negative.
+    """
+    _require("normal", std >= 0, f"std={std} is negative")
+    return Initializer(normal, {"mean": mean, "std": std}, lambda *given: _normal(mean, std, *given))
+
+
+def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Initializer:
+    """Returns an initializer of normal numbers that are drawn again outside [a, b].
+
+    Args:
+        mean, std: mean and standard deviation of the numbers before they are cut off.
+        a, b: the bounds, which are not in units of `std`.
+
+    Raises:
+        ArgumentError: if the standard deviation is not positive, or `a` is not less than `b`.
+    """
+    _require("trunc_normal", std > 0, f"std={std}, expected a number > 0")
+    _require("trunc_normal", a < b, f"a={a} is not less than b={b}")
+    options = {"mean": mean, "std": std, "a": a, "b": b}
+
+    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+        return _tensor(initial.truncated_normal(rng, shape, mean, std, a, b), dtype)
+
+    return Initializer(trunc_normal, options, draw)
+
+
+def constant(value: float) -> Initializer:
+    """Returns an initializer of one number."""
+    return Initializer(constant, {"value": value}, lambda shape, rng, dtype: ops.full(shape, value, dtype))
+
+
+def zeros() -> Initializer:
+    """Returns an initializer of zeros."""
+    return Initializer(zeros, {}, lambda shape, rng, dtype: ops.zeros(shape, dtype))
+
+
+def ones() -> Initializer:
+    """Returns an initializer of ones."""
+    return Initializer(ones, {}, lambda shape, rng, dtype: ops.ones(shape, dtype))
+
+
+def eye() -> Initializer:
+    """Returns an initializer of matrices with ones on the diagonal and zeros elsewhere."""
+
+    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+        _require_matrix("eye", shape)
+        return ops.eye(*shape, dtype=dtype)
+
+    return Initializer(eye, {}, draw)
+
+
+def dirac(groups: int = 1) -> Initializer:
+    """Returns an initializer of kernels of convolutions, (out, in, ...), that pass their channels through unchanged.
+
+    Args:
+        groups: of the convolution.
+    """
+
+    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+        if len(shape) not in (3, 4, 5) or shape[0] % groups:
+            raise ShapeError(
+                f"dirac() makes kernels (out, in, ...) of one to three axes, with out a multiple of groups={groups}, "
+                f"not shape {shape}"
+            )
+        return _tensor(initial.dirac(shape, groups), dtype)
+
+    return Initializer(dirac, {"groups": groups}, draw)
+
+
+def xavier_uniform(gain: float = 1.0) -> Initializer:
+    """Returns an initializer of uniform numbers within `gain * sqrt(6 / (fan_in + fan_out))`.
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
+    """
+    return _scaled(
+        xavier_uniform, {"gain": gain}, _uniform_of, lambda inputs, outputs: gain * _between(inputs, outputs)
+    )
+
+
+def xavier_normal(gain: float = 1.0) -> Initializer:
+    """Returns an initializer of normal numbers with the standard deviation `gain * sqrt(2 / (fan_in + fan_out))`.
+
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
+    """
+    return _scaled(xavier_normal, {"gain": gain}, _normal_of, lambda inputs, outputs: gain * _between(inputs, outputs))
+
+
+def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
+    """Returns an initializer of uniform numbers within `sqrt(3) * gain / sqrt(fan)`.
+
+    Args:
+        a: the slope of a leaky ReLU below 0, for the gain.
+        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
+        nonlinearity: what follows the layer; see `calculate_gain`.
+
+    Raises:
+        ArgumentError: if the mode or the nonlinearity is unknown.
+
+    Source: He et al., "Delving deep into rectifiers", 2015.
+    """
+    return _kaiming(kaiming_uniform, a, mode, nonlinearity, _uniform_of)
+
+
+def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
+    """Returns an initializer of normal numbers of standard deviation `gain / sqrt(fan)`; see `kaiming_uniform`."""
+    return _kaiming(kaiming_normal, a, mode, nonlinearity, _normal_of)
+
+
+def lecun_uniform() -> Initializer:
+    """Returns an initializer of uniform numbers within `sqrt(3 / fan_in)`.
+
+    Source: LeCun et al., "Efficient BackProp", 1998.
+    """
+    return _scaled(lecun_uniform, {}, _uniform_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+
+
+def lecun_normal() -> Initializer:
+    """Returns an initializer of normal numbers with the standard deviation `1 / sqrt(fan_in)`.
+
+    The numbers are not cut off, as "Self-normalizing neural networks" (Klambauer et al., 2017) has it for `selu`; Keras
+    draws those beyond two standard deviations again.
+
+    Source: LeCun et al., "Efficient BackProp", 1998.
+    """
+    return _scaled(lecun_normal, {}, _normal_of, lambda inputs, outputs: 1.0 / math.sqrt(max(inputs, 1)))
+
+
+def orthogonal(gain: float = 1.0) -> Initializer:
+    """Returns an initializer of matrices with orthonormal rows or columns, times a gain.
+
+    A tensor with more axes is a matrix (first axis, all others).
+
+    Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013.
+    """
+
+    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+        if len(shape) < 2:
+            raise ShapeError(f"orthogonal() makes tensors of two or more axes, not shape {shape}")
+        matrix = initial.orthogonal(rng, shape[0], math.prod(shape[1:]), gain)
+        return _tensor(matrix.reshape(shape), dtype)
+
+    return Initializer(orthogonal, {"gain": gain}, draw)
+
+
+def sparse(sparsity: float, std: float = 0.01) -> Initializer:
+    """Returns an initializer of matrices of normal numbers in which a share of each column is 0.
+
+    Args:
+        sparsity: the share, from 0 to 1; the number of zeros is rounded up.
+        std: the standard deviation of the other numbers.
+
+    Raises:
+        ArgumentError: if the share is out of range.
+
+    Source: Martens, "Deep learning via Hessian-free optimization", 2010.
+    """
+    _require("sparse", 0 <= sparsity <= 1, f"sparsity={sparsity}, expected a number from 0 to 1")
+
+    def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+        _require_matrix("sparse", shape)
+        return _tensor(initial.sparse(rng, *shape, sparsity, std), dtype)
+
+    return Initializer(sparse, {"sparsity": sparsity, "std": std}, draw)
+
+
+glorot_uniform, glorot_normal = xavier_uniform, xavier_normal
+he_uniform, he_normal = kaiming_uniform, kaiming_normal
+
+
+def _tensor(values: HostArray, dtype: DTypeLike) -> Tensor:
+    """Returns values that were computed on the host in float64; narrower dtypes are rounded by way of float32.
+
+    Backends differ in whether they round float64 to half precision in one step or in two.
+    """
+    return ops.convert_to_tensor(values if ops.float64 == dtype else values.astype("float32"), dtype)
+
+
+def _uniform(low: float, high: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+    return ops.random.uniform(shape, low, high, dtype, generator=rng)
+
+
+def _normal(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
+    return ops.random.normal(shape, mean, std, dtype, generator=rng)
+
+
+def _uniform_of(std: float, *given: Any) -> Tensor:
+    """Returns uniform numbers around 0 of a standard deviation."""
+    bound = math.sqrt(3.0) * std
+    return _uniform(-bound, bound, *given)
+
+
+def _normal_of(std: float, *given: Any) -> Tensor:
+    return _normal(0.0, std, *given)
+
+
+def _between(inputs: int, outputs: int) -> float:
+    return math.sqrt(2.0 / max(inputs + outputs, 1))
+
+
+def _scaled(
+    factory: Callable[..., Initializer],
+    options: Mapping[str, Any],
+    draw: Callable[..., Tensor],
+    std: Callable[[int, int], float],
+) -> Initializer:
+    """Returns an initializer whose standard deviation follows from the fans of the shape."""
+    return Initializer(factory, options, lambda shape, rng, dtype: draw(std(*fans(shape)), shape, rng, dtype))
+
+
+def _kaiming(
+    factory: Callable[..., Initializer], a: float, mode: str, nonlinearity: str, draw: Callable[..., Tensor]
+) -> Initializer:
+    choice("mode", mode, ("fan_in", "fan_out"))
+    gain = calculate_gain(nonlinearity, a)
+
+    def std(inputs: int, outputs: int) -> float:
+        return gain / math.sqrt(max(inputs if mode == "fan_in" else outputs, 1))
+
+    return _scaled(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std)
+
+
+def _require(name: str, holds: bool, message: str) -> None:
+    """Checks an option.
+
+    Raises:
+        ArgumentError: if the condition does not hold.
+    """
+    if not holds:
+        raise ArgumentError(f"{name}(): {message}")
+
+
+def _require_matrix(name: str, shape: tuple[int, ...]) -> None:
+    """Checks that a shape is that of a matrix.
+
+    Raises:
+        ShapeError: if it is not.
+    """
+    if len(shape) != 2:
+        raise ShapeError(f"{name}() makes matrices, not shape {shape}")
