@@ -5,6 +5,7 @@ from emberharmony import Parameter as Parameter
 from emberharmony.nn import data as data
 from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
+from emberharmony.nn import metrics as metrics
 from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
@@ -63,7 +64,7 @@ __all__ = [
     *("Lambda", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Remat", "Repeat", "Residual"),
     "Sequential",
     *("Bilinear", "Identity", "Linear"),
-    *("init", "losses"),
+    *("init", "losses", "metrics"),
     *(
         "CrossEntropyLoss",
         "NLLLoss",

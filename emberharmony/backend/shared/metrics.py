@@ -1,0 +1,158 @@
+"""What metrics compute on the host, in float64 and in integers."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.host import plain
+from emberharmony.core.errors import ArgumentTypeError, IndexOutOfBoundsError, ShapeError, brief
+
+Array = np.ndarray[Any, Any]
+
+
+def numbers(name: str, value: Any) -> Array:
+    """Returns host data as float64, integers or booleans.
+
+    Raises:
+        ArgumentTypeError: if it does not hold real numbers.
+    """
+    array = plain(value)
+    if array.dtype.kind in "iub":
+        return array
+    if array.dtype.kind in "cOSUMmT":
+        raise ArgumentTypeError(f"{name}: expected real numbers, got {brief(value)} of dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def zeros(*shape: int) -> Array:
+    """Returns zeros in float64."""
+    return np.zeros(shape)
+
+
+def array(values: Any) -> Array:
+    """Returns the numbers of a state as an array of float64 or int64."""
+    found = np.asarray(values)
+    return found.astype(np.int64 if found.dtype.kind in "iu" else np.float64)
+
+
+def joined(first: Array, second: Array) -> Array:
+    """Returns two vectors, one after the other."""
+    return np.concatenate([first, second])
+
+
+def weighted(values: Array, weights: Array) -> tuple[float, float]:
+    """Returns the sum of numbers times their weights, and the sum of the weights.
+
+    Raises:
+        ShapeError: if the shapes do not broadcast.
+    """
+    try:
+        values, weights = np.broadcast_arrays(values, weights)
+    except ValueError as error:
+        raise ShapeError(f"weight of shape {weights.shape} does not broadcast to values of {values.shape}") from error
+    return float((values.astype(np.float64) * weights).sum()), float(weights.sum())
+
+
+def require_shape(name: str, given: Array, expected: tuple[int, ...], like: str) -> None:
+    """Checks a shape.
+
+    Raises:
+        ShapeError: if it is another.
+    """
+    if given.shape != expected:
+        raise ShapeError(f"{name} has shape {given.shape}, expected {expected}, {like}")
+
+
+def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -> Array:
+    """Returns predicted classes: ids, those of the largest scores along an axis, or whether scores exceed a threshold.
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+    """
+    if predictions.ndim == target.ndim + 1:
+        scores = _scores_last(predictions, target, axis)
+        return scores.argmax(-1)
+    require_shape("predictions", predictions, target.shape, "that of target, or one more axis for the classes")
+    return (predictions > threshold).astype(np.int64) if predictions.dtype.kind == "f" else predictions
+
+
+def ids(name: str, values: Array, classes: int) -> Array:
+    """Returns class ids, checked.
+
+    Raises:
+        ArgumentTypeError: if they are not integers.
+        IndexOutOfBoundsError: if one is not a class.
+    """
+    if values.dtype.kind == "b":
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        whole = values.astype(np.int64)
+        if not np.array_equal(whole, values):
+            raise ArgumentTypeError(f"{name} holds class ids, so expected whole numbers, got {brief(values)}")
+        values = whole
+    wrong = values[(values < 0) | (values >= classes)]
+    if wrong.size:
+        raise IndexOutOfBoundsError(f"{name}: class {wrong.flat[0]} is out of range, expected 0 to {classes - 1}")
+    return values
+
+
+def confusion(predicted: Array, target: Array, classes: int) -> Array:
+    """Returns how often each class (rows) was predicted as each class (columns)."""
+    pairs = target.ravel().astype(np.int64) * classes + predicted.ravel().astype(np.int64)
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+
+
+def ranks(scores: Array, target: Array, axis: int) -> Array:
+    """Returns how many classes come before the target by their scores; of equal ones the first comes first."""
+    scores = _scores_last(scores, target, axis)
+    places = ids("target", target, scores.shape[-1])[..., None]
+    own = np.take_along_axis(scores, places, -1)
+    earlier = np.arange(scores.shape[-1]) < places
+    before = (scores > own) | ((scores == own) & earlier)
+    return np.where(np.isnan(own[..., 0]), scores.shape[-1], before.sum(-1))
+
+
+def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
+    """Returns the sum of the logarithms of the probabilities of class ids, and how many count."""
+    logits = _scores_last(logits, target, axis)
+    kept = target != ignored
+    places = ids("target", np.where(kept, target, 0), logits.shape[-1])[..., None]
+    shifted = logits - logits.max(-1, keepdims=True, initial=-np.inf)
+    own = np.take_along_axis(shifted, places, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
+    return float(own[kept].sum()), int(kept.sum())
+
+
+def area(scores: Array, target: Array) -> float:
+    """Returns the area under the curve of true over false positives: the share of pairs in the right order.
+
+    A pair of equal scores counts as half. It is NaN if one of the classes is missing.
+    """
+    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - (count - 1) / 2.0
+    positive = target.astype(bool)
+    found, others = int(positive.sum()), int((~positive).sum())
+    if not found or not others or np.isnan(scores).any():
+        return float("nan")
+    return float((middle[place][positive].sum() - found * (found + 1) / 2.0) / found / others)
+
+
+def ratio(top: Array, bottom: Array, otherwise: float) -> Array:
+    """Returns quotients in float64; `otherwise` where the divisor is 0."""
+    empty = bottom == 0
+    return np.where(empty, otherwise, top / np.where(empty, 1, bottom))
+
+
+def _scores_last(scores: Array, target: Array, axis: int) -> Array:
+    """Returns scores in float64 with the axis of the classes at the end.
+
+    Raises:
+        ShapeError: if the other axes do not have the shape of the target.
+    """
+    if scores.ndim != target.ndim + 1 or not -scores.ndim <= axis < scores.ndim:
+        raise ShapeError(
+            f"predictions have shape {scores.shape}, expected that of target, {target.shape}, with one more axis "
+            f"for the classes at {axis}"
+        )
+    moved = np.moveaxis(scores.astype(np.float64), axis, -1)
+    require_shape("predictions", moved[..., 0], target.shape, "that of target, besides the axis of the classes")
+    return moved

@@ -1,0 +1,548 @@
+"""Metrics over many batches: sums in float64 and exact counts on the host, whatever the backend and the dtype.
+
+`update` takes tensors of the active backend, arrays or lists, and reads their values; a loss function that is
+differentiated may call it. `compute` returns a number or a NumPy array for all updates since `reset`; of nothing it is
+NaN. `merge` adds what another metric has seen, as that of another process, and `state_dict` returns lists and numbers
+that `json.dumps` accepts.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.types import HostArray, TensorLike
+from emberharmony.nn.options import choice, length
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import metrics as host
+else:
+    host = Deferred("emberharmony.backend.shared.metrics")
+
+M = TypeVar("M", bound="Metric")
+
+
+class Metric:
+    """The base of metrics.
+
+    A subclass defines `initial`, the sums before the first update; `update`, which gives new sums to `add`; and
+    `compute`. An update changes all sums or none.
+    """
+
+    growing: ClassVar[tuple[str, ...]] = ()
+    """The entries of the state that become longer with each update."""
+
+    def __init__(self) -> None:
+        self._state = self.initial()
+
+    def initial(self) -> dict[str, Any]:
+        """Returns the sums before the first update, by name."""
+        raise NotImplementedError
+
+    def compute(self) -> Any:
+        """Returns the metric over all updates since `reset`."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forgets all updates."""
+        self._state = self.initial()
+
+    def merge(self: M, other: M) -> M:
+        """Adds what another metric of the same class and options has seen, and returns this metric.
+
+        Raises:
+            ArgumentTypeError: if the other one is of another class.
+            ArgumentError: if its sums have other shapes, because its options differ.
+        """
+        if type(other) is not type(self):
+            raise ArgumentTypeError(f"{type(self).__name__}.merge() takes a {type(self).__name__}, not {brief(other)}")
+        self._require_fitting("merge", other._state)
+        self.add(other._state)
+        return self
+
+    def add(self, sums: Mapping[str, Any]) -> None:
+        """Adds sums to those of this metric."""
+        self._state = {name: value + sums[name] for name, value in self._state.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the sums as numbers and lists."""
+        return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in self._state.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues with the sums of a state.
+
+        Raises:
+            ArgumentError: if it is not the state of a metric of this class and options; nothing is changed.
+        """
+        if not isinstance(state, Mapping) or state.keys() != self._state.keys():
+            raise ArgumentError(
+                f"{type(self).__name__}.load_state_dict() takes a dict with {sorted(self._state)}, not {brief(state)}"
+            )
+        found = {
+            name: host.array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
+            for name, value in self._state.items()
+        }
+        self._require_fitting("load_state_dict", found)
+        self._state = found
+
+    def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
+        for name, value in self._state.items():
+            given, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
+            if given != expected and name not in self.growing:
+                raise ArgumentError(
+                    f"{type(self).__name__}.{method}(): {name!r} has shape {given}, expected {expected}; the options "
+                    f"differ"
+                )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.compute()!r})"
+
+
+class Mean(Metric):
+    """The mean of numbers, such as losses, with weights.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> mean = nn.metrics.Mean()
+        >>> mean.update([1.0, 2.0])
+        >>> mean.update(6.0, weight=2)
+        >>> mean.compute()
+        3.75
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"total": 0.0, "weight": 0.0}
+
+    def update(self, values: TensorLike, weight: TensorLike = 1.0) -> None:
+        """Adds numbers with their weights, which broadcast; for a mean over a batch pass the length of the batch.
+
+        Raises:
+            ShapeError: if the shapes do not broadcast.
+        """
+        total, weights = host.weighted(_host("values", values), _host("weight", weight))
+        self.add({"total": total, "weight": weights})
+
+    def compute(self) -> float:
+        return _divided(self._state["total"], self._state["weight"])
+
+
+class Accuracy(Metric):
+    """The share of predictions that are the target.
+
+    Args:
+        axis: the axis of the classes, if predictions are scores.
+        threshold: the score from which on (exclusively) class 1 is predicted, if there is one score for each target.
+        ignore_index: a class id whose positions do not count.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> accuracy = nn.metrics.Accuracy()
+        >>> accuracy.update([[0.1, 0.9], [0.8, 0.2]], [1, 1])
+        >>> accuracy.compute()
+        0.5
+    """
+
+    def __init__(self, *, axis: int = -1, threshold: float = 0.5, ignore_index: int | None = None) -> None:
+        self.axis, self.threshold, self.ignore_index = axis, threshold, ignore_index
+        super().__init__()
+
+    def initial(self) -> dict[str, Any]:
+        return {"right": 0, "count": 0}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions: scores with an axis of classes, one score for each target, or class ids.
+
+        Raises:
+            ShapeError: if the shapes do not fit.
+        """
+        expected = _host("target", target)
+        found = host.classes_of(_host("predictions", predictions), expected, self.axis, self.threshold)
+        kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
+        self.add({"right": int(((found == expected) & kept).sum()), "count": int(kept.sum())})
+
+    def compute(self) -> float:
+        return _divided(self._state["right"], self._state["count"])
+
+
+class TopK(Metric):
+    """The share of targets that are among the k classes with the highest scores; of equal scores the first comes first.
+
+    Args:
+        k: how many classes.
+        axis: the axis of the classes.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> top = nn.metrics.TopK(2)
+        >>> top.update([[0.5, 0.2, 0.3], [0.5, 0.2, 0.3]], [1, 2])
+        >>> top.compute()
+        0.5
+    """
+
+    def __init__(self, k: int, *, axis: int = -1) -> None:
+        self.k, self.axis = length("k", k), axis
+        super().__init__()
+
+    def initial(self) -> dict[str, Any]:
+        return {"right": 0, "count": 0}
+
+    def update(self, scores: TensorLike, target: TensorLike) -> None:
+        """Adds scores with an axis of classes, and class ids.
+
+        Raises:
+            IndexOutOfBoundsError: if an id is not a class.
+            ShapeError: if the shapes do not fit.
+        """
+        found = host.ranks(_host("scores", scores), _host("target", target), self.axis)
+        self.add({"right": int((found < self.k).sum()), "count": int(found.size)})
+
+    def compute(self) -> float:
+        return _divided(self._state["right"], self._state["count"])
+
+
+class ConfusionMatrix(Metric):
+    """How often each class (rows) was predicted as each class (columns).
+
+    Args:
+        num_classes: the number of classes.
+        normalize: "true" divides each row by its sum, "pred" each column, "all" everything; None leaves the counts.
+        axis, threshold: see `Accuracy`.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> matrix = nn.metrics.ConfusionMatrix(2)
+        >>> matrix.update([0, 1, 1], [0, 0, 1])
+        >>> matrix.compute().tolist()
+        [[1, 1], [0, 1]]
+    """
+
+    def __init__(
+        self, num_classes: int, *, normalize: str | None = None, axis: int = -1, threshold: float = 0.5
+    ) -> None:
+        self.num_classes = length("num_classes", num_classes)
+        self.normalize = None if normalize is None else choice("normalize", normalize, ("true", "pred", "all"))
+        self.axis, self.threshold = axis, threshold
+        super().__init__()
+
+    def initial(self) -> dict[str, Any]:
+        return {"counts": host.confusion(host.zeros(0), host.zeros(0), self.num_classes)}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions; see `Accuracy.update`.
+
+        Raises:
+            IndexOutOfBoundsError: if an id is not a class.
+            ShapeError: if the shapes do not fit.
+        """
+        expected = host.ids("target", _host("target", target), self.num_classes)
+        found = host.classes_of(_host("predictions", predictions), expected, self.axis, self.threshold)
+        found = host.ids("predictions", found, self.num_classes)
+        self.add({"counts": host.confusion(found, expected, self.num_classes)})
+
+    def compute(self) -> HostArray:
+        counts = self._state["counts"]
+        if self.normalize is None:
+            return counts.copy()
+        axis = {"true": 1, "pred": 0, "all": None}[self.normalize]
+        return host.ratio(counts, counts.sum(axis, keepdims=True), 0.0)
+
+
+class _Ratio(ConfusionMatrix):
+    """The base of Precision, Recall and F1: ratios of the counts of right and wrong predictions of each class."""
+
+    def __init__(
+        self,
+        average: str | None = "binary",
+        *,
+        num_classes: int = 2,
+        zero_division: float = 0.0,
+        axis: int = -1,
+        threshold: float = 0.5,
+    ) -> None:
+        if average is not None:
+            choice("average", average, ("binary", "micro", "macro"))
+        if average == "binary" and num_classes != 2:
+            raise ArgumentError(
+                f"{type(self).__name__}(): average='binary' is for 2 classes, not {num_classes}; pass average='micro', "
+                f"'macro' or None"
+            )
+        self.average, self.zero_division = average, zero_division
+        super().__init__(num_classes, axis=axis, threshold=threshold)
+
+    def compute(self) -> Any:
+        counts = self._state["counts"]
+        right = counts.diagonal()
+        false_positive, false_negative = counts.sum(0) - right, counts.sum(1) - right
+        if self.average == "micro":
+            right, false_positive, false_negative = right.sum(), false_positive.sum(), false_negative.sum()
+        top, bottom = self.parts(right, false_positive, false_negative)
+        found = host.ratio(top, bottom, self.zero_division)
+        if self.average == "binary":
+            return float(found[1])
+        if self.average == "macro":
+            seen = counts.sum(0) + counts.sum(1) > 0
+            return _divided(float(found[seen].sum()), int(seen.sum()))
+        return found if self.average is None else float(found)
+
+    @staticmethod
+    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+        """Returns the numerator and the denominator of the ratio."""
+        raise NotImplementedError
+
+
+class Precision(_Ratio):
+    """The share of right predictions among the predictions of a class.
+
+    Args:
+        average: "binary" is that of class 1; "micro" counts all classes together; "macro" is the mean over the classes
+            that occur in predictions or targets; None returns that of each class.
+        num_classes: the number of classes.
+        zero_division: the value where the denominator is 0.
+        axis, threshold: see `Accuracy`.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> precision = nn.metrics.Precision()
+        >>> precision.update([0.9, 0.8, 0.1, 0.7], [1, 0, 1, 1])
+        >>> round(precision.compute(), 4)
+        0.6667
+    """
+
+    @staticmethod
+    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+        return right, right + false_positive
+
+
+class Recall(_Ratio):
+    """The share of the examples of a class that were predicted as such; for the arguments see `Precision`.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> recall = nn.metrics.Recall("macro", num_classes=3)
+        >>> recall.update([0, 1, 2, 2], [0, 1, 1, 2])
+        >>> round(recall.compute(), 4)
+        0.8333
+    """
+
+    @staticmethod
+    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+        return right, right + false_negative
+
+
+class F1(_Ratio):
+    """The harmonic mean of precision and recall; for the arguments see `Precision`.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> score = nn.metrics.F1(None, num_classes=3)
+        >>> score.update([0, 1, 2, 2], [0, 1, 1, 2])
+        >>> score.compute().round(4).tolist()
+        [1.0, 0.6667, 0.6667]
+    """
+
+    @staticmethod
+    def parts(right: Any, false_positive: Any, false_negative: Any) -> tuple[Any, Any]:
+        return 2 * right, 2 * right + false_positive + false_negative
+
+
+class AUC(Metric):
+    """The area under the curve of the rates of true and false positives (ROC) for two classes; it keeps all scores.
+
+    It is the share of pairs of a positive and a negative example whose scores are in the right order, and half of the
+    share of those whose scores are equal. Without one of the classes it is NaN.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> area = nn.metrics.AUC()
+        >>> area.update([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+        >>> area.compute()
+        0.75
+    """
+
+    growing: ClassVar[tuple[str, ...]] = ("scores", "target")
+
+    def initial(self) -> dict[str, Any]:
+        return {"scores": host.zeros(0), "target": host.ids("target", host.zeros(0), 2)}
+
+    def update(self, scores: TensorLike, target: TensorLike) -> None:
+        """Adds scores, and for each 1 or 0, whether the example is positive.
+
+        Raises:
+            IndexOutOfBoundsError: if a target is neither 0 nor 1.
+            ShapeError: if the shapes differ.
+        """
+        found, expected = _host("scores", scores), host.ids("target", _host("target", target), 2)
+        host.require_shape("scores", found, expected.shape, "that of target")
+        self.add({"scores": found.ravel().astype("float64"), "target": expected.ravel()})
+
+    def add(self, sums: Mapping[str, Any]) -> None:
+        self._state = {name: host.joined(value, sums[name]) for name, value in self._state.items()}
+
+    def compute(self) -> float:
+        return host.area(self._state["scores"], self._state["target"])
+
+
+class MSE(Metric):
+    """The mean of squared differences.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> error = nn.metrics.MSE()
+        >>> error.update([1.0, 2.0], [1.0, 4.0])
+        >>> error.compute()
+        2.0
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"total": 0.0, "count": 0}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions and targets of one shape.
+
+        Raises:
+            ShapeError: if the shapes differ.
+        """
+        found, expected = _pair(predictions, target)
+        self.add({"total": self.total(found - expected), "count": int(expected.size)})
+
+    @staticmethod
+    def total(difference: HostArray) -> float:
+        """Returns the sum over the differences."""
+        return float((difference * difference).sum())
+
+    def compute(self) -> float:
+        return _divided(self._state["total"], self._state["count"])
+
+
+class MAE(MSE):
+    """The mean of absolute differences.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> error = nn.metrics.MAE()
+        >>> error.update([1.0, 2.0], [1.0, 4.0])
+        >>> error.compute()
+        1.0
+    """
+
+    @staticmethod
+    def total(difference: HostArray) -> float:
+        """Returns the sum over the differences."""
+        return float(abs(difference).sum())
+
+
+class R2(Metric):
+    """The share of the variance of the targets that predictions explain: 1 less the ratio of the squared errors to it.
+
+    The squares are those of differences from the mean, so targets far from 0 lose no digits.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> share = nn.metrics.R2()
+        >>> share.update([2.5, 0.0, 2.0, 8.0], [3.0, -0.5, 2.0, 7.0])
+        >>> round(share.compute(), 4)
+        0.9486
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"error": 0.0, "count": 0, "mean": 0.0, "squares": 0.0}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions and targets of one shape.
+
+        Raises:
+            ShapeError: if the shapes differ.
+        """
+        found, expected = _pair(predictions, target)
+        if expected.size:
+            mean = float(expected.mean())
+            squares = float(((expected - mean) ** 2).sum())
+            error = float(((found - expected) ** 2).sum())
+            self.add({"error": error, "count": int(expected.size), "mean": mean, "squares": squares})
+
+    def add(self, sums: Mapping[str, Any]) -> None:
+        state = self._state
+        count = state["count"] + sums["count"]
+        if not count:
+            return
+        share, gap = sums["count"] / count, sums["mean"] - state["mean"]
+        self._state = {
+            "error": state["error"] + sums["error"],
+            "count": count,
+            "mean": state["mean"] + gap * share,
+            "squares": state["squares"] + sums["squares"] + gap * gap * share * state["count"],
+        }
+
+    def compute(self) -> float:
+        if not self._state["count"]:
+            return math.nan
+        error, squares = self._state["error"], self._state["squares"]
+        if not squares:  # as scikit-learn has it
+            return 0.0 if error else 1.0
+        return 1.0 - error / squares
+
+
+class Perplexity(Metric):
+    """The exponential of the mean cross-entropy of logits with class ids, computed in float64.
+
+    Args:
+        axis: the axis of the classes.
+        ignore_index: a class id whose positions do not count.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> perplexity = nn.metrics.Perplexity()
+        >>> perplexity.update([[0.0, 0.0], [3.0, 3.0]], [0, 1])
+        >>> round(perplexity.compute(), 4)
+        2.0
+    """
+
+    def __init__(self, *, axis: int = -1, ignore_index: int = -100) -> None:
+        self.axis, self.ignore_index = axis, ignore_index
+        super().__init__()
+
+    def initial(self) -> dict[str, Any]:
+        return {"log_likelihood": 0.0, "count": 0}
+
+    def update(self, logits: TensorLike, target: TensorLike) -> None:
+        """Adds logits with an axis of classes, and class ids.
+
+        Raises:
+            IndexOutOfBoundsError: if an id is not a class.
+            ShapeError: if the shapes do not fit.
+        """
+        total, count = host.log_likelihoods(
+            _host("logits", logits), _host("target", target), self.axis, self.ignore_index
+        )
+        self.add({"log_likelihood": total, "count": count})
+
+    def compute(self) -> float:
+        mean = _divided(-self._state["log_likelihood"], self._state["count"])
+        return math.exp(mean) if not mean > 709.0 else math.inf
+
+
+def _host(name: str, value: TensorLike) -> HostArray:
+    """Returns a tensor, array or list on the host.
+
+    Raises:
+        ArgumentTypeError: if it does not hold real numbers.
+    """
+    if ops.is_tensor(value) or isinstance(value, Cell):
+        tensor = ops.stop_gradient(value)
+        kind = ops.dtype(tensor)
+        value = ops.to_numpy(ops.cast(tensor, "float32") if kind.is_floating and kind.bits == 16 else tensor)
+    return host.numbers(name, value)
+
+
+def _pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
+    """Returns predictions and targets of one shape in float64."""
+    found, expected = _host("predictions", predictions), _host("target", target)
+    host.require_shape("predictions", found, expected.shape, "that of target")
+    return found.astype("float64"), expected.astype("float64")
+
+
+def _divided(total: float, count: float) -> float:
+    return total / count if count else math.nan
