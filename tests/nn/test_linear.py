@@ -4,6 +4,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_like_torch
 
 CASES = [
@@ -20,6 +21,11 @@ CASES = [
 def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None:
     for dtype in dtypes_of(backend):
         require_like_torch(case, dtype)
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[5]], ids=str)
+def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
+    require_behaviours(backend, case)
 
 
 def test_the_initial_values_are_within_the_bound_and_equal_on_every_backend(backend: str) -> None:

@@ -1,0 +1,143 @@
+"""Checks that hold for every layer: copies, other backends, transforms and half precision."""
+
+import copy
+import functools
+import importlib
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from emberharmony import nn, ops
+from emberharmony.errors import DTypeError
+from tests.nn.oracle import Case, require_close
+
+CLOSE = 2e-6
+"""The greatest difference between two ways to call a layer in float32, as a share of the greatest element."""
+
+HALF = {"float16": 16 * 2**-10, "bfloat16": 16 * 2**-7}
+"""The same for half precision against float32: 16 times the distance of two neighbours at 1."""
+
+
+def require_behaviours(backend: str, case: Case) -> None:
+    """Checks that copies, transforms, other backends and half precision do not change what a layer computes.
+
+    A layer that draws random numbers, or that changes its buffers, is to be checked with `train=False`.
+    """
+    layer = getattr(nn, case.name)(*case.args, **case.kwargs, **case.ours).train(case.train)
+    layer = layer.to(dtype="float32")
+    draw = np.random.default_rng(0)
+    given = [draw.standard_normal(s).astype("float32") if type(s) is tuple else s for s in case.shapes]
+    inputs = [ops.convert_to_tensor(x) for x in given]
+    right = called(layer, inputs, case)
+    checks = (
+        _require_copies,
+        _require_other_backend,
+        _require_shapes,
+        _require_vmap,
+        _require_compile,
+        _require_checkpoint,
+        _require_half,
+    )
+    for check in checks:
+        check(backend, case, layer, inputs, right)
+
+
+def called(layer: nn.Module, inputs: Sequence[Any], case: Case) -> list[np.ndarray]:
+    """Returns the outputs of a layer as arrays."""
+    return [_host(y) for y in _flat(layer(*inputs, **case.call))]
+
+
+def _require_copies(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    for copied in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert repr(copied) == repr(layer)
+        assert copied.training == layer.training
+        for found, wanted in zip(called(copied, inputs, case), right, strict=True):
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{case}: copied")
+        for one, other in zip(copied.parameters(), layer.parameters(), strict=True):
+            assert one is not other
+
+
+def _require_other_backend(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[Any]) -> None:
+    hosts = [ops.to_numpy(x) for x in inputs]
+    with ops.use_backend("numpy"):
+        for found, wanted in zip(called(layer, hosts, case), right, strict=True):
+            require_close(found, wanted, CLOSE, f"{case}: on NumPy")
+
+
+def _require_shapes(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    specs = ops.eval_shape(functools.partial(layer, **case.call), *inputs)
+    assert [tuple(spec.shape) for spec in _flat(specs)] == [y.shape for y in right], f"{case}: eval_shape"
+
+
+def _require_vmap(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    pairs = [ops.stack([x, ops.flip(x, 0)]) for x in inputs]
+    found = _flat(ops.vmap(functools.partial(layer, **case.call))(*pairs))
+    flipped = called(layer, [ops.flip(x, 0) for x in inputs], case)
+    for y, first, second in zip(found, right, flipped, strict=True):
+        require_close(y, np.stack([first, second]), CLOSE, f"{case}: vmap")
+
+
+def _require_compile(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    with quick_compiler(backend):
+        compiled = ops.compile(layer)
+        for found, wanted in zip(called(compiled, inputs, case), right, strict=True):
+            require_close(found, wanted, CLOSE, f"{case}: compile")
+
+
+def _require_checkpoint(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[Any]) -> None:
+    if not layer.parameters(trainable=True):
+        return
+
+    def gradients(module: Any) -> list[np.ndarray]:
+        ops.zero_grad(layer)
+        ops.backward(lambda: _squared(module(*inputs, **case.call)), layer)
+        return [_host(parameter.grad) for parameter in layer.parameters(trainable=True)]
+
+    wanted = gradients(layer)
+    for found, each in zip(gradients(ops.checkpoint(layer)), wanted, strict=True):
+        require_close(found, each, CLOSE, f"{case}: gradient of ops.checkpoint")
+    ops.zero_grad(layer)
+
+
+def _require_half(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    for dtype, share in HALF.items():
+        try:
+            rounded = [ops.cast(x, dtype) if ops.dtype(x).is_floating else x for x in inputs]
+        except DTypeError:  # NumPy has bfloat16 only where ml_dtypes is installed
+            continue
+        half = copy.deepcopy(layer).to(dtype=dtype)
+        outputs = _flat(half(*rounded, **case.call))
+        assert {ops.dtype(y).name for y in outputs if ops.dtype(y).is_floating} <= {dtype}, f"{case}: {dtype}"
+        wide = [ops.cast(x, "float32") if ops.dtype(x).is_floating else x for x in rounded]
+        for y, wanted in zip(outputs, called(half.to(dtype="float32"), wide, case), strict=True):
+            require_close(ops.cast(y, "float32"), wanted, share, f"{case}: {dtype}")
+
+
+@contextmanager
+def quick_compiler(backend: str) -> Iterator[None]:
+    """Makes torch.compile only trace, because its default compiler takes seconds for each function."""
+    if backend != "torch":
+        yield
+        return
+    torch = importlib.import_module("torch")
+    with mock.patch.object(torch, "compile", functools.partial(torch.compile, backend="eager")):
+        yield
+
+
+def _squared(outputs: Any) -> Any:
+    terms = [ops.sum(ops.square(y)) for y in _flat(outputs)]
+    return sum(terms[1:], terms[0])
+
+
+def _flat(tree: Any) -> list[Any]:
+    if isinstance(tree, (tuple, list)):
+        return [x for part in tree for x in _flat(part)]
+    return [] if tree is None else [tree]
+
+
+def _host(x: Any) -> np.ndarray:
+    return np.asarray(ops.to_numpy(x))
