@@ -54,6 +54,21 @@ from emberharmony.nn.losses.modules import SoftMarginLoss as SoftMarginLoss
 from emberharmony.nn.losses.modules import TripletMarginLoss as TripletMarginLoss
 from emberharmony.nn.losses.modules import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from emberharmony.nn.module import Module as Module
+from emberharmony.nn.padding import CircularPad1d as CircularPad1d
+from emberharmony.nn.padding import CircularPad2d as CircularPad2d
+from emberharmony.nn.padding import CircularPad3d as CircularPad3d
+from emberharmony.nn.padding import ConstantPad1d as ConstantPad1d
+from emberharmony.nn.padding import ConstantPad2d as ConstantPad2d
+from emberharmony.nn.padding import ConstantPad3d as ConstantPad3d
+from emberharmony.nn.padding import ReflectionPad1d as ReflectionPad1d
+from emberharmony.nn.padding import ReflectionPad2d as ReflectionPad2d
+from emberharmony.nn.padding import ReflectionPad3d as ReflectionPad3d
+from emberharmony.nn.padding import ReplicationPad1d as ReplicationPad1d
+from emberharmony.nn.padding import ReplicationPad2d as ReplicationPad2d
+from emberharmony.nn.padding import ReplicationPad3d as ReplicationPad3d
+from emberharmony.nn.padding import ZeroPad1d as ZeroPad1d
+from emberharmony.nn.padding import ZeroPad2d as ZeroPad2d
+from emberharmony.nn.padding import ZeroPad3d as ZeroPad3d
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.state import Loaded as Loaded
 
@@ -92,4 +107,9 @@ __all__ = [
         "TripletMarginWithDistanceLoss",
         "CTCLoss",
     ),
+    *("CircularPad1d", "CircularPad2d", "CircularPad3d"),
+    *("ConstantPad1d", "ConstantPad2d", "ConstantPad3d"),
+    *("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"),
+    *("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"),
+    *("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"),
 ]

@@ -117,6 +117,33 @@ def _require_half(backend: str, case: Case, layer: nn.Module, inputs: list[Any],
             require_close(ops.cast(y, "float32"), wanted, share, f"{case}: {dtype}")
 
 
+def require_channels_last(case: Case) -> None:
+    """Checks that a layer with `data_format="channels_last"` computes the same, its channels behind the other axes.
+
+    The channels of inputs and outputs are moved, except for those with fewer than three axes; the gradient by the first
+    input is compared too.
+    """
+    first = getattr(nn, case.name)(*case.args, **case.kwargs, **case.ours).train(case.train).to(dtype="float32")
+    last = getattr(nn, case.name)(*case.args, **case.kwargs, **case.ours, data_format="channels_last")
+    last = last.train(case.train).to(dtype="float32")
+    last.load_state_dict(first.state_dict())
+    draw = np.random.default_rng(0)
+    inputs = [draw.standard_normal(s).astype("float32") if type(s) is tuple else s for s in case.shapes]
+
+    def loss(layer: nn.Module, moved: Any) -> Any:
+        def of(x: Any, *rest: Any) -> Any:
+            outputs = [moved(y, -1, 1) for y in _flat(layer(*(moved(each, 1, -1) for each in (x, *rest)), **case.call))]
+            return _squared(outputs), [ops.stop_gradient(y) for y in outputs]
+
+        (_, outputs), gradient = ops.value_and_grad(of, has_aux=True)(*map(ops.convert_to_tensor, inputs))
+        return [*outputs, gradient]
+
+    wanted = loss(first, lambda x, *_: x)
+    found = loss(last, lambda x, source, target: ops.moveaxis(x, source, target) if len(x.shape) > 2 else x)
+    for one, other in zip(found, wanted, strict=True):
+        require_close(one, _host(other), CLOSE, f"{case}: channels last")
+
+
 @contextmanager
 def quick_compiler(backend: str) -> Iterator[None]:
     """Makes torch.compile only trace, because its default compiler takes seconds for each function."""

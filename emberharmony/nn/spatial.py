@@ -1,0 +1,72 @@
+"""Spatial axes: the layout of inputs, and layers that take a batch or a single sample."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ShapeError, brief
+from emberharmony.nn.locate import fault
+from emberharmony.nn.options import choice, length
+from emberharmony.types import Tensor, TensorLike
+
+DataFormat: TypeAlias = Literal["channels_first", "channels_last"]
+"""Where the axis of the channels is: before the spatial axes, as in PyTorch, or behind them."""
+
+
+def data_format(value: Any) -> DataFormat:
+    """Returns the option `data_format`.
+
+    Raises:
+        ArgumentError: if it is unknown.
+    """
+    return choice("data_format", value, ("channels_first", "channels_last"))  # type: ignore[return-value]
+
+
+def batched(function: Callable[[Any], Any], x: TensorLike, axes: int) -> Any:
+    """Returns the result of a function of a batch, for a batch or for a single sample without a batch axis.
+
+    Args:
+        function: takes and returns tensors with a batch axis, channels and spatial axes.
+        x: the input.
+        axes: the number of spatial axes.
+
+    Raises:
+        ShapeError: if the input has another number of axes.
+    """
+    if not ops.is_tensor(x):
+        x = ops.convert_to_tensor(x)
+    if len(x.shape) == axes + 2:
+        return function(x)
+    if len(x.shape) == axes + 1:
+        result = function(ops.expand_dims(x, 0))
+        return tuple(ops.squeeze(each, 0) for each in result) if isinstance(result, tuple) else ops.squeeze(result, 0)
+    raise fault(
+        ShapeError(
+            f"expected a batch of {axes + 2} axes, with channels and {axes} spatial ones, or a sample of {axes + 1}, "
+            f"got shape {tuple(x.shape)}"
+        )
+    )
+
+
+def sides(name: str, value: Any, axes: int) -> tuple[int, ...]:
+    """Returns an option that has two integers for each spatial axis, the last axis first, or the same for all.
+
+    Raises:
+        ArgumentError: if their number is wrong.
+        ArgumentTypeError: if one is not an integer.
+    """
+    if not isinstance(value, (tuple, list)):
+        value = (value,) * (2 * axes)
+    if len(value) != 2 * axes:
+        raise fault(ArgumentError(f"{name} must be one integer or {2 * axes}, two for each axis, got {brief(value)}"))
+    return tuple(length(name, each, least=-(2**31)) for each in value)
+
+
+def by_axis(around: Sequence[int]) -> list[tuple[int, int]]:
+    """Returns the pair (before, after) of each axis from numbers in PyTorch's order: two for each, last axis first."""
+    return [(around[place], around[place + 1]) for place in range(len(around) - 2, -1, -2)]
+
+
+def tensor(x: TensorLike) -> Tensor:
+    """Returns a tensor, or a list or number as a tensor."""
+    return x if ops.is_tensor(x) else ops.convert_to_tensor(x)
