@@ -70,6 +70,15 @@ from emberharmony.nn.padding import ZeroPad1d as ZeroPad1d
 from emberharmony.nn.padding import ZeroPad2d as ZeroPad2d
 from emberharmony.nn.padding import ZeroPad3d as ZeroPad3d
 from emberharmony.nn.rngs import Rngs as Rngs
+from emberharmony.nn.shaping import ChannelShuffle as ChannelShuffle
+from emberharmony.nn.shaping import Flatten as Flatten
+from emberharmony.nn.shaping import Fold as Fold
+from emberharmony.nn.shaping import Permute as Permute
+from emberharmony.nn.shaping import PixelShuffle as PixelShuffle
+from emberharmony.nn.shaping import PixelUnshuffle as PixelUnshuffle
+from emberharmony.nn.shaping import Reshape as Reshape
+from emberharmony.nn.shaping import Unflatten as Unflatten
+from emberharmony.nn.shaping import Unfold as Unfold
 from emberharmony.nn.state import Loaded as Loaded
 
 __all__ = [
@@ -112,4 +121,6 @@ __all__ = [
     *("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"),
     *("ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"),
     *("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"),
+    *("ChannelShuffle", "Flatten", "Fold", "Permute", "PixelShuffle", "PixelUnshuffle", "Reshape"),
+    *("Unflatten", "Unfold"),
 ]
