@@ -80,6 +80,9 @@ from emberharmony.nn.shaping import Reshape as Reshape
 from emberharmony.nn.shaping import Unflatten as Unflatten
 from emberharmony.nn.shaping import Unfold as Unfold
 from emberharmony.nn.state import Loaded as Loaded
+from emberharmony.nn.upsampling import Upsample as Upsample
+from emberharmony.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
+from emberharmony.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
 
 __all__ = [
     *("Buffer", "Loaded", "Module", "Parameter", "Rngs"),
@@ -123,4 +126,5 @@ __all__ = [
     *("ZeroPad1d", "ZeroPad2d", "ZeroPad3d"),
     *("ChannelShuffle", "Flatten", "Fold", "Permute", "PixelShuffle", "PixelUnshuffle", "Reshape"),
     *("Unflatten", "Unfold"),
+    *("Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"),
 ]
