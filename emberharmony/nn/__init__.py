@@ -69,6 +69,26 @@ from emberharmony.nn.padding import ReplicationPad3d as ReplicationPad3d
 from emberharmony.nn.padding import ZeroPad1d as ZeroPad1d
 from emberharmony.nn.padding import ZeroPad2d as ZeroPad2d
 from emberharmony.nn.padding import ZeroPad3d as ZeroPad3d
+from emberharmony.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from emberharmony.nn.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from emberharmony.nn.pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from emberharmony.nn.pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from emberharmony.nn.pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from emberharmony.nn.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from emberharmony.nn.pooling import AvgPool1d as AvgPool1d
+from emberharmony.nn.pooling import AvgPool2d as AvgPool2d
+from emberharmony.nn.pooling import AvgPool3d as AvgPool3d
+from emberharmony.nn.pooling import GlobalAvgPool as GlobalAvgPool
+from emberharmony.nn.pooling import GlobalMaxPool as GlobalMaxPool
+from emberharmony.nn.pooling import LPPool1d as LPPool1d
+from emberharmony.nn.pooling import LPPool2d as LPPool2d
+from emberharmony.nn.pooling import LPPool3d as LPPool3d
+from emberharmony.nn.pooling import MaxPool1d as MaxPool1d
+from emberharmony.nn.pooling import MaxPool2d as MaxPool2d
+from emberharmony.nn.pooling import MaxPool3d as MaxPool3d
+from emberharmony.nn.pooling import MaxUnpool1d as MaxUnpool1d
+from emberharmony.nn.pooling import MaxUnpool2d as MaxUnpool2d
+from emberharmony.nn.pooling import MaxUnpool3d as MaxUnpool3d
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.shaping import ChannelShuffle as ChannelShuffle
 from emberharmony.nn.shaping import Flatten as Flatten
@@ -119,6 +139,13 @@ __all__ = [
         "TripletMarginWithDistanceLoss",
         "CTCLoss",
     ),
+    *("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"),
+    *("AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"),
+    *("AvgPool1d", "AvgPool2d", "AvgPool3d"),
+    *("LPPool1d", "LPPool2d", "LPPool3d"),
+    *("MaxPool1d", "MaxPool2d", "MaxPool3d"),
+    *("MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
+    *("GlobalAvgPool", "GlobalMaxPool"),
     *("CircularPad1d", "CircularPad2d", "CircularPad3d"),
     *("ConstantPad1d", "ConstantPad2d", "ConstantPad3d"),
     *("ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d"),

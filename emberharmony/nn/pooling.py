@@ -1,0 +1,685 @@
+"""Layers that take the maximum or the mean of windows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.nn import spatial
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import length, lengths
+from emberharmony.nn.spatial import DataFormat
+from emberharmony.types import Tensor, TensorLike
+
+
+class _Pool(Module):
+    """The base of pools with windows of a fixed size.
+
+    Attributes:
+        axes: the number of spatial axes.
+    """
+
+    axes: int
+
+    def _set_windows(self, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, data_format: Any) -> None:
+        n = self.axes
+        self.kernel_size = lengths("kernel_size", kernel_size, n)
+        self.stride = None if stride is None else lengths("stride", stride, n)
+        self.padding = lengths("padding", padding, n, 0)
+        for size, zeros in zip(self.kernel_size, self.padding, strict=True):
+            if zeros > size // 2:
+                raise fault(
+                    ArgumentError(
+                        f"padding must be at most half of the window, got {self.padding} and {self.kernel_size}"
+                    )
+                )
+        self.ceil_mode, self.data_format = bool(ceil_mode), spatial.data_format(data_format)
+
+
+class _MaxPool(_Pool):
+    """The base of maximum pools."""
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+        *,
+        data_format: DataFormat = "channels_first",
+    ) -> None:
+        self._set_windows(kernel_size, stride, padding, ceil_mode, data_format)
+        self.dilation, self.return_indices = lengths("dilation", dilation, self.axes), bool(return_indices)
+
+    def _pooled(self, x: Tensor) -> Any:
+        options = (self.kernel_size, self.stride, self.padding, self.data_format, self.dilation, self.ceil_mode)
+        found = ops.max_pool(x, *options)
+        return (found, ops.max_pool_indices(x, *options)) if self.return_indices else found
+
+    def __call__(self, x: TensorLike) -> Any:
+        return spatial.batched(self._pooled, x, self.axes)
+
+
+class MaxPool1d(_MaxPool):
+    """Returns the largest element of each window of sequences.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the elements before and after each axis that do not count, at most half of the window.
+        dilation: the distance of neighbouring elements of a window.
+        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.MaxPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
+        [[[3.0, 2.0]]]
+    """
+
+    axes = 1
+
+
+class MaxPool2d(_MaxPool):
+    """Returns the largest element of each window of images.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the elements before and after each axis that do not count, at most half of the window.
+        dilation: the distance of neighbouring elements of a window.
+        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.MaxPool2d((1, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
+        [[[[3.0, 2.0]]]]
+    """
+
+    axes = 2
+
+
+class MaxPool3d(_MaxPool):
+    """Returns the largest element of each window of volumes.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the elements before and after each axis that do not count, at most half of the window.
+        dilation: the distance of neighbouring elements of a window.
+        return_indices: whether to return a pair, of the results and their indices in the flattened spatial axes.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.MaxPool3d((1, 1, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
+        [[[[[3.0, 2.0]]]]]
+    """
+
+    axes = 3
+
+
+class _MaxUnpool(Module):
+    """The base of layers that put the results of a maximum pool back to their places.
+
+    Attributes:
+        axes: the number of spatial axes.
+    """
+
+    axes: int
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        *,
+        data_format: DataFormat = "channels_first",
+    ) -> None:
+        n = self.axes
+        self.kernel_size = lengths("kernel_size", kernel_size, n)
+        self.stride = None if stride is None else lengths("stride", stride, n)
+        self.padding, self.data_format = lengths("padding", padding, n, 0), spatial.data_format(data_format)
+
+    def __call__(self, x: TensorLike, indices: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
+        """Returns the output.
+
+        Args:
+            x: the results of a pool.
+            indices: the indices that the pool returned with `return_indices=True`.
+            output_size: the lengths of the spatial axes of the output; None computes them from the options.
+        """
+        x, indices = spatial.tensor(x), spatial.tensor(indices)
+        if tuple(indices.shape) != tuple(x.shape):
+            raise fault(ShapeError(f"expected indices of shape {tuple(x.shape)}, got {tuple(indices.shape)}"))
+        if len(x.shape) == self.axes + 1:
+            indices = ops.expand_dims(indices, 0)
+
+        def unpooled(batch: Tensor) -> Tensor:
+            return ops.max_unpool(batch, indices, self._size(batch, output_size), self.data_format)
+
+        return spatial.batched(unpooled, x, self.axes)  # type: ignore[no-any-return]
+
+    def _size(self, x: Tensor, output_size: Sequence[int] | None) -> list[int]:
+        if output_size is not None:
+            size = list(output_size)
+            return size[-self.axes :] if self.data_format == "channels_first" else size
+        first = 2 if self.data_format == "channels_first" else 1
+        options = zip(
+            x.shape[first : first + self.axes],
+            self.kernel_size,
+            self.stride or self.kernel_size,
+            self.padding,
+            strict=True,
+        )
+        return [(n - 1) * step - 2 * cut + k for n, k, step, cut in options]
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Puts the results of `MaxPool1d` back to their places; all other elements are 0.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
+        stride: their distance; None is `kernel_size`.
+        padding: the padding of the pool.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Example:
+        >>> nn.MaxUnpool1d(2)([[[3.0, 2.0]]], [[[1, 2]]]).tolist()
+        [[[0.0, 3.0, 2.0, 0.0]]]
+    """
+
+    axes = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Puts the results of `MaxPool2d` back to their places; all other elements are 0.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
+        stride: their distance; None is `kernel_size`.
+        padding: the padding of the pool.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Example:
+        >>> nn.MaxUnpool2d((1, 2))([[[[3.0, 2.0]]]], [[[[1, 2]]]]).tolist()
+        [[[[0.0, 3.0, 2.0, 0.0]]]]
+    """
+
+    axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Puts the results of `MaxPool3d` back to their places; all other elements are 0.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
+        stride: their distance; None is `kernel_size`.
+        padding: the padding of the pool.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Example:
+        >>> nn.MaxUnpool3d((1, 1, 2))([[[[[3.0, 2.0]]]]], [[[[[1, 2]]]]]).tolist()
+        [[[[[0.0, 3.0, 2.0, 0.0]]]]]
+    """
+
+    axes = 3
+
+
+class _AvgPool(_Pool):
+    """The base of mean pools."""
+
+    divisor_override: int | None = None
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        *,
+        data_format: DataFormat = "channels_first",
+    ) -> None:
+        self._set_windows(kernel_size, stride, padding, ceil_mode, data_format)
+        self.count_include_pad = bool(count_include_pad)
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        return ops.average_pool(
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.data_format,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return spatial.batched(self._pooled, x, self.axes)  # type: ignore[no-any-return]
+
+
+class _DividedPool(_AvgPool):
+    """The base of mean pools whose divisor may be given."""
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        *,
+        data_format: DataFormat = "channels_first",
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad, data_format=data_format)
+        self.divisor_override = None if divisor_override is None else length("divisor_override", divisor_override)
+
+
+class AvgPool1d(_AvgPool):
+    """Returns the mean of each window of sequences.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the zeros before and after each axis, at most half of the window.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        count_include_pad: whether the zeros of the padding count as elements of the mean.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.AvgPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
+        [[[2.0, 1.0]]]
+    """
+
+    axes = 1
+
+
+class AvgPool2d(_DividedPool):
+    """Returns the mean of each window of images.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the zeros before and after each axis, at most half of the window.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        count_include_pad: whether the zeros of the padding count as elements of the mean.
+        divisor_override: the number by which the sums are divided; None is the number of elements.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.AvgPool2d((1, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
+        [[[[2.0, 1.0]]]]
+    """
+
+    axes = 2
+
+
+class AvgPool3d(_DividedPool):
+    """Returns the mean of each window of volumes.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        padding: the zeros before and after each axis, at most half of the window.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        count_include_pad: whether the zeros of the padding count as elements of the mean.
+        divisor_override: the number by which the sums are divided; None is the number of elements.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.AvgPool3d((1, 1, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
+        [[[[[2.0, 1.0]]]]]
+    """
+
+    axes = 3
+
+
+class _LPPool(_Pool):
+    """The base of pools of a power mean."""
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+        *,
+        data_format: DataFormat = "channels_first",
+    ) -> None:
+        if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)):
+            raise fault(ArgumentTypeError(f"norm_type must be a number, got {brief(norm_type)}"))
+        if not norm_type > 0:
+            raise fault(ArgumentError(f"norm_type must be positive, got {norm_type}"))
+        self.norm_type = norm_type
+        self._set_windows(kernel_size, stride, 0, ceil_mode, data_format)
+
+    def _pooled(self, x: Tensor) -> Tensor:
+        return ops.lp_pool(x, self.norm_type, self.kernel_size, self.stride, self.data_format, self.ceil_mode)
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return spatial.batched(self._pooled, x, self.axes)  # type: ignore[no-any-return]
+
+
+class LPPool1d(_LPPool):
+    """Returns `sum(x ** p) ** (1 / p)` of each window of sequences; see `ops.lp_pool`.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        norm_type: the power p; infinity gives the maximum.
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.LPPool1d(2, 2)([[[3.0, 4.0, 6.0, 8.0]]]).tolist()
+        [[[5.0, 10.0]]]
+    """
+
+    axes = 1
+
+
+class LPPool2d(_LPPool):
+    """Returns `sum(x ** p) ** (1 / p)` of each window of images; see `ops.lp_pool`.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        norm_type: the power p; infinity gives the maximum.
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.LPPool2d(2, (1, 2))([[[[3.0, 4.0, 6.0, 8.0]]]]).tolist()
+        [[[[5.0, 10.0]]]]
+    """
+
+    axes = 2
+
+
+class LPPool3d(_LPPool):
+    """Returns `sum(x ** p) ** (1 / p)` of each window of volumes; see `ops.lp_pool`.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        norm_type: the power p; infinity gives the maximum.
+        kernel_size: the size of the windows: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows; None is `kernel_size`.
+        ceil_mode: whether elements that are left at the end of an axis get a window of their own.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> nn.LPPool3d(2, (1, 1, 2))([[[[[3.0, 4.0, 6.0, 8.0]]]]]).tolist()
+        [[[[[5.0, 10.0]]]]]
+    """
+
+    axes = 3
+
+
+class _AdaptivePool(Module):
+    """The base of pools whose windows follow from the size of the output.
+
+    Attributes:
+        axes: the number of spatial axes.
+    """
+
+    axes: int
+
+    def __init__(
+        self, output_size: int | Sequence[int | None] | None, *, data_format: DataFormat = "channels_first"
+    ) -> None:
+        given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self.axes
+        if len(given) != self.axes:
+            raise fault(ArgumentError(f"output_size must be one integer or {self.axes}, got {brief(output_size)}"))
+        self.output_size = tuple(None if each is None else length("output_size", each) for each in given)
+        self.data_format = spatial.data_format(data_format)
+
+    def _size(self, x: Tensor) -> list[int]:
+        first = 2 if self.data_format == "channels_first" else 1
+        places = enumerate(self.output_size, first)
+        return [x.shape[axis] if wanted is None else wanted for axis, wanted in places]
+
+
+class _AdaptiveAvgPool(_AdaptivePool):
+    """The base of adaptive mean pools."""
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return spatial.batched(  # type: ignore[no-any-return]
+            lambda batch: ops.adaptive_average_pool(batch, self._size(batch), self.data_format), x, self.axes
+        )
+
+
+class _AdaptiveMaxPool(_AdaptivePool):
+    """The base of adaptive maximum pools."""
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return spatial.batched(  # type: ignore[no-any-return]
+            lambda batch: ops.adaptive_max_pool(batch, self._size(batch), self.data_format), x, self.axes
+        )
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """Returns the means of windows of sequences, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveAvgPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
+        [[[2.0, 1.0]]]
+    """
+
+    axes = 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """Returns the means of windows of images, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveAvgPool2d((None, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
+        [[[[2.0, 1.0]]]]
+    """
+
+    axes = 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """Returns the means of windows of volumes, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveAvgPool3d((None, None, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
+        [[[[[2.0, 1.0]]]]]
+    """
+
+    axes = 3
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Returns the largest elements of windows of sequences, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, length), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveMaxPool1d(2)([[[1.0, 3.0, 2.0, 0.0]]]).tolist()
+        [[[3.0, 2.0]]]
+    """
+
+    axes = 1
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Returns the largest elements of windows of images, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveMaxPool2d((None, 2))([[[[1.0, 3.0, 2.0, 0.0]]]]).tolist()
+        [[[[3.0, 2.0]]]]
+    """
+
+    axes = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Returns the largest elements of windows of volumes, whose number is given and whose size follows from it.
+
+    Shape: (batch, channels, depth, height, width), or without batch, to (batch, channels, ...).
+
+    Args:
+        output_size: the number of windows along each axis, one integer for all, or None for the length of the axis.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> nn.AdaptiveMaxPool3d((None, None, 2))([[[[[1.0, 3.0, 2.0, 0.0]]]]]).tolist()
+        [[[[[3.0, 2.0]]]]]
+    """
+
+    axes = 3
+
+
+class _GlobalPool(Module):
+    """The base of pools of all elements of each channel."""
+
+    def __init__(self, keepdims: bool = False, *, data_format: DataFormat = "channels_first") -> None:
+        self.keepdims, self.data_format = bool(keepdims), spatial.data_format(data_format)
+
+    def _axes(self, x: Tensor) -> tuple[int, ...]:
+        count = len(x.shape)
+        if count < 3:
+            raise fault(ShapeError(f"expected a batch, channels and spatial axes, got shape {tuple(x.shape)}"))
+        return tuple(range(2, count)) if self.data_format == "channels_first" else tuple(range(1, count - 1))
+
+
+class GlobalAvgPool(_GlobalPool):
+    """Returns the mean of each channel.
+
+    Shape: (batch, channels, *spatial) to (batch, channels).
+
+    Args:
+        keepdims: whether the spatial axes stay, with length 1.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Example:
+        >>> nn.GlobalAvgPool()([[[1.0, 3.0], [4.0, 8.0]]]).tolist()
+        [[2.0, 6.0]]
+    """
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = spatial.tensor(x)
+        return ops.mean(x, self._axes(x), keepdims=self.keepdims)
+
+
+class GlobalMaxPool(_GlobalPool):
+    """Returns the largest element of each channel.
+
+    Shape: (batch, channels, *spatial) to (batch, channels).
+
+    Args:
+        keepdims: whether the spatial axes stay, with length 1.
+        data_format: "channels_last" if the channels come after the spatial axes.
+
+    Example:
+        >>> nn.GlobalMaxPool()([[[1.0, 3.0], [4.0, 8.0]]]).tolist()
+        [[3.0, 8.0]]
+    """
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = spatial.tensor(x)
+        return ops.max(x, self._axes(x), keepdims=self.keepdims)
