@@ -16,6 +16,15 @@ from emberharmony.nn.containers import Remat as Remat
 from emberharmony.nn.containers import Repeat as Repeat
 from emberharmony.nn.containers import Residual as Residual
 from emberharmony.nn.containers import Sequential as Sequential
+from emberharmony.nn.convolution import Conv1d as Conv1d
+from emberharmony.nn.convolution import Conv2d as Conv2d
+from emberharmony.nn.convolution import Conv3d as Conv3d
+from emberharmony.nn.convolution import DepthwiseConv1d as DepthwiseConv1d
+from emberharmony.nn.convolution import DepthwiseConv2d as DepthwiseConv2d
+from emberharmony.nn.convolution import DepthwiseConv3d as DepthwiseConv3d
+from emberharmony.nn.convolution import SeparableConv1d as SeparableConv1d
+from emberharmony.nn.convolution import SeparableConv2d as SeparableConv2d
+from emberharmony.nn.convolution import SeparableConv3d as SeparableConv3d
 from emberharmony.nn.fit import History as History
 from emberharmony.nn.fit import NonFiniteLossWarning as NonFiniteLossWarning
 from emberharmony.nn.fit import Step as Step
@@ -100,6 +109,9 @@ from emberharmony.nn.shaping import Reshape as Reshape
 from emberharmony.nn.shaping import Unflatten as Unflatten
 from emberharmony.nn.shaping import Unfold as Unfold
 from emberharmony.nn.state import Loaded as Loaded
+from emberharmony.nn.transposed import ConvTranspose1d as ConvTranspose1d
+from emberharmony.nn.transposed import ConvTranspose2d as ConvTranspose2d
+from emberharmony.nn.transposed import ConvTranspose3d as ConvTranspose3d
 from emberharmony.nn.upsampling import Upsample as Upsample
 from emberharmony.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
 from emberharmony.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
@@ -139,6 +151,10 @@ __all__ = [
         "TripletMarginWithDistanceLoss",
         "CTCLoss",
     ),
+    *("Conv1d", "Conv2d", "Conv3d"),
+    *("DepthwiseConv1d", "DepthwiseConv2d", "DepthwiseConv3d"),
+    *("SeparableConv1d", "SeparableConv2d", "SeparableConv3d"),
+    *("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
     *("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"),
     *("AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"),
     *("AvgPool1d", "AvgPool2d", "AvgPool3d"),

@@ -1,0 +1,592 @@
+"""Convolutions."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, ShapeError, brief
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs, spatial
+from emberharmony.nn.lazy import UninitializedParameter
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import choice, length, lengths
+from emberharmony.nn.spatial import DataFormat
+from emberharmony.types import Tensor, TensorLike
+
+Padding: TypeAlias = int | Sequence[int] | Sequence[tuple[int, int]] | Literal["same", "valid"]
+"""Zeros around each spatial axis: one number, one for each axis, a pair for each, or a word."""
+PaddingMode: TypeAlias = Literal["zeros", "reflect", "replicate", "circular"]
+"""The elements that the padding has."""
+_MODES: dict[str, Any] = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+class Convolution(Module):
+    """The base of convolutions and transposed convolutions: parameters, and the check of the input.
+
+    Attributes:
+        axes: the number of spatial axes.
+        weight: as PyTorch has it, with the size of the kernel last.
+        bias: (out_channels,), or None.
+    """
+
+    axes: int
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        dilation: int | Sequence[int],
+        groups: int,
+        bias: bool,
+        data_format: DataFormat,
+        rng: "rngs.Generator | rngs.Rngs | None",
+        dtype: DTypeLike | None,
+    ) -> None:
+        n = self.axes
+        self.in_channels = None if in_channels is None else length("in_channels", in_channels)
+        self.out_channels, self.groups = length("out_channels", out_channels), length("groups", groups)
+        self.kernel_size, self.stride = lengths("kernel_size", kernel_size, n), lengths("stride", stride, n)
+        self.dilation, self.data_format = lengths("dilation", dilation, n), spatial.data_format(data_format)
+        self._require_groups("out_channels", self.out_channels)
+        last = self.data_format == "channels_last"
+        self._ndim, self._channel_axis = n + 2, n + 1 if last else 1
+        self._bias_shape = (-1,) if last else (-1, *[1] * n)
+        source = rngs.generator(rng)
+        if self.in_channels is None:
+            self.weight, self.bias = UninitializedParameter(), UninitializedParameter() if bias else None
+            self._build = (bias, source, dtype)
+        else:
+            self._initialize(bias, source, dtype)
+
+    def _shape(self, sources: int) -> tuple[int, int]:
+        """Returns the first two lengths of the weight, for a number of channels of the input."""
+        return self.out_channels, sources // self.groups
+
+    def _initialize(self, bias: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
+        self._require_groups("in_channels", self.in_channels or 0)
+        shape = self._shape(self.in_channels or 0)
+        bound = 1 / math.sqrt(shape[1] * math.prod(self.kernel_size))
+        self.weight = Parameter(rngs.uniform(rng, (*shape, *self.kernel_size), bound, dtype))
+        self.bias = Parameter(rngs.uniform(rng, (self.out_channels,), bound, dtype)) if bias else None
+
+    def _require_groups(self, name: str, channels: int) -> None:
+        if channels % self.groups:
+            raise fault(ArgumentError(f"groups={self.groups} does not divide {name}={channels}"))
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        """Makes the parameters for an input of a shape, if there are none yet."""
+        if self.in_channels is None:
+            self.in_channels = shape[-self.axes - 1 if self.data_format == "channels_first" else -1]
+            self._initialize(*vars(self).pop("_build"))
+
+    def _is_batch(self, x: Any) -> bool:
+        """Returns whether an input has a batch, the right number of spatial axes and the right channels."""
+        shape = getattr(x, "shape", ())
+        return len(shape) == self._ndim and shape[self._channel_axis] == self.in_channels
+
+    def _other(self, x: TensorLike, *args: Any) -> Tensor:
+        """Returns the output for a list, or for a sample without a batch.
+
+        Raises:
+            ShapeError: if the channels or the number of axes are wrong.
+        """
+        x = spatial.tensor(x)
+        if self._is_batch(x):
+            return self(x, *args)
+        if self.in_channels is None:
+            self.weight.on(None)  # raises
+        if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:
+            return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
+        places = ["channels", f"{self.axes} spatial"]
+        order = "(batch, " + ", ".join(places if self.data_format == "channels_first" else places[::-1]) + ")"
+        raise fault(ShapeError(f"expected {self.in_channels} channels in an input {order}, got shape {tuple(x.shape)}"))
+
+    def _biased(self, y: Tensor) -> Tensor:
+        return y if self.bias is None else ops.add(y, ops.reshape(self.bias.value, self._bias_shape))
+
+
+class _Conv(Convolution):
+    """The base of convolutions."""
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        *,
+        data_format: DataFormat = "channels_first",
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
+        )
+        self.padding = padding = _padding(padding, self.axes)
+        self.padding_mode = choice("padding_mode", padding_mode, tuple(_MODES))
+        if padding == "same" and max(self.stride) > 1:
+            raise fault(ArgumentError(f"padding='same' needs stride 1, got {self.stride}; give the padding as numbers"))
+        self._order = (*range(2, self.axes + 2), 1, 0)
+        self._zeros: Any = padding
+        self._around: list[tuple[int, int]] | None = None
+        if self.padding_mode != "zeros" and padding != "valid":
+            pairs = self._pairs()
+            behind = self.data_format == "channels_last"
+            self._around = [(0, 0), *[(0, 0)] * (not behind), *pairs, *[(0, 0)] * behind]
+            self._zeros = "valid"
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Returns the elements to add before and after each spatial axis."""
+        if isinstance(self.padding, str):
+            missing = [spread * (k - 1) for spread, k in zip(self.dilation, self.kernel_size, strict=True)]
+            return [(each // 2, each - each // 2) for each in missing]
+        return [each if isinstance(each, tuple) else (each, each) for each in self.padding]
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        if not self._is_batch(x):
+            return self._other(x)
+        if self._around is not None:
+            x = ops.pad(x, self._around, _MODES[self.padding_mode])
+        kernel = ops.transpose(self.weight.value, self._order)
+        return self._biased(ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation))
+
+
+class Conv1d(_Conv):
+    """A convolution of sequences.
+
+    Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (out_channels, in_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.Conv1d(3, 4, 3, padding=1)
+        >>> tuple(layer(ops.zeros((2, 3, 8))).shape)
+        (2, 4, 8)
+    """
+
+    axes = 1
+
+
+class Conv2d(_Conv):
+    """A convolution of images.
+
+    Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (out_channels, in_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.Conv2d(3, 4, 3, padding=1)
+        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape)
+        (2, 4, 8, 8)
+    """
+
+    axes = 2
+
+
+class Conv3d(_Conv):
+    """A convolution of volumes.
+
+    Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(in_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (out_channels, in_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.Conv3d(3, 4, 3, padding=1)
+        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape)
+        (1, 4, 4, 4, 4)
+    """
+
+    axes = 3
+
+
+class _DepthwiseConv(_Conv):
+    """The base of depthwise convolutions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        depth_multiplier: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        *,
+        data_format: DataFormat = "channels_first",
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.depth_multiplier = length("depth_multiplier", depth_multiplier)
+        channels = length("in_channels", in_channels)
+        super().__init__(
+            channels,
+            channels * self.depth_multiplier,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            channels,
+            bias,
+            padding_mode,
+            data_format=data_format,
+            rng=rng,
+            dtype=dtype,
+        )
+
+
+class DepthwiseConv1d(_DepthwiseConv):
+    """A convolution of sequences that convolves each channel by itself.
+
+    Shape: (batch, in_channels, length), or without batch, to (batch, in_channels * depth_multiplier, ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels of the output each channel of the input gives.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv1d` with `groups=in_channels` has it.
+        bias: (in_channels * depth_multiplier,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.DepthwiseConv1d(3, 3, depth_multiplier=2)
+        >>> tuple(layer(ops.zeros((2, 3, 8))).shape), tuple(layer.weight.value.shape)
+        ((2, 6, 6), (6, 1, 3))
+    """
+
+    axes = 1
+
+
+class DepthwiseConv2d(_DepthwiseConv):
+    """A convolution of images that convolves each channel by itself.
+
+    Shape: (batch, in_channels, height, width), or without batch, to (batch, in_channels * depth_multiplier, ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels of the output each channel of the input gives.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv2d` with `groups=in_channels` has it.
+        bias: (in_channels * depth_multiplier,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.DepthwiseConv2d(3, 3, depth_multiplier=2)
+        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape), tuple(layer.weight.value.shape)
+        ((2, 6, 6, 6), (6, 1, 3, 3))
+    """
+
+    axes = 2
+
+
+class DepthwiseConv3d(_DepthwiseConv):
+    """A convolution of volumes that convolves each channel by itself.
+
+    Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, in_channels * depth_multiplier,
+    ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels of the output each channel of the input gives.
+        bias: whether a bias is added.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(size of the kernel), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels * depth_multiplier, 1, *kernel_size), as a `Conv3d` with `groups=in_channels` has it.
+        bias: (in_channels * depth_multiplier,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.DepthwiseConv3d(3, 3, depth_multiplier=2)
+        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape), tuple(layer.weight.value.shape)
+        ((1, 6, 2, 2, 2), (6, 1, 3, 3, 3))
+    """
+
+    axes = 3
+
+
+class _SeparableConv(Module):
+    """The base of separable convolutions."""
+
+    depthwise_kind: type[_DepthwiseConv]
+    pointwise_kind: type[_Conv]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: Padding = 0,
+        dilation: int | Sequence[int] = 1,
+        depth_multiplier: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        *,
+        data_format: DataFormat = "channels_first",
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        source = rngs.generator(rng)
+        self.depthwise = self.depthwise_kind(
+            in_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            depth_multiplier,
+            False,
+            padding_mode,
+            data_format=data_format,
+            rng=source,
+            dtype=dtype,
+        )
+        self.pointwise = self.pointwise_kind(
+            self.depthwise.out_channels, out_channels, 1, bias=bias, data_format=data_format, rng=source, dtype=dtype
+        )
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return self.pointwise(self.depthwise(x))
+
+
+class SeparableConv1d(_SeparableConv):
+    """A convolution of each channel of sequences by itself, and then one of size 1 that mixes the channels.
+
+    Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
+        bias: whether a bias is added at the end.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        depthwise: a `DepthwiseConv1d` without bias.
+        pointwise: a `Conv1d` with a kernel of size 1.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.SeparableConv1d(3, 5, 3)
+        >>> tuple(layer(ops.zeros((2, 3, 8))).shape), list(layer.state_dict())
+        ((2, 5, 6), ['depthwise.weight', 'pointwise.weight', 'pointwise.bias'])
+    """
+
+    depthwise_kind, pointwise_kind = DepthwiseConv1d, Conv1d
+
+
+class SeparableConv2d(_SeparableConv):
+    """A convolution of each channel of images by itself, and then one of size 1 that mixes the channels.
+
+    Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
+        bias: whether a bias is added at the end.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        depthwise: a `DepthwiseConv2d` without bias.
+        pointwise: a `Conv2d` with a kernel of size 1.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.SeparableConv2d(3, 5, 3)
+        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape), list(layer.state_dict())
+        ((2, 5, 6, 6), ['depthwise.weight', 'pointwise.weight', 'pointwise.bias'])
+    """
+
+    depthwise_kind, pointwise_kind = DepthwiseConv2d, Conv2d
+
+
+class SeparableConv3d(_SeparableConv):
+    """A convolution of each channel of volumes by itself, and then one of size 1 that mixes the channels.
+
+    Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...).
+
+    Args:
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: the distance of neighbouring windows.
+        padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
+            "same" for as many as keep the lengths.
+        dilation: the distance of neighbouring elements of a window.
+        depth_multiplier: how many channels each channel of the input gives, before they are mixed.
+        bias: whether a bias is added at the end.
+        padding_mode: the elements that are added: "zeros", "reflect", "replicate" or "circular".
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(inputs of an output), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        depthwise: a `DepthwiseConv3d` without bias.
+        pointwise: a `Conv3d` with a kernel of size 1.
+
+    Raises:
+        ArgumentError: if an option is invalid.
+
+    Example:
+        >>> layer = nn.SeparableConv3d(3, 5, 3)
+        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape), list(layer.state_dict())
+        ((1, 5, 2, 2, 2), ['depthwise.weight', 'pointwise.weight', 'pointwise.bias'])
+    """
+
+    depthwise_kind, pointwise_kind = DepthwiseConv3d, Conv3d
+
+
+def _padding(value: Any, axes: int) -> Any:
+    """Returns the option `padding`: "same", "valid", or one integer or one pair for each axis.
+
+    Raises:
+        ArgumentError: if it is none of these.
+        ArgumentTypeError: if a number is not an integer.
+    """
+    if isinstance(value, str):
+        return choice("padding", value, ("same", "valid"))
+    if not isinstance(value, (tuple, list)):
+        return (length("padding", value, 0),) * axes
+    if len(value) != axes:
+        raise fault(
+            ArgumentError(f"padding must be one integer, or one integer or pair for each of {axes} axes, {_got(value)}")
+        )
+    return tuple(
+        lengths("padding", each, 2, 0) if isinstance(each, (tuple, list)) else length("padding", each, 0)
+        for each in value
+    )
+
+
+def _got(value: Any) -> str:
+    return f"got {brief(value)}"

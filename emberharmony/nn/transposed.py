@@ -1,0 +1,213 @@
+"""Transposed convolutions."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs
+from emberharmony.nn.convolution import Convolution
+from emberharmony.nn.locate import fault
+from emberharmony.nn.options import choice, lengths
+from emberharmony.nn.spatial import DataFormat
+from emberharmony.types import Tensor, TensorLike
+
+
+class _ConvTranspose(Convolution):
+    """The base of transposed convolutions."""
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        *,
+        data_format: DataFormat = "channels_first",
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
+        )
+        n = self.axes
+        self.padding = lengths("padding", padding, n, 0)
+        self.output_padding = lengths("output_padding", output_padding, n, 0)
+        self.padding_mode = choice("padding_mode", padding_mode, ("zeros",))
+        for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
+            if extra >= max(step, spread):
+                raise fault(
+                    ArgumentError(
+                        f"output_padding must be smaller than the stride or the dilation, got {self.output_padding} "
+                        f"with stride {self.stride} and dilation {self.dilation}"
+                    )
+                )
+        self._order = (*range(2, n + 2), 1, 0)
+        self._grouped_order = (*range(3, n + 3), 0, 2, 1)
+
+    def _shape(self, sources: int) -> tuple[int, int]:
+        return sources, self.out_channels // self.groups
+
+    def __call__(self, x: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
+        """Returns the output.
+
+        Args:
+            x: the input.
+            output_size: the lengths of the spatial axes of the output, instead of `output_padding`.
+
+        Raises:
+            ShapeError: if the channels or the number of axes are wrong, or if no output has the size.
+        """
+        if not self._is_batch(x):
+            return self._other(x, output_size)
+        extra = self.output_padding if output_size is None else self._extra(x, output_size)
+        weight = self.weight.value
+        if self.groups == 1:
+            kernel = ops.transpose(weight, self._order)
+        else:
+            outputs, inputs = self.out_channels // self.groups, weight.shape[0] // self.groups
+            apart = ops.reshape(weight, (self.groups, inputs, outputs, *self.kernel_size))
+            kernel = ops.reshape(
+                ops.transpose(apart, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
+            )
+        y = ops.conv_transpose(x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation)
+        return self._biased(y)
+
+    def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        """Returns the output padding that gives an output of a size."""
+        wanted = tuple(output_size)
+        wanted = wanted[-self.axes :] if self.data_format == "channels_first" and len(wanted) > self.axes else wanted
+        first = 2 if self.data_format == "channels_first" else 1
+        options = zip(
+            x.shape[first : first + self.axes], self.kernel_size, self.stride, self.padding, self.dilation, strict=True
+        )
+        least = [(n - 1) * step - 2 * cut + spread * (k - 1) + 1 for n, k, step, cut, spread in options]
+        extra = tuple(want - short for want, short in zip(wanted, least, strict=False))
+        limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
+        if len(wanted) != self.axes or not all(0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
+            greatest = [short + limit - 1 for short, limit in zip(least, limits, strict=True)]
+            raise fault(
+                ShapeError(f"output_size must be from {tuple(least)} to {tuple(greatest)}, got {tuple(output_size)}")
+            )
+        return extra
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """A transposed convolution of sequences: the gradient of `Conv1d` by its input.
+
+    Shape: (batch, in_channels, length), or without batch, to (batch, out_channels, ...). A length n
+    becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: by how much the elements of the input are spread in the output.
+        padding: the elements that are cut off at both ends of each axis of the output.
+        output_padding: the elements that are added at the end of each axis of the output.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        dilation: the distance of neighbouring elements of a window.
+        padding_mode: only "zeros", as in PyTorch.
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels, out_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.ConvTranspose1d(3, 4, 2, stride=2)
+        >>> tuple(layer(ops.zeros((2, 3, 8))).shape)
+        (2, 4, 16)
+    """
+
+    axes = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """A transposed convolution of images: the gradient of `Conv2d` by its input.
+
+    Shape: (batch, in_channels, height, width), or without batch, to (batch, out_channels, ...). A length n
+    becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: by how much the elements of the input are spread in the output.
+        padding: the elements that are cut off at both ends of each axis of the output.
+        output_padding: the elements that are added at the end of each axis of the output.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        dilation: the distance of neighbouring elements of a window.
+        padding_mode: only "zeros", as in PyTorch.
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels, out_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.ConvTranspose2d(3, 4, 2, stride=2)
+        >>> tuple(layer(ops.zeros((2, 3, 8, 8))).shape)
+        (2, 4, 16, 16)
+    """
+
+    axes = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """A transposed convolution of volumes: the gradient of `Conv3d` by its input.
+
+    Shape: (batch, in_channels, depth, height, width), or without batch, to (batch, out_channels, ...). A length n
+    becomes (n - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + 1 + output_padding.
+
+    Args:
+        in_channels: the number of channels of the input; None if `nn.build` shall find it.
+        out_channels: the number of channels of the output.
+        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        stride: by how much the elements of the input are spread in the output.
+        padding: the elements that are cut off at both ends of each axis of the output.
+        output_padding: the elements that are added at the end of each axis of the output.
+        groups: into how many groups the channels are divided, each of which is convolved by itself.
+        bias: whether a bias is added.
+        dilation: the distance of neighbouring elements of a window.
+        padding_mode: only "zeros", as in PyTorch.
+        data_format: "channels_last" if the channels come after the spatial axes.
+        rng: draws the initial values, which are uniform within 1 / sqrt(out_channels / groups * size of the kernel), as
+            in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (in_channels, out_channels / groups, *kernel_size).
+        bias: (out_channels,), or None.
+
+    Raises:
+        ArgumentError: if an option is invalid, or `groups` does not divide both numbers of channels.
+
+    Example:
+        >>> layer = nn.ConvTranspose3d(3, 4, 2, stride=2)
+        >>> tuple(layer(ops.zeros((1, 3, 4, 4, 4))).shape)
+        (1, 4, 8, 8, 8)
+    """
+
+    axes = 3
