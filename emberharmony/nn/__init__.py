@@ -7,6 +7,38 @@ from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
 from emberharmony.nn import metrics as metrics
 from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
+from emberharmony.nn.activations import CELU as CELU
+from emberharmony.nn.activations import ELU as ELU
+from emberharmony.nn.activations import GEGLU as GEGLU
+from emberharmony.nn.activations import GELU as GELU
+from emberharmony.nn.activations import GLU as GLU
+from emberharmony.nn.activations import SELU as SELU
+from emberharmony.nn.activations import Hardshrink as Hardshrink
+from emberharmony.nn.activations import Hardsigmoid as Hardsigmoid
+from emberharmony.nn.activations import Hardswish as Hardswish
+from emberharmony.nn.activations import Hardtanh as Hardtanh
+from emberharmony.nn.activations import Heaviside as Heaviside
+from emberharmony.nn.activations import LeakyReLU as LeakyReLU
+from emberharmony.nn.activations import LogSigmoid as LogSigmoid
+from emberharmony.nn.activations import LogSoftmax as LogSoftmax
+from emberharmony.nn.activations import Mish as Mish
+from emberharmony.nn.activations import PReLU as PReLU
+from emberharmony.nn.activations import ReLU as ReLU
+from emberharmony.nn.activations import ReLU2 as ReLU2
+from emberharmony.nn.activations import ReLU6 as ReLU6
+from emberharmony.nn.activations import RReLU as RReLU
+from emberharmony.nn.activations import Sigmoid as Sigmoid
+from emberharmony.nn.activations import SiLU as SiLU
+from emberharmony.nn.activations import Softmax as Softmax
+from emberharmony.nn.activations import Softmax2d as Softmax2d
+from emberharmony.nn.activations import Softmin as Softmin
+from emberharmony.nn.activations import Softplus as Softplus
+from emberharmony.nn.activations import Softshrink as Softshrink
+from emberharmony.nn.activations import Softsign as Softsign
+from emberharmony.nn.activations import SwiGLU as SwiGLU
+from emberharmony.nn.activations import Tanh as Tanh
+from emberharmony.nn.activations import Tanhshrink as Tanhshrink
+from emberharmony.nn.activations import Threshold as Threshold
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
 from emberharmony.nn.containers import ModuleList as ModuleList
@@ -98,6 +130,16 @@ from emberharmony.nn.pooling import MaxPool3d as MaxPool3d
 from emberharmony.nn.pooling import MaxUnpool1d as MaxUnpool1d
 from emberharmony.nn.pooling import MaxUnpool2d as MaxUnpool2d
 from emberharmony.nn.pooling import MaxUnpool3d as MaxUnpool3d
+from emberharmony.nn.normalization import BatchNorm1d as BatchNorm1d
+from emberharmony.nn.normalization import BatchNorm2d as BatchNorm2d
+from emberharmony.nn.normalization import BatchNorm3d as BatchNorm3d
+from emberharmony.nn.normalization import GroupNorm as GroupNorm
+from emberharmony.nn.normalization import InstanceNorm1d as InstanceNorm1d
+from emberharmony.nn.normalization import InstanceNorm2d as InstanceNorm2d
+from emberharmony.nn.normalization import InstanceNorm3d as InstanceNorm3d
+from emberharmony.nn.normalization import LayerNorm as LayerNorm
+from emberharmony.nn.normalization import LocalResponseNorm as LocalResponseNorm
+from emberharmony.nn.normalization import RMSNorm as RMSNorm
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.shaping import ChannelShuffle as ChannelShuffle
 from emberharmony.nn.shaping import Flatten as Flatten
@@ -170,4 +212,10 @@ __all__ = [
     *("ChannelShuffle", "Flatten", "Fold", "Permute", "PixelShuffle", "PixelUnshuffle", "Reshape"),
     *("Unflatten", "Unfold"),
     *("Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"),
+    *("CELU", "ELU", "GEGLU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Heaviside"),
+    *("LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU2", "ReLU6", "SELU", "SiLU"),
+    *("Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "SwiGLU", "Tanh"),
+    *("Tanhshrink", "Threshold"),
+    *("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"),
+    *("LayerNorm", "LocalResponseNorm", "RMSNorm"),
 ]

@@ -59,3 +59,14 @@ def share(name: str, value: Any) -> float:
     if not 0 <= value <= 1:
         raise fault(ArgumentError(f"{name} must be a probability from 0 to 1, got {value}"))
     return float(value)
+
+
+def number(name: str, value: Any) -> float:
+    """Returns an option that is a number.
+
+    Raises:
+        ArgumentTypeError: if it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise fault(ArgumentTypeError(f"{name} must be a number, got {brief(value)}"))
+    return float(value)

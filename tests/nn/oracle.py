@@ -24,7 +24,7 @@ class Case(NamedTuple):
     Attributes:
         name: the name of the class in both libraries.
         args: the arguments of both constructors.
-        shapes: the shapes of the inputs; an array is taken as it is.
+        shapes: the shapes of the inputs; an array is taken as it is, but floats in the dtype that is checked.
         kwargs: the keyword arguments of both constructors.
         train: whether the layer is in training.
         call: keyword arguments of both calls.
@@ -42,7 +42,8 @@ class Case(NamedTuple):
     def __str__(self) -> str:
         options = [*map(repr, self.args), *(f"{k}={v!r}" for k, v in {**self.kwargs, **self.call}.items())]
         mode = "" if self.train else "-eval"
-        return f"{self.name}({', '.join(options)}){mode}-{self.shapes!r}".replace(" ", "")
+        inputs = ",".join(str(s) if type(s) is tuple else f"array{s.shape}" for s in self.shapes)
+        return f"{self.name}({', '.join(options)}){mode}-{inputs}".replace(" ", "")
 
 
 def require_like_torch(case: Case, dtype: str, seed: int = 0) -> None:
@@ -57,7 +58,8 @@ def require_like_torch(case: Case, dtype: str, seed: int = 0) -> None:
     ours.load_state_dict(theirs.state_dict())
     assert list(ours.state_dict()) == list(theirs.state_dict())
     theirs = theirs.double()
-    given = [draw.standard_normal(s).astype(dtype) if type(s) is tuple else s for s in case.shapes]
+    given = [draw.standard_normal(s) if type(s) is tuple else s for s in case.shapes]
+    given = [x.astype(dtype) if x.dtype.kind == "f" else x for x in map(np.asarray, given)]
     floats = [i for i, x in enumerate(given) if x.dtype.kind == "f"]
 
     leaves = [torch.tensor(x.astype("float64") if x.dtype.kind == "f" else x) for x in given]

@@ -1,0 +1,597 @@
+"""Normalisations: layers that scale their input to mean 0 and variance 1."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import spatial
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import length, number
+from emberharmony.ops.normalization import widened
+from emberharmony.types import Tensor, TensorLike
+
+
+class _Running(Module):
+    """The base of layers that normalise each channel, and may keep running means and variances for use after training.
+
+    Attributes:
+        axes: the number of spatial axes.
+    """
+
+    axes: int
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        bias: bool,
+        data_format: spatial.DataFormat,
+        dtype: DTypeLike | None,
+    ) -> None:
+        self.num_features = length("num_features", num_features)
+        self.eps, self.momentum = number("eps", eps), None if momentum is None else number("momentum", momentum)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.data_format = spatial.data_format(data_format)
+        shape = (self.num_features,)
+        self.weight = Parameter(ops.ones(shape, dtype)) if affine else None
+        self.bias = Parameter(ops.zeros(shape, dtype)) if affine and bias else None
+        self.running_mean = Buffer(ops.zeros(shape, dtype)) if track_running_stats else None
+        self.running_var = Buffer(ops.ones(shape, dtype)) if track_running_stats else None
+        self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if track_running_stats else None
+
+    def _channels(self, x: Tensor) -> int:
+        """Returns the axis of the channels of a batch.
+
+        Raises:
+            ShapeError: if their number is wrong.
+        """
+        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
+        if x.shape[axis] != self.num_features:
+            raise fault(ShapeError(f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"))
+        return axis
+
+    def _by_running(self, x: Tensor, axis: int) -> Tensor:
+        """Returns the input normalised by the running statistics."""
+        mean: Any = self.running_mean
+        variance: Any = self.running_var
+        return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
+
+    def _by_own(self, x: Tensor, over: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
+        wide = widened(x)
+        mean = ops.mean(wide, over, True)
+        centred = ops.subtract(wide, mean)
+        variance = ops.mean(ops.square(centred), over, True)
+        factor = ops.rsqrt(ops.add(variance, self.eps))
+        shape = [1] * len(x.shape)
+        shape[axis] = self.num_features
+        if self.weight is not None:
+            factor = ops.multiply(factor, ops.reshape(self.weight, shape))
+        result = ops.multiply(centred, factor)
+        if self.bias is not None:
+            result = ops.add(result, ops.reshape(self.bias, shape))
+        return result if wide is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
+
+    def _keep(self, running: Buffer, found: Tensor, share: Any) -> None:
+        """Moves a running statistic by a share of the way to one of the batch."""
+        before = running.value
+        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(found), before), share))
+        running.value = ops.cast(moved, before.dtype)
+
+
+class _BatchNorm(_Running):
+    """The base of `BatchNorm1d`, `BatchNorm2d` and `BatchNorm3d`."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        data_format: spatial.DataFormat = "channels_first",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = spatial.tensor(x)
+        rank = len(x.shape)
+        if rank != self.axes + 2 and (rank != 2 or self.axes != 1):
+            wanted = "2 or 3" if self.axes == 1 else str(self.axes + 2)
+            raise fault(ShapeError(f"expected a batch of {wanted} axes, got shape {tuple(x.shape)}"))
+        axis = self._channels(x)
+        if not self.training and self.running_mean is not None:
+            return self._by_running(x, axis)
+        count = math.prod(x.shape) // self.num_features
+        if count < 2:
+            raise fault(
+                ShapeError(
+                    f"expected more than one value for each channel in training, got shape {tuple(x.shape)}; use a "
+                    f"larger batch, or eval()"
+                )
+            )
+        result, mean, variance = self._by_own(x, [a for a in range(rank) if a != axis], axis)
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked.value = ops.add(self.num_batches_tracked, 1)
+            share: Any = self.momentum
+            if share is None:
+                share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
+            self._keep(self.running_mean, ops.reshape(mean, (-1,)), share)
+            self._keep(self.running_var, ops.multiply(ops.reshape(variance, (-1,)), count / (count - 1)), share)
+        return result
+
+
+class BatchNorm1d(_BatchNorm):
+    """Scales each channel to mean 0 and variance 1 over a batch, times `weight` plus `bias`.
+
+    In training the statistics are those of the batch, and the running ones move towards them; after `eval` the running
+    ones are used. Without running ones, those of the batch always are.
+
+    Shape: (batch, channels) or (batch, channels, length), or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: (num_features,), or None.
+        running_mean, running_var: (num_features,), or None; the variance is that with the divisor n - 1.
+        num_batches_tracked: the number of batches in the running statistics, or None.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
+            channel in training.
+
+    Example:
+        >>> layer = nn.BatchNorm1d(1, eps=0.0)
+        >>> layer([[1.0], [3.0]]).tolist()
+        [[-1.0], [1.0]]
+        >>> round(float(layer.running_mean.value[0]), 6), int(layer.num_batches_tracked.value)
+        (0.2, 1)
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
+    """
+
+    axes = 1
+
+
+class BatchNorm2d(_BatchNorm):
+    """Scales each channel of images to mean 0 and variance 1 over a batch; see `BatchNorm1d`.
+
+    Shape: (batch, channels, height, width), or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
+            channel in training.
+
+    Example:
+        >>> nn.BatchNorm2d(1, eps=0.0)([[[[1.0, 3.0]]]]).tolist()
+        [[[[-1.0, 1.0]]]]
+    """
+
+    axes = 2
+
+
+class BatchNorm3d(_BatchNorm):
+    """Scales each channel of volumes to mean 0 and variance 1 over a batch; see `BatchNorm1d`.
+
+    Shape: (batch, channels, depth, height, width), or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of the batch in the running statistics; None makes them the means over all batches.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each
+            channel in training.
+
+    Example:
+        >>> nn.BatchNorm3d(1, eps=0.0)([[[[[1.0, 3.0]]]]]).tolist()
+        [[[[[-1.0, 1.0]]]]]
+    """
+
+    axes = 3
+
+
+class _InstanceNorm(_Running):
+    """The base of `InstanceNorm1d`, `InstanceNorm2d` and `InstanceNorm3d`."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        *,
+        bias: bool = True,
+        data_format: spatial.DataFormat = "channels_first",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        momentum = number("momentum", momentum)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, data_format, dtype)
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        found: Tensor = spatial.batched(self._batch, x, self.axes)
+        return found
+
+    def _batch(self, x: Tensor) -> Tensor:
+        axis = self._channels(x)
+        if not self.training and self.running_mean is not None:
+            return self._by_running(x, axis)
+        over = [a for a in range(1, len(x.shape)) if a != axis]
+        count = math.prod(x.shape[a] for a in over)
+        if count < 2:
+            raise fault(
+                ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
+            )
+        result, mean, variance = self._by_own(x, over, axis)
+        if self.running_mean is not None and self.running_var is not None:
+            share, shape = self.momentum, (-1, self.num_features)
+            self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), share)
+            unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
+            self._keep(self.running_var, unbiased, share)
+        return result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Scales each channel of each sample to mean 0 and variance 1, times `weight` plus `bias`.
+
+    Shape: (batch, channels, length), without the batch, or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics, which are used after `eval`.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: (num_features,), or None.
+        running_mean, running_var: (num_features,), or None.
+        num_batches_tracked: 0, or None; PyTorch has it in the state dict, but does not count.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
+            and channel.
+
+    Example:
+        >>> nn.InstanceNorm1d(2, eps=0.0)([[[1.0, 3.0], [4.0, 8.0]]]).tolist()
+        [[[-1.0, 1.0], [-1.0, 1.0]]]
+
+    Source: Ulyanov et al., Instance normalization, 2016.
+    """
+
+    axes = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Scales each channel of each image to mean 0 and variance 1; see `InstanceNorm1d`.
+
+    Shape: (batch, channels, height, width), without the batch, or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics, which are used after `eval`.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
+            and channel.
+
+    Example:
+        >>> nn.InstanceNorm2d(1, eps=0.0)([[[1.0, 3.0]]]).tolist()
+        [[[-1.0, 1.0]]]
+    """
+
+    axes = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Scales each channel of each volume to mean 0 and variance 1; see `InstanceNorm1d`.
+
+    Shape: (batch, channels, depth, height, width), without the batch, or with the channels last, to the same.
+
+    Args:
+        num_features: the number of channels.
+        eps: added to the variance.
+        momentum: the share of a batch in the running statistics.
+        affine: whether there are a weight and a bias.
+        track_running_stats: whether there are running statistics, which are used after `eval`.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Raises:
+        ArgumentError: if `num_features` is not positive.
+        ShapeError: from the call, if the shape of the input does not fit, or if there is only one value for each sample
+            and channel.
+
+    Example:
+        >>> nn.InstanceNorm3d(1, eps=0.0)([[[[1.0, 3.0]]]]).tolist()
+        [[[[-1.0, 1.0]]]]
+    """
+
+    axes = 3
+
+
+class _LastAxes(Module):
+    """The base of layers that normalise over the last axes, whose lengths are `normalized_shape`."""
+
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None, elementwise_affine: bool) -> None:
+        given = normalized_shape if isinstance(normalized_shape, Sequence) else (normalized_shape,)
+        self.normalized_shape = tuple(length("normalized_shape", each) for each in given)
+        if not self.normalized_shape:
+            raise fault(ArgumentError("normalized_shape must have at least one length"))
+        self.eps = None if eps is None else number("eps", eps)
+        self.elementwise_affine = elementwise_affine
+        rank = len(self.normalized_shape)
+        self._axis = -1 if rank == 1 else tuple(range(-rank, 0))
+
+    def _checked(self, given: TensorLike) -> Tensor:
+        """Returns the input as a tensor.
+
+        Raises:
+            ShapeError: if its last axes do not have the lengths.
+        """
+        x: Tensor = spatial.tensor(given)
+        if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
+            raise fault(
+                ShapeError(f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}")
+            )
+        return x
+
+
+class LayerNorm(_LastAxes):
+    """Scales the input to mean 0 and variance 1 over its last axes, times `weight` plus `bias`.
+
+    Shape: (..., *normalized_shape) to the same.
+
+    Args:
+        normalized_shape: the lengths of the last axes, or that of the last one.
+        eps: added to the variance.
+        elementwise_affine: whether there are a weight and a bias.
+        bias: whether there is a bias, if `elementwise_affine` is True.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: `normalized_shape`, or None.
+
+    Raises:
+        ArgumentError: if a length is not positive.
+        ShapeError: from the call, if the last axes of the input have other lengths.
+
+    Example:
+        >>> nn.LayerNorm(2, eps=0.0)([[1.0, 3.0], [4.0, 8.0]]).tolist()
+        [[-1.0, 1.0], [-1.0, 1.0]]
+
+    Source: Ba, Kiros and Hinton, Layer normalization, 2016.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(normalized_shape, number("eps", eps), elementwise_affine)
+        self.weight = Parameter(ops.ones(self.normalized_shape, dtype)) if elementwise_affine else None
+        self.bias = Parameter(ops.zeros(self.normalized_shape, dtype)) if elementwise_affine and bias else None
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return ops.layer_normalization(self._checked(x), self.weight, self.bias, self._axis, self.eps)
+
+
+class RMSNorm(_LastAxes):
+    """Divides the input by its root mean square over its last axes, times `weight`.
+
+    Shape: (..., *normalized_shape) to the same.
+
+    Args:
+        normalized_shape: the lengths of the last axes, or that of the last one.
+        eps: added to the mean square; None is the machine epsilon of the dtype that is computed in: that of the input,
+            or float32 for half precision.
+        elementwise_affine: whether there is a weight.
+        dtype: the dtype of the weight; None is the default floating dtype.
+
+    Attributes:
+        weight: `normalized_shape`, or None.
+
+    Raises:
+        ArgumentError: if a length is not positive.
+        ShapeError: from the call, if the last axes of the input have other lengths.
+
+    Example:
+        >>> nn.RMSNorm(2, eps=0.0)([3.0, -3.0]).tolist()
+        [1.0, -1.0]
+
+    Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        *,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine)
+        self.weight = Parameter(ops.ones(self.normalized_shape, dtype)) if elementwise_affine else None
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = self._checked(x)
+        eps = self.eps
+        if eps is None:
+            eps = 2.0**-52 if ops.dtype(x).name == "float64" else 2.0**-23
+        return ops.rms_normalization(x, self.weight, self._axis, eps)
+
+
+class GroupNorm(Module):
+    """Scales each group of channels of each sample to mean 0 and variance 1, times `weight` plus `bias`.
+
+    Shape: (batch, channels, ...), or with the channels last, to the same.
+
+    Args:
+        num_groups: the number of groups, which divides the number of channels.
+        num_channels: the number of channels.
+        eps: added to the variance.
+        affine: whether there are a weight and a bias.
+        bias: whether there is a bias, if `affine` is True.
+        data_format: `"channels_last"` if the channels are the last axis.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight, bias: (num_channels,), or None.
+
+    Raises:
+        ArgumentError: if a number is not positive, or the groups do not divide the channels.
+        ShapeError: from the call, if the input has another number of channels.
+
+    Example:
+        >>> nn.GroupNorm(2, 4, eps=0.0)([[1.0, 3.0, 4.0, 8.0]]).tolist()
+        [[-1.0, 1.0, -1.0, 1.0]]
+
+    Source: Wu and He, Group normalization, 2018.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        bias: bool = True,
+        data_format: spatial.DataFormat = "channels_first",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.num_groups, self.num_channels = length("num_groups", num_groups), length("num_channels", num_channels)
+        if num_channels % num_groups:
+            raise fault(ArgumentError(f"num_groups must divide num_channels, got {num_groups} and {num_channels}"))
+        self.eps, self.affine = number("eps", eps), affine
+        self.data_format = spatial.data_format(data_format)
+        self.weight = Parameter(ops.ones((num_channels,), dtype)) if affine else None
+        self.bias = Parameter(ops.zeros((num_channels,), dtype)) if affine and bias else None
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = spatial.tensor(x)
+        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
+        if len(x.shape) < 2 or x.shape[axis] != self.num_channels:
+            raise fault(
+                ShapeError(
+                    f"expected a batch with {self.num_channels} channels on axis {axis}, got shape {tuple(x.shape)}"
+                )
+            )
+        shape, last = tuple(x.shape), self.data_format == "channels_last"
+        split = (self.num_groups, self.num_channels // self.num_groups)
+        grouped = ops.reshape(x, (shape[0], math.prod(shape[1:-1]), *split) if last else (shape[0], split[0], -1))
+        found = ops.reshape(ops.layer_normalization(grouped, axis=(1, 3) if last else -1, epsilon=self.eps), shape)
+        channels = [1] * len(shape)
+        channels[axis] = self.num_channels
+        if self.weight is not None:
+            found = ops.multiply(found, ops.reshape(self.weight, channels))
+        return found if self.bias is None else ops.add(found, ops.reshape(self.bias, channels))
+
+
+class LocalResponseNorm(Module):
+    """Divides each channel by a power of the mean square of its neighbours.
+
+    It returns `x / (k + alpha * m)**beta`, where m is the mean of the squares of `size` neighbouring channels.
+
+    Shape: (batch, channels, ..., length), or with the channels last, to the same.
+
+    Args:
+        size: how many channels are neighbours; those beyond the ends count as 0.
+        alpha, beta, k: the numbers in the formula.
+        data_format: `"channels_last"` if the channels are the last axis.
+
+    Raises:
+        ArgumentError: if `size` is not positive.
+        ShapeError: from the call, if the input has fewer than three axes.
+
+    Example:
+        >>> nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)([[[1.0], [3.0]]]).tolist()
+        [[[0.5], [0.30000001192092896]]]
+
+    Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        alpha: float = 1e-4,
+        beta: float = 0.75,
+        k: float = 1.0,
+        *,
+        data_format: spatial.DataFormat = "channels_first",
+    ) -> None:
+        self.size = length("size", size)
+        self.alpha, self.beta, self.k = number("alpha", alpha), number("beta", beta), number("k", k)
+        self.data_format = spatial.data_format(data_format)
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        x = spatial.tensor(x)
+        if len(x.shape) < 3:
+            raise fault(ShapeError(f"expected (batch, channels, ..., length), got shape {tuple(x.shape)}"))
+        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
+        wide = widened(x)
+        around = [(0, 0)] * len(x.shape)
+        around[axis] = self.size // 2, (self.size - 1) // 2
+        squares = ops.pad(ops.square(wide), around)
+        channels, before = x.shape[axis], (slice(None),) * axis
+        shifted = [ops.get_item(squares, (*before, slice(at, at + channels))) for at in range(self.size)]
+        total = shifted[0]
+        for each in shifted[1:]:
+            total = ops.add(total, each)
+        base = ops.add(ops.multiply(total, self.alpha / self.size), self.k)
+        found = ops.multiply(wide, ops.power(base, -self.beta))
+        return found if wide is x else ops.cast(found, ops.result_type(x, 0.0))
