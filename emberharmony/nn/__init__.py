@@ -57,6 +57,15 @@ from emberharmony.nn.convolution import DepthwiseConv3d as DepthwiseConv3d
 from emberharmony.nn.convolution import SeparableConv1d as SeparableConv1d
 from emberharmony.nn.convolution import SeparableConv2d as SeparableConv2d
 from emberharmony.nn.convolution import SeparableConv3d as SeparableConv3d
+from emberharmony.nn.dropout import AlphaDropout as AlphaDropout
+from emberharmony.nn.dropout import Dropout as Dropout
+from emberharmony.nn.dropout import Dropout1d as Dropout1d
+from emberharmony.nn.dropout import Dropout2d as Dropout2d
+from emberharmony.nn.dropout import Dropout3d as Dropout3d
+from emberharmony.nn.dropout import DropPath as DropPath
+from emberharmony.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from emberharmony.nn.dropout import GaussianDropout as GaussianDropout
+from emberharmony.nn.dropout import GaussianNoise as GaussianNoise
 from emberharmony.nn.fit import History as History
 from emberharmony.nn.fit import NonFiniteLossWarning as NonFiniteLossWarning
 from emberharmony.nn.fit import Step as Step
@@ -218,4 +227,6 @@ __all__ = [
     *("Tanhshrink", "Threshold"),
     *("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"),
     *("LayerNorm", "LocalResponseNorm", "RMSNorm"),
+    *("AlphaDropout", "DropPath", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
+    *("GaussianDropout", "GaussianNoise"),
 ]

@@ -50,9 +50,7 @@ def test_functional_call_uses_other_tensors_and_changes_nothing(backend: str) ->
     stacked = ops.stack([weight, ops.ones((1, 3))])
     found = ops.vmap(lambda w: nn.functional_call(net.linear, {"weight": w, "bias": [0.0]}, ops.ones(3)))(stacked)
     assert found.tolist() == [[0.0], [3.0]]
-    with pytest.raises(
-        ArgumentError, match=r"no parameter or buffer 'linear\.wieght'; did you mean 'linear\.weight'"
-    ):
+    with pytest.raises(ArgumentError, match=r"no parameter or buffer 'linear\.wieght'; did you mean 'linear\.weight'"):
         nn.functional_call(net, {"linear.wieght": weight}, ops.ones(3))
 
 
