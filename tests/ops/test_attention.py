@@ -72,6 +72,14 @@ def test_fused_attention_has_second_and_forward_derivatives(backend: str) -> Non
     assert ops.shape(pushed) == X.shape
 
 
+def test_vectorized_attention_equals_one_call_after_the_other(backend: str) -> None:
+    pair = ops.stack([ops.convert_to_tensor(X), ops.flip(ops.convert_to_tensor(X), 1)])
+    found = ops.vmap(lambda x: ops.dot_product_attention(x, x, x, is_causal=True))(pair)
+    for one, x in zip(ops.unstack(found), ops.unstack(pair), strict=True):
+        right = ops.dot_product_attention(x, x, x, is_causal=True)
+        np.testing.assert_allclose(ops.to_numpy(one), ops.to_numpy(right), atol=1e-6)
+
+
 def test_attention_without_features_is_uniform(backend: str) -> None:
     found = ops.dot_product_attention(np.ones((1, 3, 2, 0)), np.ones((1, 4, 2, 0)), np.ones((1, 4, 2, 5)))
     assert np.allclose(ops.to_numpy(found), 1.0)

@@ -16,9 +16,11 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
 
     The kernel (PyTorch 2.13) has no second derivatives and no forward mode, and is no faster in training, so the
     composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
-    the additive mask.
+    the additive mask, and inside of `vmap`, which calls the kernel for one element after the other.
     """
     tensors = (query, key, value) if bias is None else (query, key, value, bias)
+    if any(map(torch._C._functorch.is_batchedtensor, tensors)):
+        return False
     if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
         return False
     suited = query.dtype in (torch.float32, torch.float64) and all(t.dtype is query.dtype for t in tensors)
