@@ -149,6 +149,13 @@ from emberharmony.nn.normalization import InstanceNorm3d as InstanceNorm3d
 from emberharmony.nn.normalization import LayerNorm as LayerNorm
 from emberharmony.nn.normalization import LocalResponseNorm as LocalResponseNorm
 from emberharmony.nn.normalization import RMSNorm as RMSNorm
+from emberharmony.nn.recurrent import GRU as GRU
+from emberharmony.nn.recurrent import LSTM as LSTM
+from emberharmony.nn.recurrent import RNN as RNN
+from emberharmony.nn.recurrent import Bidirectional as Bidirectional
+from emberharmony.nn.recurrent_cells import GRUCell as GRUCell
+from emberharmony.nn.recurrent_cells import LSTMCell as LSTMCell
+from emberharmony.nn.recurrent_cells import RNNCell as RNNCell
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.shaping import ChannelShuffle as ChannelShuffle
 from emberharmony.nn.shaping import Flatten as Flatten
@@ -229,4 +236,5 @@ __all__ = [
     *("LayerNorm", "LocalResponseNorm", "RMSNorm"),
     *("AlphaDropout", "DropPath", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
     *("GaussianDropout", "GaussianNoise"),
+    *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
 ]

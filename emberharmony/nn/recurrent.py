@@ -1,0 +1,420 @@
+"""Recurrent layers."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import choice, length, share
+from emberharmony.nn.recurrent_cells import NONLINEARITIES, gru_step, lstm_step, pair_of_states, rnn_step, zeros
+from emberharmony.types import Tensor, TensorLike
+
+States = tuple[Tensor, ...]
+"""The state of a layer, and for an LSTM its cell state."""
+
+
+class _Recurrent(Module):
+    """What the recurrent layers have in common: layers one above the other, each in one or two directions."""
+
+    _gates = 1
+
+    def _prepare(
+        self,
+        sizes: tuple[int, int],
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        rng: "rngs.Generator | rngs.Rngs | None",
+        dtype: DTypeLike | None,
+        proj_size: int = 0,
+    ) -> None:
+        self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
+        self.num_layers, self.bias = length("num_layers", num_layers), bool(bias)
+        self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
+        self.dropout = share("dropout", dropout)
+        self._proj_size = proj_size
+        self._weights: list[list[str]] = []  # for each layer and direction, the names of its parameters
+        source, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
+        self._masks = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
+        rows, out = self._gates * self.hidden_size, proj_size or self.hidden_size
+        for layer in range(self.num_layers):
+            width = out * (1 + self.bidirectional) if layer else self.input_size
+            for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, self.hidden_size)
+                names = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
+                self._weights.append(list(names))
+                for name, shape in names.items():
+                    setattr(self, name, Parameter(rngs.uniform(source, shape, bound, dtype)))
+
+    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
+        """Returns the outputs of one layer in one direction, (time, batch, features), and the last states."""
+        raise NotImplementedError
+
+    def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
+        """Returns the outputs and the last states of all layers, with the axes of the input."""
+        x = ops.convert_to_tensor(x)
+        if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
+            axes = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
+            raise fault(
+                ShapeError(
+                    f"expected an input of shape {axes.format(self.input_size)} or (time, {self.input_size}), got "
+                    f"{tuple(x.shape)}"
+                )
+            )
+        single = len(x.shape) == 2
+        x = ops.expand_dims(x, 1) if single else ops.swapaxes(x, 0, 1) if self.batch_first else x
+        if not x.shape[0]:
+            raise fault(ShapeError("expected an input of at least one time step, got none"))
+        before = self._initial(x.shape[1], single, given)
+        after: list[States] = []
+        for layer in range(self.num_layers):
+            if layer and self._masks is not None and self.training:
+                x = ops.dropout(x, self.dropout, generator=self._masks)
+            found = []
+            for reverse in (False, True)[: 1 + self.bidirectional]:
+                weights = [getattr(self, name) for name in self._weights[len(after)]]
+                output, last = self._direction(x, before[len(after)], weights, reverse)
+                found.append(output)
+                after.append(last)
+            x = ops.concatenate(found, -1) if self.bidirectional else found[0]
+        states = tuple(ops.stack(parts) for parts in zip(*after, strict=True))
+        if single:
+            return ops.squeeze(x, 1), tuple(ops.squeeze(state, 1) for state in states)
+        return ops.swapaxes(x, 0, 1) if self.batch_first else x, states
+
+    def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[States]:
+        """Returns the states with which each layer and direction begins.
+
+        Raises:
+            ShapeError: if those that are given do not fit.
+        """
+        count, widths = len(self._weights), (self._proj_size or self.hidden_size, self.hidden_size)
+        if given is None:
+            weight = getattr(self, self._weights[0][1])
+            first: States = tuple(zeros((batch, width), weight) for width in widths[: 1 + (self._gates == 4)])
+            return [first] * count
+        parts = []
+        for name, width, state in zip(("the state", "the cell state"), widths, given, strict=False):
+            state = ops.convert_to_tensor(state)
+            wanted = (count, width) if single else (count, batch, width)
+            if tuple(state.shape) != wanted:
+                raise fault(
+                    ShapeError(
+                        f"expected {name} of shape {wanted} = (layers * directions, ...), got {tuple(state.shape)}"
+                    )
+                )
+            parts.append(ops.unstack(ops.expand_dims(state, 1) if single else state))
+        return list(zip(*parts, strict=True))
+
+
+class RNN(_Recurrent):
+    """A simple recurrent layer: `h[t] = tanh(weight_ih @ x[t] + bias_ih + weight_hh @ h[t - 1] + bias_hh)`.
+
+    A call takes the input and the first states `hx`, zeros if None, and returns the outputs and the last states. With
+    `bidirectional`, a second layer begins at the last time step, and its outputs follow those of the first on the last
+    axis.
+
+    Shape: x (time, batch, input_size) to (time, batch, directions * hidden_size), or with `batch_first` (batch, time,
+    ...), or without the batch. The states are (num_layers * directions, batch, hidden_size).
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the states.
+        num_layers: how many layers stand one above the other.
+        nonlinearity: "tanh" or "relu".
+        bias: whether biases are added.
+        batch_first: whether the first axis of the input is the batch; that of the states is not.
+        dropout: in training, the probability with which an output of a layer is dropped; the last layer's are not.
+        bidirectional: whether a second layer runs backward through the time.
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch, and the masks of
+            dropout.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih_l0: (hidden_size, input_size); with `_reverse` at its end that of the second direction.
+        weight_hh_l0: (hidden_size, hidden_size).
+        bias_ih_l0, bias_hh_l0: (hidden_size,), absent without bias.
+
+    Raises:
+        ArgumentError: if an option is none of those above.
+
+    Example:
+        >>> layer = nn.RNN(3, 4, num_layers=2)
+        >>> outputs, states = layer(ops.ones((5, 2, 3)))
+        >>> tuple(outputs.shape), tuple(states.shape)
+        ((5, 2, 4), (2, 2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
+
+    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
+        products, weight = _product(x, weights, joined=True)
+
+        def step(by_input: Tensor, h: States) -> States:
+            return (rnn_step(by_input, ops.matmul(h[0], weight), self.nonlinearity),)
+
+        return _over_time(step, products, states, reverse)
+
+    def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
+        outputs, (states,) = self._run(x, None if hx is None else (hx,))
+        return outputs, states
+
+
+class GRU(_Recurrent):
+    """A gated recurrent unit, with the formulas of PyTorch.
+
+    A call takes the input and the first states `hx`, zeros if None, and returns the outputs and the last states.
+
+    Shape: as those of `RNN`.
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the states.
+        num_layers: how many layers stand one above the other.
+        bias: whether biases are added.
+        batch_first: whether the first axis of the input is the batch; that of the states is not.
+        dropout: in training, the probability with which an output of a layer is dropped; the last layer's are not.
+        bidirectional: whether a second layer runs backward through the time.
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch, and the masks of
+            dropout.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih_l0: (3 * hidden_size, input_size), the rows of the reset gate, the update gate and the new value.
+        weight_hh_l0: (3 * hidden_size, hidden_size).
+        bias_ih_l0, bias_hh_l0: (3 * hidden_size,), absent without bias.
+
+    Raises:
+        ArgumentError: if an option is none of those above.
+
+    Example:
+        >>> layer = nn.GRU(3, 4, bidirectional=True, batch_first=True)
+        >>> outputs, states = layer(ops.ones((2, 5, 3)))
+        >>> tuple(outputs.shape), tuple(states.shape)
+        ((2, 5, 8), (2, 2, 4))
+
+    Source: Cho et al., Learning phrase representations using RNN encoder-decoder, 2014.
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
+
+    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
+        products, weight = _product(x, weights, joined=False)
+        bias = weights[3] if self.bias else None
+
+        def step(by_input: Tensor, h: States) -> States:
+            return (gru_step(by_input, ops.linear(h[0], weight, bias), h[0]),)
+
+        return _over_time(step, products, states, reverse)
+
+    def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
+        outputs, (states,) = self._run(x, None if hx is None else (hx,))
+        return outputs, states
+
+
+class LSTM(_Recurrent):
+    """A long short-term memory, with the formulas of PyTorch.
+
+    A call takes the input and a pair `hx` of the first states and cell states, zeros if None, and returns the outputs
+    and the pair of the last ones.
+
+    Shape: as those of `RNN`; with `proj_size` that is the width of the outputs and states, while that of the cell
+    states is `hidden_size`.
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the states.
+        num_layers: how many layers stand one above the other.
+        bias: whether biases are added.
+        batch_first: whether the first axis of the input is the batch; that of the states is not.
+        dropout: in training, the probability with which an output of a layer is dropped; the last layer's are not.
+        bidirectional: whether a second layer runs backward through the time.
+        proj_size: the width to which a matrix reduces the state after each step; 0 leaves it as it is.
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch, and the masks of
+            dropout.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih_l0: (4 * hidden_size, input_size), the rows of the input, forget, cell and output gates.
+        weight_hh_l0: (4 * hidden_size, proj_size or hidden_size).
+        bias_ih_l0, bias_hh_l0: (4 * hidden_size,), absent without bias.
+        weight_hr_l0: (proj_size, hidden_size), absent without `proj_size`.
+
+    Raises:
+        ArgumentError: if an option is none of those above.
+
+    Example:
+        >>> layer = nn.LSTM(3, 4, proj_size=2)
+        >>> outputs, (h, c) = layer(ops.ones((5, 2, 3)))
+        >>> tuple(outputs.shape), tuple(h.shape), tuple(c.shape)
+        ((5, 2, 2), (1, 2, 2), (1, 2, 4))
+
+    Source: Hochreiter and Schmidhuber, Long short-term memory, 1997; for `proj_size` Sak et al., 2014.
+    """
+
+    _gates = 4
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.proj_size = length("proj_size", proj_size, 0)
+        if proj_size >= length("hidden_size", hidden_size):
+            raise fault(ArgumentError(f"proj_size must be smaller than hidden_size, {hidden_size}, got {proj_size}"))
+        self._prepare(
+            (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, proj_size
+        )
+
+    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
+        products, weight = _product(x, weights, joined=True)
+        projection = ops.matrix_transpose(weights[-1]) if self.proj_size else None
+
+        def step(by_input: Tensor, before: States) -> States:
+            h, c = lstm_step(ops.add(by_input, ops.matmul(before[0], weight)), before[1])
+            return h if projection is None else ops.matmul(h, projection), c
+
+        return _over_time(step, products, states, reverse)
+
+    def __call__(
+        self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        outputs, (states, cell_states) = self._run(x, None if hx is None else pair_of_states(hx))
+        return outputs, (states, cell_states)
+
+
+def _product(x: Tensor, weights: list[Any], joined: bool) -> tuple[Tensor, Tensor]:
+    """Returns the products of all time steps with the first weight, and the second weight, transposed.
+
+    Args:
+        x: (time, batch, features).
+        weights: of the input and of the state, and the two biases or none.
+        joined: whether the second bias is added here, because it is added to the same sum.
+    """
+    bias = weights[2] if len(weights) > 3 else None
+    if bias is not None and joined:
+        bias = ops.add(bias, weights[3])
+    return ops.linear(x, ops.matrix_transpose(weights[0]), bias), ops.matrix_transpose(weights[1])
+
+
+def _over_time(
+    step: Callable[[Tensor, States], States], products: Tensor, states: States, reverse: bool
+) -> "tuple[Tensor, States]":
+    """Returns the states after each step, stacked in the order of time, and the last states."""
+    rows = ops.unstack(products)
+    outputs: list[Tensor] = []
+    for row in reversed(rows) if reverse else rows:
+        states = step(row, states)
+        outputs.append(states[0])
+    return ops.stack(outputs[::-1] if reverse else outputs), states
+
+
+class Bidirectional(Module):
+    """Runs one recurrent layer forward and another one backward through the time, and merges their outputs.
+
+    `RNN`, `GRU` and `LSTM` have an option for this; this module takes any layer that returns `(outputs, states)`, and
+    merges in other ways too.
+
+    Shape: as those of the layers.
+
+    Args:
+        forward_layer: runs forward.
+        backward_layer: runs backward; its outputs are put back in the order of time.
+        merge: "concat" on the last axis, "sum", "mul", "ave", or None for the pair of both.
+        time_axis: the axis of the time; None is 1 for a layer with `batch_first`, and else 0.
+
+    Raises:
+        ArgumentError: if `merge` is none of those.
+
+    Example:
+        >>> layer = nn.Bidirectional(nn.GRU(3, 4), nn.GRU(3, 4), merge="sum")
+        >>> outputs, states = layer(ops.ones((5, 2, 3)))
+        >>> tuple(outputs.shape), [tuple(state.shape) for state in states]
+        ((5, 2, 4), [(1, 2, 4), (1, 2, 4)])
+
+    Source: `keras.layers.Bidirectional`.
+    """
+
+    def __init__(
+        self,
+        forward_layer: Module,
+        backward_layer: Module,
+        merge: Literal["concat", "sum", "mul", "ave"] | None = "concat",
+        time_axis: int | None = None,
+    ) -> None:
+        for name, layer in (("forward_layer", forward_layer), ("backward_layer", backward_layer)):
+            if not isinstance(layer, Module):
+                raise fault(ArgumentTypeError(f"{name} must be a module, got {brief(layer)}"))
+        if forward_layer is backward_layer:
+            raise fault(ArgumentError("forward_layer and backward_layer must be two layers, got one for both"))
+        self.forward_layer, self.backward_layer = forward_layer, backward_layer
+        self.merge = None if merge is None else choice("merge", merge, ("concat", "sum", "mul", "ave"))
+        self.time_axis = int(getattr(forward_layer, "batch_first", False)) if time_axis is None else time_axis
+
+    def __call__(self, x: TensorLike, hx: "tuple[Any, Any] | None" = None) -> tuple[Any, tuple[Any, Any]]:
+        x = ops.convert_to_tensor(x)
+        before = (None, None) if hx is None else hx
+        axis = 0 if len(x.shape) == 2 else self.time_axis
+        one, last = self.forward_layer(x, before[0])
+        other, first = self.backward_layer(ops.flip(x, axis), before[1])
+        return self._merged(one, ops.flip(other, axis)), (last, first)
+
+    def _merged(self, one: Tensor, other: Tensor) -> Any:
+        if self.merge is None:
+            return one, other
+        if self.merge == "concat":
+            return ops.concatenate([one, other], -1)
+        if self.merge == "mul":
+            return ops.multiply(one, other)
+        total = ops.add(one, other)
+        return ops.multiply(total, 0.5) if self.merge == "ave" else total

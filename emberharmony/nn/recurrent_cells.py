@@ -1,0 +1,237 @@
+"""One step of recurrent layers."""
+
+import math
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentTypeError, ShapeError, brief
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import choice, length
+from emberharmony.types import Tensor, TensorLike
+
+NONLINEARITIES = ("tanh", "relu")
+
+
+class _Cell(Module):
+    """What the cells have in common: the weights of one step.
+
+    Attributes:
+        weight_ih: (gates * hidden_size, input_size).
+        weight_hh: (gates * hidden_size, hidden_size).
+        bias_ih, bias_hh: (gates * hidden_size,), or None.
+    """
+
+    def _prepare(
+        self,
+        gates: int,
+        sizes: tuple[int, int],
+        bias: bool,
+        rng: "rngs.Generator | rngs.Rngs | None",
+        dtype: DTypeLike | None,
+    ) -> None:
+        self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
+        self.bias = bool(bias)
+        source, bound, rows = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
+        self.weight_ih = Parameter(rngs.uniform(source, (rows, self.input_size), bound, dtype))
+        self.weight_hh = Parameter(rngs.uniform(source, (rows, self.hidden_size), bound, dtype))
+        self.bias_ih = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
+        self.bias_hh = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
+
+    def _state(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
+        """Returns a state that fits an input; zeros if none is given.
+
+        Raises:
+            ShapeError: if it does not fit.
+        """
+        wanted = (*x.shape[:-1], self.hidden_size)
+        if state is None:
+            return zeros(wanted, self.weight_hh)
+        state = ops.convert_to_tensor(state)
+        if tuple(state.shape) != wanted:
+            raise fault(
+                ShapeError(
+                    f"expected {name} of shape {wanted} for an input of shape {tuple(x.shape)}, got "
+                    f"{tuple(state.shape)}"
+                )
+            )
+        return state
+
+    def _products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the products of the input and of the state with their weights, each with its bias."""
+        return (
+            ops.linear(x, ops.matrix_transpose(self.weight_ih), self.bias_ih),
+            ops.linear(h, ops.matrix_transpose(self.weight_hh), self.bias_hh),
+        )
+
+
+class RNNCell(_Cell):
+    """One step of `RNN`: `tanh(weight_ih @ x + bias_ih + weight_hh @ h + bias_hh)`.
+
+    Shape: x (..., input_size) and hx (..., hidden_size) to (..., hidden_size).
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the state.
+        bias: whether biases are added.
+        nonlinearity: "tanh" or "relu".
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih: (hidden_size, input_size).
+        weight_hh: (hidden_size, hidden_size).
+        bias_ih, bias_hh: (hidden_size,), or None.
+
+    Raises:
+        ArgumentError: if an option is none of those above.
+
+    Example:
+        >>> cell = nn.RNNCell(3, 4)
+        >>> h = cell(ops.ones((2, 3)))
+        >>> tuple(cell(ops.ones((2, 3)), h).shape)
+        (2, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
+        self._prepare(1, (input_size, hidden_size), bias, rng, dtype)
+
+    def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
+        x = ops.convert_to_tensor(x)
+        by_input, by_state = self._products(x, self._state("hx", x, hx))
+        return rnn_step(by_input, by_state, self.nonlinearity)
+
+
+class GRUCell(_Cell):
+    """One step of `GRU`.
+
+    Shape: x (..., input_size) and hx (..., hidden_size) to (..., hidden_size).
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the state.
+        bias: whether biases are added.
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih: (3 * hidden_size, input_size), the rows of the reset gate, the update gate and the new value.
+        weight_hh: (3 * hidden_size, hidden_size).
+        bias_ih, bias_hh: (3 * hidden_size,), or None.
+
+    Example:
+        >>> cell = nn.GRUCell(3, 4)
+        >>> tuple(cell(ops.ones((2, 3)), ops.zeros((2, 4))).shape)
+        (2, 4)
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self._prepare(3, (input_size, hidden_size), bias, rng, dtype)
+
+    def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
+        x = ops.convert_to_tensor(x)
+        h = self._state("hx", x, hx)
+        return gru_step(*self._products(x, h), h)
+
+
+class LSTMCell(_Cell):
+    """One step of `LSTM`.
+
+    Shape: x (..., input_size) and a pair hx of shapes (..., hidden_size) to a pair of these shapes: the state, which is
+    the output, and the cell state.
+
+    Args:
+        input_size: the length of the last axis of the input.
+        hidden_size: the length of the last axis of the states.
+        bias: whether biases are added.
+        rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight_ih: (4 * hidden_size, input_size), the rows of the input, forget, cell and output gates.
+        weight_hh: (4 * hidden_size, hidden_size).
+        bias_ih, bias_hh: (4 * hidden_size,), or None.
+
+    Example:
+        >>> cell = nn.LSTMCell(3, 4)
+        >>> h, c = cell(ops.ones((2, 3)))
+        >>> h, c = cell(ops.ones((2, 3)), (h, c))
+        >>> tuple(h.shape), tuple(c.shape)
+        ((2, 4), (2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self._prepare(4, (input_size, hidden_size), bias, rng, dtype)
+
+    def __call__(self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None) -> tuple[Tensor, Tensor]:
+        x = ops.convert_to_tensor(x)
+        before: Any = (None, None) if hx is None else pair_of_states(hx)
+        h, c = self._state("the state", x, before[0]), self._state("the cell state", x, before[1])
+        by_input, by_state = self._products(x, h)
+        return lstm_step(ops.add(by_input, by_state), c)
+
+
+def zeros(shape: tuple[int, ...], weight: Any) -> Tensor:
+    """Returns zeros with the dtype and on the device of a weight."""
+    return ops.to_device(ops.zeros(shape, ops.dtype(weight)), ops.get_device(weight))
+
+
+def pair_of_states(hx: Any) -> "tuple[TensorLike, TensorLike]":
+    """Returns the two states of an LSTM.
+
+    Raises:
+        ArgumentTypeError: if it is no pair.
+    """
+    if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+        raise fault(ArgumentTypeError(f"hx must be a pair of the state and the cell state, got {brief(hx)}"))
+    return hx[0], hx[1]
+
+
+def rnn_step(by_input: Tensor, by_state: Tensor, nonlinearity: str) -> Tensor:
+    """Returns the next state of a simple recurrent layer from the two products."""
+    total = ops.add(by_input, by_state)
+    return ops.tanh(total) if nonlinearity == "tanh" else ops.relu(total)
+
+
+def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
+    """Returns the next state of a gated recurrent unit from the two products and the state before."""
+    reset, update, new = ops.split(by_input, 3, -1)
+    reset_h, update_h, new_h = ops.split(by_state, 3, -1)
+    kept = ops.sigmoid(ops.add(update, update_h))
+    new = ops.tanh(ops.add(new, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
+    return ops.add(new, ops.multiply(kept, ops.subtract(h, new)))
+
+
+def lstm_step(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the next state and cell state of an LSTM from the sum of the products and the cell state before."""
+    enter, forget, new, leave = ops.split(gates, 4, -1)
+    c = ops.add(ops.multiply(ops.sigmoid(forget), c), ops.multiply(ops.sigmoid(enter), ops.tanh(new)))
+    return ops.multiply(ops.sigmoid(leave), ops.tanh(c)), c
