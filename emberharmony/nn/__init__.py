@@ -149,6 +149,10 @@ from emberharmony.nn.normalization import InstanceNorm3d as InstanceNorm3d
 from emberharmony.nn.normalization import LayerNorm as LayerNorm
 from emberharmony.nn.normalization import LocalResponseNorm as LocalResponseNorm
 from emberharmony.nn.normalization import RMSNorm as RMSNorm
+from emberharmony.nn.positional import ALiBi as ALiBi
+from emberharmony.nn.positional import LearnedPositional as LearnedPositional
+from emberharmony.nn.positional import RoPE as RoPE
+from emberharmony.nn.positional import SinusoidalPositionalEncoding as SinusoidalPositionalEncoding
 from emberharmony.nn.recurrent import GRU as GRU
 from emberharmony.nn.recurrent import LSTM as LSTM
 from emberharmony.nn.recurrent import RNN as RNN
@@ -236,5 +240,6 @@ __all__ = [
     *("LayerNorm", "LocalResponseNorm", "RMSNorm"),
     *("AlphaDropout", "DropPath", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
     *("GaussianDropout", "GaussianNoise"),
+    *("ALiBi", "LearnedPositional", "RoPE", "SinusoidalPositionalEncoding"),
     *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
 ]

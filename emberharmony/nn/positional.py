@@ -1,0 +1,242 @@
+"""Positional encodings."""
+
+import math
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import length
+from emberharmony.types import Tensor, TensorLike
+
+
+def _even(name: str, value: int) -> int:
+    """Returns a number of features, which are rotated or made in pairs.
+
+    Raises:
+        ArgumentError: if it is odd.
+    """
+    if length(name, value, 2) % 2:
+        raise fault(ArgumentError(f"{name} must be even, because the features form pairs, got {value}"))
+    return int(value)
+
+
+class RoPE(Module):
+    """Rotates pairs of features by angles that grow with the position.
+
+    Position p turns pair i of `dims` / 2 by `scale * p * base ** (-2 * i / dims)`. A call takes the offset of the first
+    position too, an integer, or a tensor with one for each element of the first axis.
+
+    Shape: x (..., time, features) to the same; features after the first `dims` stay as they are.
+
+    Args:
+        dims: how many features are rotated, an even number.
+        traditional: whether a pair is two neighbours; else pair i is the features i and i + dims / 2, as in the models
+            of Hugging Face.
+        base: the base of the angles.
+        scale: the factor of the positions.
+
+    Raises:
+        ArgumentError: if `dims` is odd.
+
+    Example:
+        >>> layer = nn.RoPE(2)
+        >>> [[round(x, 4) for x in row] for row in layer([[1.0, 0.0], [1.0, 0.0]]).tolist()]
+        [[1.0, 0.0], [0.5403, 0.8415]]
+
+    Source: Su et al., RoFormer, 2021; `mlx.nn.RoPE`.
+    """
+
+    def __init__(self, dims: int, traditional: bool = False, base: float = 10000.0, scale: float = 1.0) -> None:
+        self.dims, self.traditional = _even("dims", dims), bool(traditional)
+        self.base, self.scale = float(base), float(scale)
+
+    def __call__(self, x: TensorLike, offset: Any = 0) -> Tensor:
+        x = ops.convert_to_tensor(x)
+        if len(x.shape) < 2 or x.shape[-1] < self.dims:
+            raise fault(
+                ShapeError(
+                    f"expected x of shape (..., time, features) with {self.dims} features or more, got {tuple(x.shape)}"
+                )
+            )
+        half, features = self.dims // 2, x.shape[-1]
+        cos, sin = self._turns(x, offset)
+        if self.traditional:
+            pairs = ops.reshape(x[..., : self.dims], (*x.shape[:-1], half, 2))
+            one, other = pairs[..., 0], pairs[..., 1]
+        else:
+            one, other = x[..., :half], x[..., half : self.dims]
+        turned = [
+            ops.subtract(ops.multiply(one, cos), ops.multiply(other, sin)),
+            ops.add(ops.multiply(one, sin), ops.multiply(other, cos)),
+        ]
+        if self.traditional:
+            found = ops.reshape(ops.stack(turned, -1), (*x.shape[:-1], self.dims))
+        else:
+            found = ops.concatenate(turned, -1)
+        return found if features == self.dims else ops.concatenate([found, x[..., self.dims :]], -1)
+
+    def _turns(self, x: Tensor, offset: Any) -> tuple[Tensor, Tensor]:
+        """Returns the cosines and sines of the angles, with the dtype of the input."""
+        half, kind = self.dims // 2, ops.dtype(x)
+        wide: DTypeLike = kind if kind.itemsize > 4 else "float32"
+        frequencies = ops.array([self.scale * self.base ** (-i / half) for i in range(half)], wide)
+        positions = ops.arange(x.shape[-2])
+        if ops.is_tensor(offset) and len(offset.shape):
+            offset = ops.reshape(offset, (-1,) + (1,) * (len(x.shape) - 2))
+        positions = ops.expand_dims(ops.cast(ops.add(positions, offset), wide), -1)
+        angles = ops.to_device(ops.multiply(positions, frequencies), ops.get_device(x))
+        return ops.cast(ops.cos(angles), kind), ops.cast(ops.sin(angles), kind)
+
+
+class ALiBi(Module):
+    """Adds to the logits of attention a penalty that grows with the distance between query and key.
+
+    A call takes the logits, the offset of the first query, and a mask that is added too. `bias` returns what is added,
+    which `nn.MultiheadAttention` takes as `attn_mask`.
+
+    Shape: (batch, heads, queries, keys) to the same.
+
+    Example:
+        >>> nn.ALiBi()(ops.zeros((1, 1, 2, 2))).tolist()
+        [[[[0.0, -0.00390625], [-0.00390625, 0.0]]]]
+
+    Source: Press et al., Train short, test long, 2022; `mlx.nn.ALiBi`.
+    """
+
+    @staticmethod
+    def slopes(num_heads: int) -> list[float]:
+        """Returns the factor of the distance for each head, a geometric sequence."""
+        whole = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
+        found = [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)]
+        return found + [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(num_heads - whole)]
+
+    def bias(self, num_heads: int, queries: int, keys: int, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+        """Returns what is added to the logits, (1, heads, queries, keys)."""
+        distance = ops.abs(
+            ops.subtract(ops.reshape(ops.arange(offset, offset + queries), (queries, 1)), ops.arange(keys))
+        )
+        slopes = ops.reshape(ops.array(self.slopes(num_heads), dtype), (1, num_heads, 1, 1))
+        return ops.negative(ops.multiply(slopes, ops.cast(distance, ops.dtype(slopes))))
+
+    def __call__(self, attention_scores: TensorLike, offset: int = 0, mask: TensorLike | None = None) -> Tensor:
+        scores = ops.convert_to_tensor(attention_scores)
+        if len(scores.shape) != 4:
+            raise fault(
+                ShapeError(f"expected logits of shape (batch, heads, queries, keys), got {tuple(scores.shape)}")
+            )
+        added = self.bias(*scores.shape[1:], offset, ops.dtype(scores))
+        added = ops.to_device(added, ops.get_device(scores))
+        return ops.add(scores, added if mask is None else ops.add(added, mask))
+
+
+class SinusoidalPositionalEncoding(Module):
+    """Returns sines and cosines of positions, with frequencies in a geometric sequence.
+
+    Shape: positions (...) to (..., dims), first the sines and then the cosines; with the dtype of the positions, or
+    float32 for integers.
+
+    Args:
+        dims: the number of features, an even number.
+        min_freq, max_freq: the last and the first frequency.
+        scale: the factor of the results; None is sqrt(2 / dims), which makes them vectors of length 1.
+        cos_first: whether the cosines come first.
+        full_turns: whether the frequencies count full turns, and so are multiplied by 2 pi.
+
+    Raises:
+        ArgumentError: if `dims` is odd, or a frequency is not positive.
+
+    Example:
+        >>> layer = nn.SinusoidalPositionalEncoding(4, scale=1.0)
+        >>> [[round(x, 4) for x in row] for row in layer([0, 1]).tolist()]
+        [[0.0, 0.0, 1.0, 1.0], [0.8415, 0.0001, 0.5403, 1.0]]
+
+    Source: Vaswani et al., Attention is all you need, 2017; `mlx.nn.SinusoidalPositionalEncoding`.
+    """
+
+    def __init__(
+        self,
+        dims: int,
+        min_freq: float = 0.0001,
+        max_freq: float = 1.0,
+        scale: float | None = None,
+        cos_first: bool = False,
+        full_turns: bool = False,
+    ) -> None:
+        self.dims = _even("dims", dims)
+        if min_freq <= 0 or max_freq <= 0:
+            raise fault(ArgumentError(f"min_freq and max_freq must be positive, got {min_freq} and {max_freq}"))
+        self.min_freq, self.max_freq = min_freq, max_freq
+        self.scale, self._factor = scale, math.sqrt(2 / dims) if scale is None else scale
+        self.cos_first, self.full_turns = cos_first, full_turns
+        first, last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
+        turn = 2 * math.pi if full_turns else 1.0
+        self._frequencies = [turn * math.exp(first + (last - first) * i / max(pairs - 1, 1)) for i in range(pairs)]
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        positions = ops.expand_dims(x, -1)
+        kind = ops.dtype(positions)
+        # In half precision the angles of positions over 2,048 would be off by whole radians.
+        wide: DTypeLike = kind if kind.is_floating and kind.itemsize > 4 else "float32"
+        frequencies = ops.to_device(ops.array(self._frequencies, wide), ops.get_device(positions))
+        angles = ops.multiply(ops.cast(positions, wide), frequencies)
+        parts = [ops.sin(angles), ops.cos(angles)]
+        found = ops.multiply(ops.concatenate(parts[::-1] if self.cos_first else parts, -1), self._factor)
+        return ops.cast(found, kind) if kind.is_floating else found
+
+
+class LearnedPositional(Module):
+    """Adds a learned vector to each position of a sequence; a call takes the offset of the first position too.
+
+    Shape: x (..., time, dims) to the same.
+
+    Args:
+        num_positions: the greatest length of a sequence.
+        dims: the length of the last axis.
+        time_axis: the axis of the time.
+        rng: draws the initial values, which are normal with the standard deviation 0.02.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        weight: (num_positions, dims).
+
+    Raises:
+        ArgumentError: if a number is not a positive integer.
+
+    Example:
+        >>> layer = nn.LearnedPositional(10, 4)
+        >>> tuple(layer(ops.zeros((2, 3, 4))).shape)
+        (2, 3, 4)
+    """
+
+    def __init__(
+        self,
+        num_positions: int,
+        dims: int,
+        time_axis: int = -2,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.num_positions, self.dims = length("num_positions", num_positions), length("dims", dims)
+        self.time_axis = time_axis
+        shape = (self.num_positions, self.dims)
+        self.weight = Parameter(ops.random.normal(shape, 0.0, 0.02, dtype, generator=rngs.generator(rng)))
+
+    def __call__(self, x: TensorLike, offset: int = 0) -> Tensor:
+        x = ops.convert_to_tensor(x)
+        if len(x.shape) < 2 or x.shape[-1] != self.dims:
+            raise fault(ShapeError(f"expected x of shape (..., time, {self.dims}), got {tuple(x.shape)}"))
+        steps = x.shape[self.time_axis]
+        if offset < 0 or offset + steps > self.num_positions:
+            raise fault(
+                ShapeError(
+                    f"expected positions below num_positions, {self.num_positions}, got {steps} from {offset} on"
+                )
+            )
+        shape = [1] * len(x.shape)
+        shape[self.time_axis], shape[-1] = steps, self.dims
+        return ops.add(x, ops.reshape(self.weight.value[offset : offset + steps], tuple(shape)))
