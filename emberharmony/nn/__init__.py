@@ -39,6 +39,9 @@ from emberharmony.nn.activations import SwiGLU as SwiGLU
 from emberharmony.nn.activations import Tanh as Tanh
 from emberharmony.nn.activations import Tanhshrink as Tanhshrink
 from emberharmony.nn.activations import Threshold as Threshold
+from emberharmony.nn.attention import KVCache as KVCache
+from emberharmony.nn.attention import MultiHeadAttention as MultiHeadAttention
+from emberharmony.nn.attention import MultiheadAttention as MultiheadAttention
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
 from emberharmony.nn.containers import ModuleList as ModuleList
@@ -240,6 +243,7 @@ __all__ = [
     *("LayerNorm", "LocalResponseNorm", "RMSNorm"),
     *("AlphaDropout", "DropPath", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
     *("GaussianDropout", "GaussianNoise"),
+    *("KVCache", "MultiHeadAttention", "MultiheadAttention"),
     *("ALiBi", "LearnedPositional", "RoPE", "SinusoidalPositionalEncoding"),
     *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
 ]

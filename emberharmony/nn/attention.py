@@ -1,0 +1,381 @@
+"""Attention layers."""
+
+import math
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs
+from emberharmony.nn.linear import Linear
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import length, share
+from emberharmony.types import Tensor, TensorLike
+
+
+class KVCache(Module):
+    """The keys and values of the time steps that an attention layer has seen, for decoding step by step.
+
+    Each attention layer needs a cache of its own, to which every call adds. A copy by `copy.deepcopy` continues on its
+    own, as in beam search. The buffers follow the active backend and are not saved.
+
+    Attributes:
+        keys, values: (batch, time, heads, width); None before the first call.
+
+    Example:
+        >>> layer, cache = nn.MultiheadAttention(8, 2, batch_first=True), nn.KVCache()
+        >>> x = ops.ones((1, 3, 8))
+        >>> steps = [layer(x[:, t : t + 1], is_causal=True, cache=cache)[0] for t in range(3)]
+        >>> whole = layer(x, is_causal=True)[0]
+        >>> cache.length, bool(ops.allclose(ops.concatenate(steps, 1), whole, atol=1e-6))
+        (3, True)
+    """
+
+    def __init__(self) -> None:
+        self.keys: Buffer | None = None
+        self.values: Buffer | None = None
+
+    @property
+    def length(self) -> int:
+        """The number of time steps in the cache."""
+        return 0 if self.keys is None else int(self.keys.value.shape[1])
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds time steps, and returns the keys and values of all.
+
+        Raises:
+            ShapeError: if they do not have the batch, heads and width of those before.
+        """
+        if self.keys is None or self.values is None:
+            self.keys, self.values = Buffer(keys, persistent=False), Buffer(values, persistent=False)
+            return keys, values
+        for before, new in ((self.keys.value, keys), (self.values.value, values)):
+            if (before.shape[0], *before.shape[2:]) != (new.shape[0], *new.shape[2:]):
+                raise fault(
+                    ShapeError(
+                        f"the cache holds {tuple(before.shape)} as (batch, time, heads, width), which "
+                        f"{tuple(new.shape)} does not continue; use one cache for each layer and sequence"
+                    )
+                )
+        self.keys.value = ops.concatenate([self.keys, keys], 1)
+        self.values.value = ops.concatenate([self.values, values], 1)
+        return self.keys.value, self.values.value
+
+    def trim(self, length: int) -> None:
+        """Forgets all time steps but the first ones.
+
+        Raises:
+            ArgumentError: if the cache does not hold so many.
+        """
+        if not 0 <= length <= self.length:
+            raise ArgumentError(f"expected a length from 0 to {self.length}, got {length}")
+        if self.keys is not None and self.values is not None:
+            self.keys.value, self.values.value = self.keys.value[:, :length], self.values.value[:, :length]
+
+    def __call__(self, keys: TensorLike, values: TensorLike) -> tuple[Tensor, Tensor]:
+        return self.extend(ops.convert_to_tensor(keys), ops.convert_to_tensor(values))
+
+
+class MultiheadAttention(Module):
+    """Attention of several heads; a call returns the outputs and, unless it is told not to, the weights.
+
+    `layer(query, key, value)` is the form of PyTorch; without `value` the keys are the values too, and without `key`
+    the layer attends to its queries. Its other arguments:
+
+    - `key_padding_mask` (batch, keys): True excludes a key; floats are added to the logits.
+    - `need_weights`: whether the weights are returned, else None; without them the fused kernels of the backends run.
+    - `attn_mask`: True excludes a key for a query; floats are added to the logits. Its shape is (queries, keys), or
+      (batch * num_heads, queries, keys), or one of four axes that broadcasts to (batch, num_heads, queries, keys).
+    - `average_attn_weights`: whether the weights are averaged over the heads.
+    - `is_causal`: whether query i is limited to the keys up to i. Unlike PyTorch, this needs no `attn_mask`.
+    - `cache`: a `KVCache`, to which the keys and values are added; the queries follow the time steps in it.
+
+    A query whose keys are all excluded by booleans gets the mean of the values, where PyTorch gives NaN.
+
+    Shape: query (queries, batch, embed_dim), key (keys, batch, kdim), value (keys, batch, vdim) to (queries, batch,
+    embed_dim), or with `batch_first` (batch, queries, ...), or without the batch. The weights are (batch, queries,
+    keys), or with each head (batch, num_heads, queries, keys).
+
+    Args:
+        embed_dim: the length of the last axis of query and output.
+        num_heads: how many heads there are, which divides `embed_dim`.
+        dropout: in training, the probability with which a weight is dropped.
+        bias: whether the projections have a bias.
+        add_bias_kv: whether a learned key and value is added at the end of the sequence.
+        add_zero_attn: whether a key and a value of zeros are added at the end.
+        kdim, vdim: the lengths of the last axes of key and value; None is `embed_dim`.
+        batch_first: whether the first axis is the batch.
+        num_kv_heads: the number of heads of keys and values, which divides `num_heads`; each is shared by a group of
+            query heads. None is `num_heads`.
+        rope: rotates queries and keys by their positions, an `nn.RoPE`.
+        rng: draws the initial values, which are those of PyTorch, and the masks of dropout.
+        dtype: the dtype of the parameters; None is the default floating dtype.
+
+    Attributes:
+        in_proj_weight: (3 * embed_dim, embed_dim), the rows of queries, keys and values; None if `kdim`, `vdim` or
+            `num_kv_heads` is another than that of the queries.
+        q_proj_weight, k_proj_weight, v_proj_weight: these rows as three parameters then; else None.
+        in_proj_bias: the biases of queries, keys and values, or None.
+        out_proj: the last projection, an `nn.Linear`.
+        bias_k, bias_v: (1, 1, width of keys), or None.
+
+    Raises:
+        ArgumentError: if `num_heads` does not divide `embed_dim`, or `num_kv_heads` does not divide `num_heads`.
+
+    Example:
+        >>> layer = nn.MultiheadAttention(8, 2, batch_first=True)
+        >>> outputs, weights = layer(ops.ones((1, 3, 8)), is_causal=True)
+        >>> tuple(outputs.shape), tuple(weights.shape)
+        ((1, 3, 8), (1, 3, 3))
+
+    Source: Vaswani et al., Attention is all you need, 2017; for `num_kv_heads` Ainslie et al., GQA, 2023.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        *,
+        num_kv_heads: int | None = None,
+        rope: Module | None = None,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.embed_dim, self.num_heads = length("embed_dim", embed_dim), length("num_heads", num_heads)
+        self.num_kv_heads = num_heads if num_kv_heads is None else length("num_kv_heads", num_kv_heads)
+        self.kdim = embed_dim if kdim is None else length("kdim", kdim)
+        self.vdim = embed_dim if vdim is None else length("vdim", vdim)
+        self.dropout, self.batch_first, self.add_zero_attn = share("dropout", dropout), batch_first, add_zero_attn
+        self.head_dim = embed_dim // num_heads
+        self.rope = rope
+        self._check(rope)
+        self._masks = rngs.generator(rng, "dropout") if dropout else None
+        self._initialize(bias, add_bias_kv, rngs.generator(rng), dtype)
+
+    def _check(self, rope: Module | None) -> None:
+        """Checks that the numbers of heads divide, and that the rotation fits.
+
+        Raises:
+            ArgumentError: if not.
+        """
+        if self.embed_dim % self.num_heads:
+            raise fault(
+                ArgumentError(f"embed_dim, {self.embed_dim}, must be a multiple of num_heads, {self.num_heads}")
+            )
+        if self.num_heads % self.num_kv_heads:
+            raise fault(
+                ArgumentError(f"num_heads, {self.num_heads}, must be a multiple of num_kv_heads, {self.num_kv_heads}")
+            )
+        if rope is not None and not isinstance(rope, Module):
+            raise fault(ArgumentTypeError(f"rope must be a module such as nn.RoPE({self.head_dim}), got {brief(rope)}"))
+        if getattr(rope, "dims", 0) > self.head_dim:
+            raise fault(
+                ArgumentError(
+                    f"rope rotates {getattr(rope, 'dims', 0)} features of each head, but a head has {self.head_dim}, "
+                    f"embed_dim / num_heads"
+                )
+            )
+
+    def _initialize(self, bias: bool, add_bias_kv: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
+        width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
+        packed = self.kdim == self.vdim == width == narrow
+        self.in_proj_weight = _xavier(rng, (3 * width, width), dtype) if packed else None
+        self.q_proj_weight = None if packed else _xavier(rng, (width, width), dtype)
+        self.k_proj_weight = None if packed else _xavier(rng, (narrow, self.kdim), dtype)
+        self.v_proj_weight = None if packed else _xavier(rng, (narrow, self.vdim), dtype)
+        self.in_proj_bias = Parameter(ops.zeros((width + 2 * narrow,), dtype)) if bias else None
+        self.out_proj = Linear(width, width, bias, rng=rng, dtype=dtype)
+        if self.out_proj.bias is not None:
+            self.out_proj.bias.value = ops.zeros((width,), dtype)
+        self.bias_k: Parameter | None = None
+        self.bias_v: Parameter | None = None
+        if add_bias_kv:
+            std = 1 / math.sqrt(narrow)
+            self.bias_k = Parameter(ops.random.normal((1, 1, narrow), 0.0, std, dtype, generator=rng))
+            self.bias_v = Parameter(ops.random.normal((1, 1, narrow), 0.0, std, dtype, generator=rng))
+
+    def __call__(
+        self,
+        query: TensorLike,
+        key: TensorLike | None = None,
+        value: TensorLike | None = None,
+        key_padding_mask: TensorLike | None = None,
+        need_weights: bool = True,
+        attn_mask: TensorLike | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+        *,
+        cache: KVCache | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        query = ops.convert_to_tensor(query)
+        key = query if key is None else key if key is query else ops.convert_to_tensor(key)
+        value = key if value is None else value if value is key or value is query else ops.convert_to_tensor(value)
+        self._check_inputs(query, key, value)
+        single = len(query.shape) == 2
+        q, k, v = (self._heads(x) for x in self._projected(query, key, value))
+        past = 0 if cache is None else cache.length
+        if self.rope is not None:
+            q, k = (ops.swapaxes(self.rope(ops.swapaxes(x, 1, 2), offset=past), 1, 2) for x in (q, k))
+        if cache is not None:
+            k, v = cache.extend(k, v)
+        keys = k.shape[1]
+        k, v = self._with_more_keys(k, v)
+        bias, mask = self._masked((q.shape[0], q.shape[1], keys), key_padding_mask, attn_mask, k.shape[1] - keys)
+        if is_causal and (past or k.shape[1] != keys):
+            is_causal = False
+            if q.shape[1] > 1:
+                earlier = _with_true(ops.tri(q.shape[1], keys, past, "bool"), k.shape[1] - keys)
+                earlier = ops.to_device(earlier, ops.get_device(q))
+                mask = earlier if mask is None else ops.logical_and(mask, earlier)
+        weights: Tensor | None = None
+        if need_weights or (self.training and self._masks is not None):
+            outputs, weights = self._weighted(q, k, v, bias, mask, is_causal)
+        else:
+            outputs = ops.dot_product_attention(q, k, v, bias, mask, is_causal=is_causal)
+        if not self.batch_first and not single:
+            outputs = ops.swapaxes(outputs, 0, 1)
+        outputs = self.out_proj(ops.reshape(outputs, (*outputs.shape[:2], self.embed_dim)))
+        if not need_weights or weights is None:
+            return ops.squeeze(outputs, 0) if single else outputs, None
+        weights = ops.mean(weights, 1) if average_attn_weights else weights
+        return (ops.squeeze(outputs, 0), ops.squeeze(weights, 0)) if single else (outputs, weights)
+
+    def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        """Checks the shapes of query, key and value.
+
+        Raises:
+            ShapeError: if they do not fit the layer or each other.
+        """
+        shapes = [tuple(x.shape) for x in (query, key, value)]
+        q, k, v = shapes
+        batch = 0 if self.batch_first else 1
+        fits = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
+        fits = fits and len(q) in (2, 3) and len(q) == len(k) and k[:-1] == v[:-1]
+        if not fits or (len(q) == 3 and q[batch] != k[batch]):
+            axes = "(batch, {0}, {1})" if self.batch_first else "({0}, batch, {1})"
+            raise fault(
+                ShapeError(
+                    f"expected query of shape {axes.format('queries', self.embed_dim)}, key of shape "
+                    f"{axes.format('keys', self.kdim)} and value of shape {axes.format('keys', self.vdim)}, or all "
+                    f"three without batch, got {q}, {k} and {v}"
+                )
+            )
+
+    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
+        """Returns queries, keys and values as the heads take them, side by side."""
+        width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
+        ends = [width, width + narrow]
+        if self.in_proj_weight is not None and key is query and value is query:
+            products = ops.linear(query, ops.matrix_transpose(self.in_proj_weight), self.in_proj_bias)
+            return ops.split(products, ends, -1)
+        weights: Any = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        if self.in_proj_weight is not None:
+            weights = ops.split(self.in_proj_weight, ends)
+        biases = (None, None, None) if self.in_proj_bias is None else ops.split(self.in_proj_bias, ends)
+        return [
+            ops.linear(x, ops.matrix_transpose(weight), bias)
+            for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
+        ]
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """Returns a tensor of the axes of the input as one of (batch, time, heads, width)."""
+        if len(x.shape) == 2:
+            return ops.reshape(x, (1, x.shape[0], -1, self.head_dim))
+        x = ops.reshape(x, (*x.shape[:2], -1, self.head_dim))
+        return x if self.batch_first else ops.swapaxes(x, 0, 1)
+
+    def _with_more_keys(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns keys and values with the learned ones and the zeros at their end, as the options say."""
+        row = (k.shape[0], 1, self.num_kv_heads, self.head_dim)
+        if self.bias_k is not None and self.bias_v is not None:
+            own = (1, 1, self.num_kv_heads, self.head_dim)
+            k = ops.concatenate([k, ops.broadcast_to(ops.reshape(self.bias_k, own), row)], 1)
+            v = ops.concatenate([v, ops.broadcast_to(ops.reshape(self.bias_v, own), row)], 1)
+        if self.add_zero_attn:
+            k, v = (ops.pad(x, ((0, 0), (0, 1), (0, 0), (0, 0))) for x in (k, v))
+        return k, v
+
+    def _masked(
+        self, sizes: tuple[int, int, int], padding: TensorLike | None, mask: TensorLike | None, more: int
+    ) -> "tuple[Tensor | None, Tensor | None]":
+        """Returns what is added to the logits, and which keys are looked at, each broadcast to four axes, or None.
+
+        Args:
+            sizes: the lengths of the batch, of the queries and of the keys.
+            padding, mask: those of the user.
+            more: how many keys were added, which all queries look at.
+
+        Raises:
+            ShapeError: if a mask has another shape than expected.
+        """
+        bias: Tensor | None = None
+        kept: Tensor | None = None
+        for name, given in (("key_padding_mask", padding), ("attn_mask", mask)):
+            if given is not None:
+                tensor = self._four_axes(name, ops.convert_to_tensor(given), sizes)
+                if ops.dtype(tensor).is_floating:
+                    tensor = ops.pad(tensor, (*((0, 0),) * 3, (0, more))) if more else tensor
+                    bias = tensor if bias is None else ops.add(bias, tensor)
+                else:
+                    tensor = _with_true(ops.logical_not(tensor), more)
+                    kept = tensor if kept is None else ops.logical_and(kept, tensor)
+        return bias, kept
+
+    def _four_axes(self, name: str, mask: Tensor, sizes: tuple[int, int, int]) -> Tensor:
+        batch, queries, keys = sizes
+        shape, heads = tuple(mask.shape), self.num_heads
+        if name == "key_padding_mask":
+            wanted = ((batch, keys), *(((keys,),) if batch == 1 else ()))
+            four: tuple[int, ...] = (batch, 1, 1, keys)
+        else:
+            wanted = ((queries, keys), (batch * heads, queries, keys))
+            four = (batch, heads, queries, keys) if len(shape) == 3 else (1, 1, queries, keys)
+            if len(shape) == 4 and all(n in (1, m) for n, m in zip(shape, (batch, heads, queries, keys), strict=True)):
+                return mask
+        if shape not in wanted:
+            raise fault(ShapeError(f"expected {name} of shape {' or '.join(map(str, wanted))}, got {shape}"))
+        return ops.reshape(mask, four)
+
+    def _weighted(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, is_causal: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the outputs, (batch, queries, heads, width), and the weights, (batch, heads, queries, keys)."""
+        group = self.num_heads // self.num_kv_heads
+        if group > 1:
+            k, v = ops.repeat(k, group, 2), ops.repeat(v, group, 2)
+        q = ops.multiply(ops.swapaxes(q, 1, 2), 1 / math.sqrt(self.head_dim))
+        logits = ops.matmul(q, ops.transpose(k, (0, 2, 3, 1)))
+        if bias is not None:
+            logits = ops.add(logits, bias)
+        if is_causal:
+            earlier = ops.to_device(ops.tri(logits.shape[-2], logits.shape[-1], dtype="bool"), ops.get_device(q))
+            mask = earlier if mask is None else ops.logical_and(mask, earlier)
+        if mask is not None:
+            logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
+        weights = ops.softmax(logits, -1)
+        if self.training and self._masks is not None:
+            weights = ops.dropout(weights, self.dropout, generator=self._masks)
+        return ops.swapaxes(ops.matmul(weights, ops.swapaxes(v, 1, 2)), 1, 2), weights
+
+
+MultiHeadAttention = MultiheadAttention
+"""The same class under the name that MLX and Keras give it."""
+
+
+def _with_true(mask: Tensor, more: int) -> Tensor:
+    """Returns a boolean mask with more keys at its end, which are looked at."""
+    if not more:
+        return mask
+    return ops.concatenate([mask, ops.to_device(ops.ones((*mask.shape[:-1], more), "bool"), ops.get_device(mask))], -1)
+
+
+def _xavier(rng: "rngs.Generator", shape: tuple[int, int], dtype: DTypeLike | None) -> Parameter:
+    return Parameter(rngs.uniform(rng, shape, math.sqrt(6 / sum(shape)), dtype))
