@@ -54,7 +54,17 @@ NAMESPACES = {
     ),
     "nn": Namespace(
         "Neural networks: activations, normalisations, convolutions, pools, attention, losses",
-        ("activation", "attention", "convolution", "layers", "losses", "normalization", "pooling", "sequences"),
+        (
+            "activation",
+            "attention",
+            "convolution",
+            "layers",
+            "losses",
+            "normalization",
+            "pooling",
+            "recurrent",
+            "sequences",
+        ),
         without=("extract_sequences",),
         also=("one_hot",),
     ),

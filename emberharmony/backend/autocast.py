@@ -17,6 +17,7 @@ HALF = frozenset(
     (
         *("matmul", "linear", "dot", "vdot", "vecdot", "inner", "outer", "tensordot", "einsum", "multi_dot"),
         *("conv", "depthwise_conv", "separable_conv", "conv_transpose", "dot_product_attention"),
+        *("rnn", "gru", "lstm"),
     )
 )
 """Ops that compute in half precision: products, which keep their precision because they add in float32."""
@@ -27,8 +28,8 @@ WIDE = frozenset(
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power", "rsqrt", "reciprocal", "erfinv"),
         *("sinh", "cosh", "tan", "arcsin", "arccos"),
         *("sum", "prod", "mean", "var", "std", "moments", "cumsum", "cumprod", "norm", "vector_norm", "cdist"),
-        *("layer_normalization", "rms_normalization", "batch_normalization"),
-        *("normalize",),
+        *("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization"),
+        *("local_response_normalization", "lp_pool", "normalize"),
         *("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy", "ctc_loss"),
     )
 )

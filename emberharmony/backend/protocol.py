@@ -726,6 +726,10 @@ class TensorBackend(Protocol):
         """Returns `x` with each group of channels scaled to mean 0 and variance 1, times `scale` plus `offset`."""
         ...
 
+    def gru(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor]:
+        """Returns the states of a layer of gated recurrent units."""
+        ...
+
     def hamming(self, x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
         """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
         ...
@@ -1060,6 +1064,10 @@ class TensorBackend(Protocol):
 
     def lp_pool(self, inputs: TensorLike, norm_type: float, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, ceil_mode: bool = False) -> Tensor:
         """Returns `sum(x ** p) ** (1 / p)` of each window; windows are adjacent unless `strides` is given."""
+        ...
+
+    def lstm(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, c: TensorLike | None = None, weight_hr: TensorLike | None = None, time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the outputs of a layer of long short-term memory."""
         ...
 
     def lstsq(self, a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
@@ -1504,6 +1512,10 @@ class TensorBackend(Protocol):
 
     def rms_normalization(self, x: TensorLike, scale: TensorLike | None = None, axis: Axis = -1, epsilon: Varying | None = None) -> Tensor:
         """Returns `x` divided by its root mean square over axes, times `scale`."""
+        ...
+
+    def rnn(self, x: TensorLike, weight_ih: TensorLike, weight_hh: TensorLike, bias_ih: TensorLike | None = None, bias_hh: TensorLike | None = None, h: TensorLike | None = None, activation: Literal['tanh', 'relu'] = 'tanh', time_major: bool = False, reverse: bool = False) -> tuple[Tensor, Tensor]:
+        """Returns the states of a plain recurrent layer, `h = tanh(weight_ih x + bias_ih + weight_hh h + bias_hh)`."""
         ...
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:

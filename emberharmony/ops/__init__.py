@@ -369,6 +369,11 @@ with _PausedCollector():
         rot90 as rot90,
         space_to_depth as space_to_depth,
     )
+    from emberharmony.ops.recurrent import (
+        gru as gru,
+        lstm as lstm,
+        rnn as rnn,
+    )
     from emberharmony.ops.reduction import (
         all as all,
         amax as amax,
@@ -903,6 +908,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "group_normalization",
+    "gru",
     "hamming",
     "hanning",
     "hard_shrink",
@@ -995,6 +1001,7 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lp_pool",
+    "lstm",
     "lstsq",
     "lu",
     "lu_factor",
@@ -1117,6 +1124,7 @@ __all__ = [
     "rgb_to_hsv",
     "right_shift",
     "rms_normalization",
+    "rnn",
     "roll",
     "rot90",
     "round",
@@ -1279,6 +1287,7 @@ for _module in (
     "quantiles",
     "random_ops",
     "rearranging",
+    "recurrent",
     "reduction",
     "resampling",
     "rounding",

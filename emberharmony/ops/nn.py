@@ -71,6 +71,11 @@ from emberharmony.ops.pooling import (
     max_pool_indices as max_pool_indices,
     max_unpool as max_unpool,
 )
+from emberharmony.ops.recurrent import (
+    gru as gru,
+    lstm as lstm,
+    rnn as rnn,
+)
 from emberharmony.ops.sequences import (
     ctc_decode as ctc_decode,
     ctc_loss as ctc_loss,
@@ -96,6 +101,7 @@ __all__ = [
     "gelu",
     "glu",
     "group_normalization",
+    "gru",
     "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
@@ -108,6 +114,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "lp_pool",
+    "lstm",
     "max_pool",
     "max_pool_indices",
     "max_unpool",
@@ -116,6 +123,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_normalization",
+    "rnn",
     "selu",
     "separable_conv",
     "sigmoid",

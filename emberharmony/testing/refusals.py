@@ -106,6 +106,8 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
         (ShapeError, case(_X, 1, _X)),
     ),
     "local_response_normalization": ((ArgumentError, case(_X, 0)), (AxisError, case(_X, 1, axis=2))),
+    **{op: ((ShapeError, case(_LINE, _X, _X)),) for op in ("gru", "lstm")},
+    "rnn": ((ShapeError, case(_LINE, _X, _X)), (ArgumentError, case(_LINE, _X, _X, activation="gelu"))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
     "average_pool": (
         (ArgumentError, case(_LINE, (2, 2))),

@@ -27,6 +27,7 @@ from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
+from emberharmony.backend.torch.recurrent_ops import TorchRecurrentOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
 from emberharmony.backend.torch.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.segments_ops import TorchSegmentsOps
@@ -77,6 +78,7 @@ class TorchBackend(
     TorchAttentionOps,
     TorchLossesOps,
     TorchNormalizationOps,
+    TorchRecurrentOps,
     TorchTransformsOps,
     TorchConvolutionOps,
     TorchPoolingOps,

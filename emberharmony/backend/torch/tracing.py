@@ -53,9 +53,9 @@ class Watched:
         self._guard.__exit__(*raised)
 
 
-def is_watched() -> bool:
-    """Returns whether one of our transforms is differentiating the function that runs in this thread."""
-    return bool(_GRADIENTS.leaves)
+def is_watched(times: int = 1) -> bool:
+    """Returns whether so many of our transforms are differentiating the function that runs in this thread."""
+    return len(_GRADIENTS.leaves) >= times
 
 
 def has_values(x: torch.Tensor) -> bool:

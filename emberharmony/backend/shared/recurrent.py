@@ -1,0 +1,75 @@
+"""Recurrent layers: checks of their arguments, which PyTorch's kernels do not make on all devices."""
+
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+
+def check_recurrent(
+    gates: int,
+    x: Any,
+    weight_ih: Any,
+    weight_hh: Any,
+    bias_ih: Any,
+    bias_hh: Any,
+    time_major: bool,
+    weight_hr: Any = None,
+) -> tuple[int, int, int]:
+    """Returns the batch size, the length of the state and the length of the outputs of a recurrent layer.
+
+    Args:
+        gates: the number of blocks of rows that the weights have.
+        x: the sequences, (batch, time, features) or, if `time_major`, (time, batch, features).
+        weight_ih: (gates * hidden, features).
+        weight_hh: (gates * hidden, outputs).
+        bias_ih: None, or (gates * hidden,).
+        bias_hh: like `bias_ih`.
+        time_major: see `x`.
+        weight_hr: None, or (outputs, hidden); without it the outputs are the state.
+
+    Raises:
+        ShapeError: if the shapes do not fit together, or if the sequences have no element.
+    """
+    if len(x.shape) != 3:
+        order = "(time, batch, features)" if time_major else "(batch, time, features)"
+        raise ShapeError(f"expected sequences of shape {order}, got {tuple(x.shape)}")
+    time, batch = (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])
+    if not time:
+        raise ShapeError("expected sequences of at least one element, got length 0")
+    rows = weight_ih.shape[0] if len(weight_ih.shape) == 2 else -1
+    if rows < 0 or rows % gates or weight_ih.shape[1] != x.shape[2]:
+        raise ShapeError(
+            f"expected weight_ih of shape ({gates} * hidden, {x.shape[2]}) for {x.shape[2]} features, got "
+            f"{tuple(weight_ih.shape)}"
+        )
+    hidden = outputs = rows // gates
+    if weight_hr is not None:
+        if len(weight_hr.shape) != 2 or weight_hr.shape[1] != hidden:
+            raise ShapeError(f"expected weight_hr of shape (outputs, {hidden}), got {tuple(weight_hr.shape)}")
+        outputs = weight_hr.shape[0]
+    if tuple(weight_hh.shape) != (rows, outputs):
+        raise ShapeError(f"expected weight_hh of shape {(rows, outputs)}, got {tuple(weight_hh.shape)}")
+    for name, bias in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
+        if bias is not None and tuple(bias.shape) != (rows,):
+            raise ShapeError(f"expected {name} of shape ({rows},), got {tuple(bias.shape)}")
+    return batch, hidden, outputs
+
+
+def check_state(name: str, state: Any, batch: int, length: int) -> None:
+    """Checks the first state of a recurrent layer.
+
+    Raises:
+        ShapeError: if its shape is not (batch, length).
+    """
+    if state is not None and tuple(state.shape) != (batch, length):
+        raise ShapeError(f"expected {name} of shape {(batch, length)}, (batch, length), got {tuple(state.shape)}")
+
+
+def check_activation(activation: str) -> None:
+    """Checks the activation of a plain recurrent layer.
+
+    Raises:
+        ArgumentError: if it is neither "tanh" nor "relu".
+    """
+    if activation not in ("tanh", "relu"):
+        raise ArgumentError(f"activation is 'tanh' or 'relu', not {activation!r:.60}")

@@ -1,0 +1,138 @@
+"""Recurrent layers, on PyTorch: its own kernels, except inside of `torch.func` and of the forward mode.
+
+The kernels (PyTorch 2.13) have no batching rule for `vmap`, that of `lstm` has no forward mode on a CPU, and those of
+CUDA have no second derivatives.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from emberharmony.backend.shared.recurrent import check_activation, check_recurrent, check_state
+from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.backend.torch.tracing import is_watched
+
+Native = Callable[..., tuple[torch.Tensor, ...]]
+_VF: Any = torch._VF  # type: ignore[attr-defined]
+_PLAIN = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}
+
+
+def _is_native(x: torch.Tensor, *tensors: torch.Tensor | None) -> bool:
+    """Returns whether PyTorch's kernels can compute a layer of these tensors, and what may be asked of its result."""
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    for tensor in (x, *tensors):
+        if tensor is not None and (tensor.is_complex() or not tensor.numel()):
+            return False
+    return x.is_cpu or not is_watched(2)
+
+
+def _run(
+    native: Native,
+    x: torch.Tensor,
+    weights: list[Any],
+    states: list[tuple[Any, int]],
+    time_major: bool,
+    reverse: bool,
+) -> tuple[torch.Tensor, ...]:
+    """Returns the outputs of a layer and its last states.
+
+    Args:
+        native: the kernel.
+        x: the sequences.
+        weights: two matrices, two biases or None, and further matrices.
+        states: each first state or None, and its length.
+        time_major: whether the first axis of `x` is the time.
+        reverse: whether to begin at the end.
+    """
+    known = [t for t in (x, *weights, *(state for state, _ in states)) if t is not None]
+    # On a CPU a layer that needs no gradients is faster if it is not in training.
+    train = torch.is_grad_enabled() and any(t.requires_grad for t in known)
+    kind = wide = x.dtype
+    if kind not in (torch.float32, torch.float64) or any(t.dtype is not kind for t in known):
+        x, *known = promotion.common(*known, inexact=True)
+        kind = x.dtype
+        wide = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
+        x, rest = x.to(wide), iter(known)
+        weights = [None if w is None else next(rest).to(wide) for w in weights]
+        states = [(None if state is None else next(rest).to(wide), length) for state, length in states]
+    biased = weights[2] is not None or weights[3] is not None
+    given = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
+    axis, batch = (0, x.shape[1]) if time_major else (1, x.shape[0])
+    first = [x.new_zeros((1, batch, n)) if state is None else state.unsqueeze(0) for state, n in states]
+    start: Any = first[0] if len(first) == 1 else tuple(first)
+    x = x.flip(axis) if reverse else x
+    result, *last = native(x, start, given, biased, 1, 0.0, train, False, not time_major)
+    result = result.flip(axis) if reverse else result
+    found = (result, *(state.squeeze(0) for state in last))
+    return found if wide is kind else tuple(t.to(kind) for t in found)
+
+
+class TorchRecurrentOps:
+    """Holds the ops of `ops/recurrent.py`."""
+
+    composed: Callable[[str], Native]
+
+    def rnn(
+        self,
+        x: torch.Tensor,
+        weight_ih: torch.Tensor,
+        weight_hh: torch.Tensor,
+        bias_ih: torch.Tensor | None = None,
+        bias_hh: torch.Tensor | None = None,
+        h: torch.Tensor | None = None,
+        activation: str = "tanh",
+        time_major: bool = False,
+        reverse: bool = False,
+    ) -> tuple[torch.Tensor, ...]:
+        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        if not _is_native(x, *weights, h):
+            return self.composed("rnn")(x, *weights, h, activation, time_major, reverse)
+        check_activation(activation)
+        batch, hidden, _ = check_recurrent(1, x, *weights, time_major)
+        check_state("h", h, batch, hidden)
+        return _run(_PLAIN[activation], x, weights, [(h, hidden)], time_major, reverse)
+
+    def gru(
+        self,
+        x: torch.Tensor,
+        weight_ih: torch.Tensor,
+        weight_hh: torch.Tensor,
+        bias_ih: torch.Tensor | None = None,
+        bias_hh: torch.Tensor | None = None,
+        h: torch.Tensor | None = None,
+        time_major: bool = False,
+        reverse: bool = False,
+    ) -> tuple[torch.Tensor, ...]:
+        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        if not _is_native(x, *weights, h):
+            return self.composed("gru")(x, *weights, h, time_major, reverse)
+        batch, hidden, _ = check_recurrent(3, x, *weights, time_major)
+        check_state("h", h, batch, hidden)
+        return _run(_VF.gru, x, weights, [(h, hidden)], time_major, reverse)
+
+    def lstm(
+        self,
+        x: torch.Tensor,
+        weight_ih: torch.Tensor,
+        weight_hh: torch.Tensor,
+        bias_ih: torch.Tensor | None = None,
+        bias_hh: torch.Tensor | None = None,
+        h: torch.Tensor | None = None,
+        c: torch.Tensor | None = None,
+        weight_hr: torch.Tensor | None = None,
+        time_major: bool = False,
+        reverse: bool = False,
+    ) -> tuple[torch.Tensor, ...]:
+        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        if not _is_native(x, *weights, h, c, weight_hr):
+            return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse)
+        batch, hidden, outputs = check_recurrent(4, x, *weights, time_major, weight_hr)
+        check_state("h", h, batch, outputs)
+        check_state("c", c, batch, hidden)
+        further = [] if weight_hr is None else [weight_hr]
+        return _run(_VF.lstm, x, [*weights, *further], [(h, outputs), (c, hidden)], time_major, reverse)
