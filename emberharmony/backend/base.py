@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -185,6 +186,19 @@ class Backend:
         array, name = packed
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
         return self.bound.view(tensor, name) if name == "bfloat16" else tensor
+
+    def joined(self, tensors: Sequence[Any]) -> Any:
+        """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
+        return self.bound.concatenate([self.bound.ravel(tensor) for tensor in tensors])
+
+    def parted(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
+        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
+        ends = list(itertools.accumulate(math.prod(like.shape) for like in likes))
+        parts = zip([0, *ends], ends, likes, strict=False)
+        return [
+            self.bound.copy(self.bound.reshape(self.bound.get_item(vector, slice(start, end)), tuple(like.shape)))
+            for start, end, like in parts
+        ]
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.

@@ -25,6 +25,7 @@ from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.scaling import LossScaler as LossScaler
 from emberharmony.optim.sgd import SGD as SGD
+from emberharmony.optim.vectors import elementwise as elementwise
 
 __all__ = [
     *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
@@ -32,5 +33,5 @@ __all__ = [
     *("Adafactor", "LAMB", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
     *("EMA", "LossScaler", "SWA"),
-    *("Optimizer", "ReduceOnPlateau", "SGD", "schedules"),
+    *("Optimizer", "ReduceOnPlateau", "SGD", "elementwise", "schedules"),
 ]

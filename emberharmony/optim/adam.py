@@ -12,6 +12,7 @@ from emberharmony.optim.optimizer import Hyper, Optimizer, State
 from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved, squares_averaged, with_decay, zeros
+from emberharmony.optim.vectors import elementwise
 
 _LIMITS = {"lr": RATE, "betas": DECAYS, "eps": AT_LEAST_0, "weight_decay": AT_LEAST_0}
 
@@ -23,6 +24,7 @@ def _begun(gradient: Tensor, parameter: Tensor, hyper: Hyper) -> tuple[Tensor, T
     return with_decay(gradient, parameter, hyper), parameter
 
 
+@elementwise
 def adam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adam or AdamW."""
     beta1, beta2 = hyper["betas"]
@@ -141,6 +143,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
 
 
+@elementwise
 def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adamax."""
     beta1, beta2 = hyper["betas"]
@@ -188,6 +191,7 @@ class Adamax(Optimizer):
         return zeros(parameter, "exp_avg", "exp_inf")
 
 
+@elementwise
 def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of NAdam."""
     beta1, beta2 = hyper["betas"]
@@ -266,6 +270,7 @@ class NAdam(Optimizer):
         return {**zeros(parameter, "exp_avg", "exp_avg_sq"), "mu_product": 1.0}
 
 
+@elementwise
 def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of RAdam."""
     beta1, beta2 = hyper["betas"]

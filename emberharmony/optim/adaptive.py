@@ -10,11 +10,13 @@ from emberharmony.optim.optimizer import Hyper, Optimizer, State
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, SHARE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, moved, squares_averaged, with_decay, zeros
+from emberharmony.optim.vectors import elementwise
 
 _ETAS = Limit("two numbers with 0 < etas[0] < 1 < etas[1]", lambda etas: len(etas) == 2 and 0 < etas[0] < 1 < etas[1])
 _SIZES = Limit("two numbers with 0 <= sizes[0] <= sizes[1]", lambda x: len(x) == 2 and 0 <= x[0] <= x[1])
 
 
+@elementwise
 def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adagrad."""
     gradient = with_decay(gradient, parameter, hyper)
@@ -77,6 +79,7 @@ class Adagrad(Optimizer):
         return {"step": 0, "sum": ops.full_like(parameter, hyper["initial_accumulator_value"])}
 
 
+@elementwise
 def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Adadelta."""
     gradient = with_decay(gradient, parameter, hyper)
@@ -130,6 +133,7 @@ class Adadelta(Optimizer):
         return zeros(parameter, "square_avg", "acc_delta")
 
 
+@elementwise
 def rmsprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of RMSprop."""
     gradient = with_decay(gradient, parameter, hyper)
@@ -203,6 +207,7 @@ class RMSprop(Optimizer):
         return zeros(parameter, "square_avg", *momentum, *(["grad_avg"] if hyper["centered"] else []))
 
 
+@elementwise
 def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Rprop."""
     gradient = ascent_or_descent(gradient, hyper)
@@ -251,6 +256,7 @@ class Rprop(Optimizer):
         return {**zeros(parameter, "prev"), "step_size": ops.full_like(parameter, hyper["lr"])}
 
 
+@elementwise
 def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of averaged gradient descent; the average is `ax`."""
     gradient = with_decay(gradient, parameter, hyper)

@@ -9,8 +9,10 @@ from emberharmony.optim.optimizer import Hyper, Optimizer, State
 from emberharmony.optim.options import AT_LEAST_0, DECAYS, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, averaged, decayed, moved
+from emberharmony.optim.vectors import elementwise
 
 
+@elementwise
 def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of Lion."""
     gradient = ascent_or_descent(gradient, hyper)

@@ -1,37 +1,54 @@
-"""The base of all optimizers: groups of parameters, their state, and the step that changes all of them at once."""
+"""The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
 import operator
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
-from emberharmony.core.cells.cell import Cell
-from emberharmony.core.deferred import Deferred
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, gradients_of, replacing, values_of
+from emberharmony.core.errors import ArgumentError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim import numbers
-from emberharmony.optim.options import Limit, require_allowed
-from emberharmony.optim.saved import SavedState
-from emberharmony.optim.schedules import Rate
-
-if TYPE_CHECKING:
-    from emberharmony.transforms import derivatives
-else:
-    derivatives = Deferred("emberharmony.transforms.derivatives")
-
-State: TypeAlias = dict[str, Any]
-"""The state of one parameter by torch's names: tensors, and numbers such as `step`."""
+from emberharmony.optim import numbers, vectors
+from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
 
 
+_LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, vectors.Layout]] = WeakKeyDictionary()
+"""The layouts of the groups of each optimizer, which are no part of its state."""
+
 Wide: TypeAlias = Literal["float32", "float64"]
 """The dtypes of the numbers of a step in the pure form."""
 
 
-class Optimizer:
+@dataclass(slots=True)
+class Plan:
+    """A step that is computed and not yet made.
+
+    Attributes:
+        values: the new values of the parameters that change.
+        tensors: a tree of all new tensors.
+        steps: what makes the step.
+        counted: whether it is a step of the optimizer, rather than of a wrapper that only takes gradients.
+    """
+
+    values: dict[Parameter, Any]
+    tensors: list[Any]
+    steps: list[Step]
+    counted: bool = False
+
+    def make(self) -> None:
+        """Makes the step."""
+        ops.eval(self.tensors)
+        commit(self.steps)
+
+
+class Optimizer(ParameterGroups):
     """The base class of optimizers.
 
     A subclass defines `rule`, which computes one step for one parameter, and `initial`, which returns the state before
@@ -57,26 +74,11 @@ class Optimizer:
         DTypeError: if a trainable parameter is not real and floating.
     """
 
-    limits: ClassVar[Mapping[str, Limit]] = {}
-    """What each option may be."""
-
     numeric: ClassVar[tuple[str, ...]] = ("step",)
     """The entries of a state that are numbers."""
 
     unsaved: ClassVar[Mapping[str, float]] = {}
     """What stands for the numbers in the state that torch does not save."""
-
-    def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
-        self._head = f"{type(self).__name__}(): "
-        self.defaults = self.checked({"lr": lr, **options})
-        self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Parameter, State] = {}
-        self.count = 0
-        if params is not None:
-            for group in self._groups(params):
-                self.add_param_group(group)
-            if not self.param_groups:
-                raise ArgumentError(f"{self._head}there is no Parameter in params")
 
     @staticmethod
     def rule(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
@@ -95,49 +97,6 @@ class Optimizer:
         """Returns the state of a parameter before its first step; subclasses define it."""
         raise NotImplementedError
 
-    def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Adds a group of parameters: a dict with `"params"` and the options that differ from those of the optimizer.
-
-        Raises:
-            ArgumentError: if the group has no parameter, or one that the optimizer has already, or a wrong option.
-            ArgumentTypeError: if something else than a `Parameter` is in it.
-            DTypeError: if a trainable parameter is not real and floating.
-        """
-        if not isinstance(group, Mapping) or "params" not in group:
-            raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
-        own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
-        made = self.checked({**self.defaults, **own})
-        parameters, names = self._parameters(group["params"])
-        known = [*self._all(), *parameters]
-        if len(set(known)) < len(known):
-            twice = next(cell for i, cell in enumerate(known) if cell in known[:i])
-            raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
-        made["params"] = parameters
-        if names is not None:
-            made["param_names"] = names
-        self.param_groups.append(made)
-
-    def require(self, parameter: Parameter) -> None:
-        """Checks a parameter before it is added; subclasses may require more.
-
-        Raises:
-            DTypeError: if it is trainable, and not real and floating.
-        """
-        dtype = ops.dtype(parameter.value)
-        if parameter.trainable and not dtype.is_floating:
-            raise DTypeError(
-                f"{self._head}{parameter!r} has dtype {dtype.name}, expected a real floating dtype; cast it, or make "
-                f"it trainable=False"
-            )
-
-    def learning_rates(self) -> list[float]:
-        """Returns the learning rate of each group for the next step."""
-        return [float(_rate(group["lr"], self.count)) for group in self.param_groups]
-
-    def zero_grad(self) -> None:
-        """Sets the `grad` of all parameters to None."""
-        commit([cell.without_grad() for cell in self._all()])
-
     def step(self, grads: Mapping[Any, Any] | None = None, *, clear: bool = True) -> None:
         """Changes all parameters that have a gradient.
 
@@ -155,23 +114,42 @@ class Optimizer:
             DTypeError: if a gradient does not have the dtype of its parameter.
             TracedTensorError: inside of a transform; use `update` there.
         """
-        found = self._gradients(grads)
-        steps: list[Step] = []
-        made: list[Any] = []
+        self.planned(self.gradients(grads), clear=clear).make()
+
+    def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
+        """Returns the gradients that the next step takes, by parameter.
+
+        Args:
+            grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
+
+        Raises:
+            ArgumentError: if `grads` has a key that is no parameter of the optimizer.
+        """
+        if grads is None:
+            return gradients_of(self._all())
+        parameters = {cell: cell for cell in self._all()}
+        named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
         for group in self.param_groups:
-            hyper = self._hyper(group, self.count)
-            for parameter in group["params"]:
-                gradient = found(parameter)
-                if gradient is not None:
-                    value = parameter.value
-                    self._check_gradient(gradient, value, parameter)
-                    after, state = self._applied(gradient, value, self._held(parameter, value, hyper), hyper)
-                    made += [after, state]
-                    steps += [parameter.replacing(after), *self._exchange(parameter, state)]
+            named.update(zip(group.get("param_names", ()), group["params"], strict=False))
+        found = {}
+        for key, gradient in grads.items():
+            parameter = parameters.get(key, named.get(key))
+            if parameter is None:
+                raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
+            found[parameter] = _tensor(gradient)
+        return found
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; see `step`."""
+        plan = Plan({}, [], [], counted=True)
+        for place, group in enumerate(self.param_groups):
+            cells = [cell for cell in group["params"] if cell in gradients]
+            if cells:
+                self._add_group(plan, place, cells, [gradients[cell] for cell in cells])
             if clear:
-                steps += [parameter.without_grad() for parameter in group["params"]]
-        ops.eval(made)
-        commit(steps, [(setattr, self, "count", self.count + 1)])
+                plan.steps += [cell.without_grad() for cell in group["params"]]
+        plan.steps.append((setattr, self, "count", self.count + 1))
+        return plan
 
     def init(self, params: Any) -> State:
         """Returns the state of the pure form before the first step.
@@ -221,163 +199,78 @@ class Optimizer:
         changed, states = [], []
         for leaf, each, before in zip(leaves, gradients, state["parameters"], strict=True):
             value, gradient = _tensor(leaf), _tensor(each)
-            self._check_gradient(gradient, value, leaf)
+            require_gradient(self._head, gradient, value, leaf)
             hyper = self._hyper(self.defaults, ops.cast(state["count"], _wide(value)))
             made, new = self._applied(gradient, value, _widened(before, self.numeric, _wide(value)), hyper)
             changed.append(made)
             states.append(_likes(new, before))
         return ops.tree_unflatten(structure, changed), {"count": ops.add(state["count"], 1), "parameters": states}
 
-    def state_dict(self, *, host: bool = False) -> dict[str, Any]:
-        """Returns the state by torch's names, which `torch.optim` loads too.
-
-        Args:
-            host: whether the tensors become NumPy arrays, which are written on one backend and read on any; bfloat16
-                needs `ml_dtypes` then.
-
-        Returns:
-            `"state"`: the state of each parameter, by its index. `"param_groups"`: the options of each group, the
-            indices of its parameters, and their names if each has a name. `"count"`: how many steps have been made.
-            A schedule is saved as the learning rate of the next step.
-        """
-        state, groups, start = {}, [], 0
-        for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
-            for i, parameter in enumerate(group["params"], start):
-                if parameter in self.state:
-                    state[i] = {name: _saved(x, host) for name, x in self.state[parameter].items()}
-            indices = list(range(start, start + len(group["params"])))
-            groups.append({**group, "lr": rate, "params": indices})
-            start += len(indices)
-        return {"state": state, "param_groups": groups, "count": self.count}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Replaces options and state by those of a state dict, of this class or of its namesake in `torch.optim`.
-
-        If both have names, parameters are found by their names, else by their index. Floating tensors get the dtype of
-        their parameter. A schedule stays as it is and goes on at the count of steps that was loaded.
-
-        Raises:
-            ArgumentError: if anything is missing, unexpected or has another shape; the message lists all of it, and
-                nothing is changed.
-        """
-        saved = SavedState(self, state_dict)
-        for position, group in enumerate(self.param_groups):
-            saved.match(position, group)
-        saved.require_all()
-        steps: list[Step] = [
-            (self.state.clear,),
-            (self.state.update, saved.state),
-            (setattr, self, "count", saved.count),
-        ]
-        for group, options in zip(self.param_groups, saved.options, strict=True):
-            steps.append((group.update, options))
-        commit(steps)
-
-    def __repr__(self) -> str:
-        lines = []
-        for group in self.param_groups or [self.defaults]:
-            shown = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
-            parameters = [f"{len(group['params'])} parameters"] if "params" in group else []
-            lines.append(", ".join([*parameters, *shown]))
-        return f"{type(self).__name__}({'; '.join(lines)})"
-
-    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of a group if they are allowed, alone and together."""
-        return require_allowed(self._head, options, self.limits)
-
-    def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
-        given = list(params) if isinstance(params, Iterator) else params
-        if isinstance(given, (list, tuple)) and given and all(isinstance(x, Mapping) and "params" in x for x in given):
-            yield from given
-        elif not isinstance(given, (list, tuple)) or given:
-            yield {"params": given}
-
-    def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
-        """Returns the parameters in a group, and their names if each has one of its own."""
-        given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
-        names: list[str]
-        if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):
-            names, found = [name for name, _ in given], [cell for _, cell in given]
-        else:
-            found = self._found(given)
-            names = [cell.name for cell in found]
-        if not found:
-            raise ArgumentError(f"{self._head}there is no Parameter in params")
-        for cell in found:
-            self.require(cell)
-        return found, names if all(names) and len(set(names)) == len(names) else None
-
-    def _found(self, given: Any) -> list[Parameter]:
-        """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
-        if not isinstance(given, (list, tuple)):
-            return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
-        for item in given:
-            if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
-                raise ArgumentTypeError(
-                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
-                    f"it one with emberharmony.Parameter(tensor)"
-                )
-        if all(isinstance(item, Parameter) for item in given):
-            return list(given)
-        return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
-
-    def _all(self) -> list[Parameter]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
-
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
-        return {**group, "lr": _rate(group["lr"], count)}
+        return {**group, "lr": rate_at(group["lr"], count)}
 
-    def _gradients(self, grads: Mapping[Any, Any] | None) -> Any:
-        """Returns the function from a parameter to its gradient or None.
+    def _add_group(self, plan: Plan, place: int, cells: list[Parameter], gradients: list[Any]) -> None:
+        """Adds the new values and states of those parameters of a group that have gradients to a plan."""
+        hyper = self._hyper(self.param_groups[place], self.count)
+        values = values_of(cells)
+        single: Iterable[int] = range(len(cells))
+        kinds = self._kinds(gradients, values, cells)
+        if vectors.is_elementwise(self.rule) and len(cells) >= vectors.FEWEST:
+            single = self._add_batches(plan, place, (cells, kinds), gradients, values, hyper)
+        for i in single:
+            cell, value = cells[i], values[i]
+            after, state = self._applied(gradients[i], value, self._held(cell, value, hyper), hyper)
+            plan.values[cell] = after
+            plan.tensors += [after, state]
+            plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
+
+    def _add_batches(
+        self, plan: Plan, place: int, what: Any, gradients: list[Any], values: list[Any], hyper: Hyper
+    ) -> list[int]:
+        """Adds the parameters that are computed in vectors to a plan, and returns the places of the others."""
+        backend = selection.current()
+        home = backend.home
+        layouts = _LAYOUTS.setdefault(self, {})
+        layout = layouts.get(place)
+        states: Any = layout and layout.states(*what, self.state)
+        if layout is None or states is None:
+            old = layout
+            layout, states = vectors.arranged(*what, self.state)
+            plan.steps += [*(old.left(layout.batches, self.state) if old else ()), (layouts.__setitem__, place, layout)]
+        for i, (batch, state) in enumerate(zip(layout.batches, states, strict=True)):
+            likes = [values[i] for i in batch.places]
+            value = backend.joined(likes)
+            gradient = backend.joined([gradients[i] for i in batch.places])
+            after, new = self._applied(gradient, value, self.initial(value, hyper) if state is None else state, hyper)
+            parts = backend.parted(after, likes)
+            plan.values.update(zip(batch.cells, parts, strict=True))
+            plan.tensors += [parts, new]
+            plan.steps += replacing(batch.cells, parts)
+            if batch.entries and state is not None and state.keys() == new.keys():
+                plan.steps += batch.exchange(new, home)
+            else:
+                begun = vectors.Batch(batch.cells, batch.places, batch.shapes)
+                plan.steps += [*begun.begin(new, self.state, home), (operator.setitem, layout.batches, i, begun)]
+        return layout.single
+
+    def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter]) -> Any:
+        """Returns the shapes, dtypes and devices of parameters after a check that the gradients fit.
 
         Raises:
-            ArgumentError: if a key of `grads` is no parameter.
-        """
-        if grads is None:
-            return operator.attrgetter("grad")
-        parameters = {cell: cell for cell in self._all()}
-        named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
-        for group in self.param_groups:
-            named.update(zip(group.get("param_names", ()), group["params"], strict=False))
-        found = {}
-        for key, gradient in grads.items():
-            parameter = parameters.get(key, named.get(key))
-            if parameter is None:
-                raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
-            found[parameter] = _tensor(gradient)
-        return found.get
-
-    def _check_gradient(self, gradient: Any, value: Any, parameter: Any) -> None:
-        """Checks that a gradient fits its parameter.
-
-        Raises:
-            ArgumentTypeError: if it is sparse.
+            ArgumentTypeError: if a gradient is sparse.
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
+        shapes, dtypes = ([getattr(value, name) for value in values] for name in ("shape", "dtype"))
         if (
-            gradient.shape == value.shape
-            and gradient.dtype == value.dtype
-            and not getattr(gradient, "is_sparse", False)
+            shapes != [gradient.shape for gradient in gradients]
+            or dtypes != [gradient.dtype for gradient in gradients]
+            or any(getattr(gradient, "is_sparse", False) for gradient in gradients)
+            or not all(ops.dtype(value).is_floating for value in dict(zip(dtypes, values, strict=True)).values())
         ):
-            if ops.dtype(value).is_floating:
-                return
-            raise DTypeError(
-                f"{self._head}{_shown(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one"
-            )
-        if getattr(gradient, "is_sparse", False):
-            raise ArgumentTypeError(
-                f"{self._head}the gradient of {_shown(parameter)} is sparse, expected a dense tensor; make it dense"
-            )
-        if tuple(gradient.shape) != tuple(value.shape):
-            raise ShapeError(
-                f"{self._head}the gradient of {_shown(parameter)} has shape {tuple(gradient.shape)}, expected "
-                f"{tuple(value.shape)}"
-            )
-        raise DTypeError(
-            f"{self._head}the gradient of {_shown(parameter)} has dtype {ops.dtype(gradient).name}, expected "
-            f"{ops.dtype(value).name}; use ops.cast"
-        )
+            for gradient, value, cell in zip(gradients, values, cells, strict=True):
+                require_gradient(self._head, gradient, value, cell)
+        return shapes, dtypes, [getattr(value, "device", None) for value in values]
 
     def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
         """Returns the state of a parameter as tensors of the active backend and numbers."""
@@ -402,14 +295,6 @@ class Optimizer:
             cell = kept[name]
             steps.append(cell.replacing(x) if isinstance(cell, Buffer) else (operator.setitem, kept, name, x))
         return steps
-
-
-def _is_named(item: Any) -> bool:
-    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Parameter)
-
-
-def _rate(rate: Rate, count: numbers.Number) -> numbers.Number:
-    return rate(count) if callable(rate) else rate
 
 
 def _tensor(leaf: Any) -> Any:
@@ -454,13 +339,3 @@ def _widened(state: State, numeric: tuple[str, ...], dtype: Wide) -> State:
         if name in found:
             found[name] = ops.cast(found[name], dtype)
     return found
-
-
-def _saved(x: Any, host: bool) -> Any:
-    if not isinstance(x, Buffer):
-        return x
-    return ops.to_numpy(x.value) if host else x.value
-
-
-def _shown(parameter: Any) -> str:
-    return repr(parameter) if isinstance(parameter, Cell) else "a parameter"

@@ -1,14 +1,11 @@
 """Matches a state dict with the parameters of an optimizer."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, brief
 from emberharmony.optim import numbers
-
-if TYPE_CHECKING:
-    from emberharmony.optim.optimizer import Hyper, Optimizer
 
 FOREIGN = {
     *("foreach", "fused", "capturable", "differentiable"),  # choose an implementation in torch
@@ -20,7 +17,7 @@ FOREIGN = {
 class SavedState:
     """A state dict while it is matched with the parameters of an optimizer; `wrong` collects all that does not fit."""
 
-    def __init__(self, optimizer: "Optimizer", state_dict: Mapping[str, Any]) -> None:
+    def __init__(self, optimizer: Any, state_dict: Mapping[str, Any]) -> None:
         self.optimizer = optimizer
         self.head = f"{type(optimizer).__name__}.load_state_dict(): "
         self.wrong: list[str] = []
@@ -48,7 +45,7 @@ class SavedState:
             self.unread.discard(index)
             if self.entries.get(index):
                 what = f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
-                found = self._entry(what, self.entries[index], parameter, hyper)
+                found = self.entry(what, self.entries[index], parameter, hyper)
                 if found:
                     self.state[parameter] = found
 
@@ -92,7 +89,9 @@ class SavedState:
         pairs = zip(group["param_names"], group["params"], strict=True)
         return [(parameter, known[name]) for name, parameter in pairs if name in known]
 
-    def _entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: "Hyper") -> dict[str, Any]:
+    def entry(
+        self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Returns the state of one parameter in new buffers."""
         value = parameter.value
         expected = self.optimizer.initial(value, hyper)

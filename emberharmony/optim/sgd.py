@@ -11,8 +11,10 @@ from emberharmony.optim.optimizer import Hyper, Optimizer, State
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import moved, with_decay
+from emberharmony.optim.vectors import elementwise
 
 
+@elementwise
 def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
     gradient = with_decay(gradient, parameter, hyper)

@@ -1,6 +1,7 @@
 """The MLX backend."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import mlx.core as mx
@@ -119,6 +120,16 @@ class MLXBackend(
         if array.dtype.name == "bfloat16":
             return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
         return of_host(array.copy(), dtype)
+
+    def joined(self, tensors: Sequence[mx.array]) -> mx.array:
+        """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""
+        return mx.concatenate([tensor.reshape(-1) for tensor in tensors])
+
+    def parted(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
+        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
+        ends = list(accumulate(like.size for like in likes))
+        parts = zip(mx.split(vector, ends[:-1]), likes, strict=True)
+        return [mx.contiguous(part).reshape(like.shape) for part, like in parts]
 
     def unpacked(self, packed: HostBits, device: Any = None) -> mx.array:
         """Returns bits on the host as a tensor.

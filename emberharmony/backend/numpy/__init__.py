@@ -1,5 +1,6 @@
 """The NumPy backend."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,19 @@ class NumpyBackend(
             return value if known else self.from_numpy(to_host(value))
         array: np.ndarray = super().convert(value, dtype)
         return array
+
+    def joined(self, tensors: Sequence[np.ndarray]) -> np.ndarray:
+        """Returns all elements of arrays of one dtype as one vector."""
+        return np.concatenate([tensor.reshape(-1) for tensor in tensors])
+
+    def parted(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
+        found, start = [], 0
+        for like in likes:
+            end = start + like.size
+            found.append(vector[start:end].reshape(like.shape).copy())
+            start = end
+        return found
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

@@ -1,9 +1,11 @@
 """The PyTorch backend."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
@@ -175,6 +177,16 @@ class TorchBackend(
             tensor = torch.from_numpy(array)
         device = place(None)
         return tensor if device is None else tensor.to(device)
+
+    def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
+        return _flatten_dense_tensors(list(tensors))
+
+    def parted(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
+        made = [torch.empty_like(like) for like in likes]
+        torch._foreach_copy_(made, list(_unflatten_dense_tensors(vector, made)))
+        return made
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
         """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.

@@ -11,7 +11,7 @@ the block sees them, and the cells keep their plain tensors.
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -118,7 +118,7 @@ def differentiated() -> "list[Cell]":
     return list({cell: None for block in blocks_of(_THREAD.entry) for cell in block._tensors})
 
 
-class _Journey:
+class Journey:
     """What a cell remembers of its moves: their number, and the device that it had on each backend, by prefix."""
 
     __slots__ = ("devices", "moves")
@@ -142,7 +142,7 @@ class Cell(Substitute):
 
     def __init__(self, value: Any, name: str = "") -> None:
         self.name = name
-        self._journey: _Journey | None = _Journey()
+        self._journey: Journey | None = Journey()
         self._grad: Held | None = None
         self._held: Held = _accepted(value)
 
@@ -309,7 +309,7 @@ class Cell(Substitute):
         tensor, source = held
         if source is home:
             return tensor
-        journey = self._journey or _Journey()
+        journey = self._journey or Journey()
         device = journey.devices.get(home.backend.prefix)
         try:
             if source is None:
@@ -354,14 +354,14 @@ class Cell(Substitute):
         return {"value": _on_host(self._held), "grad": grad, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._journey = _Journey()
+        self._journey = Journey()
         self._held = HostBits(*state["value"]), None
         self._grad = None if state["grad"] is None else (HostBits(*state["grad"]), None)
         self._restore(state["attributes"])
 
     def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
         made = memo[id(self)] = self._alike()
-        made._journey = _Journey()
+        made._journey = Journey()
         made._journey.devices.update((self._journey or made._journey).devices)
         made._held = _copied(self._held)
         made._grad = None if self._grad is None else _copied(self._grad)
@@ -380,6 +380,33 @@ class Cell(Substitute):
 
     def _extra(self) -> str:
         return ""
+
+
+def values_of(cells: "Sequence[Cell]") -> list[Any]:
+    """Returns the current tensor of each cell, as one of the active backend."""
+    if _WATCHES:
+        return [cell.value for cell in cells]
+    home = selection.active().backend.home
+    return [held[0] if (held := cell._held)[1] is home else cell.value for cell in cells]
+
+
+def gradients_of(cells: "Sequence[C]") -> dict[C, Any]:
+    """Returns the gradient of each cell that has one, as a tensor of the active backend."""
+    home = selection.active().backend.home
+    return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
+
+
+def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
+    """Returns the steps that assign a tensor to each cell; all tensors are parts of one tensor of the active backend.
+
+    Raises:
+        HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
+        TracedTensorError: if the tensor is traced, or while a running transform holds the values of cells.
+    """
+    home = selection.active().backend.home
+    first = cells[0].replacing(tensors[0])
+    rest = zip(cells[1:], tensors[1:], strict=True)
+    return [first, *[(setattr, cell, "_held", (tensor, home)) for cell, tensor in rest]]
 
 
 def opened(bound: Any, values: Any) -> Any:

@@ -1,0 +1,252 @@
+"""What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.optim import numbers
+from emberharmony.optim.options import Limit, require_allowed
+from emberharmony.optim.saved import SavedState
+from emberharmony.optim.schedules import Rate
+
+if TYPE_CHECKING:
+    from emberharmony.transforms import derivatives
+else:
+    derivatives = Deferred("emberharmony.transforms.derivatives")
+
+State: TypeAlias = dict[str, Any]
+"""The state of one parameter by torch's names: tensors, and numbers such as `step`."""
+
+
+class ParameterGroups:
+    """The base of `Optimizer` and `LBFGS`: groups of parameters, their options, and their state.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the learning rate, or a schedule.
+        options: the options of groups that do not give their own.
+
+    Attributes:
+        param_groups: the options of each group, with its parameters as `"params"`.
+        state: the state of each parameter that has been changed; tensors are in `Buffer` objects, so they follow the
+            active backend.
+        count: how many steps have been made.
+
+    Raises:
+        ArgumentError: if there is no parameter, a parameter is in two places, or an option has a wrong value.
+        ArgumentTypeError: if something else than a `Parameter` is given.
+        DTypeError: if a trainable parameter is not real and floating.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {}
+    """What each option may be."""
+
+    saved: ClassVar[type[SavedState]] = SavedState
+    """What matches a state dict with the parameters."""
+
+    def __init__(self, params: Any, lr: Rate, **options: Any) -> None:
+        self._head = f"{type(self).__name__}(): "
+        self.defaults = self.checked({"lr": lr, **options})
+        self.param_groups: list[dict[str, Any]] = []
+        self.state: dict[Parameter, State] = {}
+        self.count = 0
+        if params is not None:
+            for group in self._groups(params):
+                self.add_param_group(group)
+            if not self.param_groups:
+                raise ArgumentError(f"{self._head}there is no Parameter in params")
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds a group of parameters: a dict with `"params"` and the options that differ from those of the optimizer.
+
+        Raises:
+            ArgumentError: if the group has no parameter, or one that the optimizer has already, or a wrong option.
+            ArgumentTypeError: if something else than a `Parameter` is in it.
+            DTypeError: if a trainable parameter is not real and floating.
+        """
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
+        own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+        made = self.checked({**self.defaults, **own})
+        parameters, names = self._parameters(group["params"])
+        known = [*self._all(), *parameters]
+        if len(set(known)) < len(known):
+            twice = next(cell for i, cell in enumerate(known) if cell in known[:i])
+            raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
+        made["params"] = parameters
+        if names is not None:
+            made["param_names"] = names
+        self.param_groups.append(made)
+
+    def require(self, parameter: Parameter) -> None:
+        """Checks a parameter before it is added; subclasses may require more.
+
+        Raises:
+            DTypeError: if it is trainable, and not real and floating.
+        """
+        dtype = ops.dtype(parameter.value)
+        if parameter.trainable and not dtype.is_floating:
+            raise DTypeError(
+                f"{self._head}{parameter!r} has dtype {dtype.name}, expected a real floating dtype; cast it, or make "
+                f"it trainable=False"
+            )
+
+    def learning_rates(self) -> list[float]:
+        """Returns the learning rate of each group for the next step."""
+        return [float(rate_at(group["lr"], self.count)) for group in self.param_groups]
+
+    def zero_grad(self) -> None:
+        """Sets the `grad` of all parameters to None."""
+        commit([cell.without_grad() for cell in self._all()])
+
+    def state_dict(self, *, host: bool = False) -> dict[str, Any]:
+        """Returns the state by torch's names, which `torch.optim` loads too.
+
+        Args:
+            host: whether the tensors become NumPy arrays, which are written on one backend and read on any; bfloat16
+                needs `ml_dtypes` then.
+
+        Returns:
+            `"state"`: the state of each parameter, by its index. `"param_groups"`: the options of each group, the
+            indices of its parameters, and their names if each has a name. `"count"`: how many steps have been made.
+            A schedule is saved as the learning rate of the next step.
+        """
+        state, groups, start = {}, [], 0
+        for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
+            for i, parameter in enumerate(group["params"], start):
+                if parameter in self.state:
+                    state[i] = {name: _saved(x, host) for name, x in self.state[parameter].items()}
+            indices = list(range(start, start + len(group["params"])))
+            groups.append({**group, "lr": rate, "params": indices})
+            start += len(indices)
+        return {"state": state, "param_groups": groups, "count": self.count}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Replaces options and state by those of a state dict, of this class or of its namesake in `torch.optim`.
+
+        If both have names, parameters are found by their names, else by their index. Floating tensors get the dtype of
+        their parameter. A schedule stays as it is and goes on at the count of steps that was loaded.
+
+        Raises:
+            ArgumentError: if anything is missing, unexpected or has another shape; the message lists all of it, and
+                nothing is changed.
+        """
+        commit(self.loading(state_dict))
+
+    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        saved = self.saved(self, state_dict)
+        for position, group in enumerate(self.param_groups):
+            saved.match(position, group)
+        saved.require_all()
+        steps: list[Step] = [
+            (self.state.clear,),
+            (self.state.update, saved.state),
+            (setattr, self, "count", saved.count),
+        ]
+        for group, options in zip(self.param_groups, saved.options, strict=True):
+            steps.append((group.update, options))
+        return steps
+
+    def __repr__(self) -> str:
+        lines = []
+        for group in self.param_groups or [self.defaults]:
+            shown = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
+            parameters = [f"{len(group['params'])} parameters"] if "params" in group else []
+            lines.append(", ".join([*parameters, *shown]))
+        return f"{type(self).__name__}({'; '.join(lines)})"
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Returns the options of a group if they are allowed, alone and together."""
+        return require_allowed(self._head, options, self.limits)
+
+    def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
+        given = list(params) if isinstance(params, Iterator) else params
+        if isinstance(given, (list, tuple)) and given and all(isinstance(x, Mapping) and "params" in x for x in given):
+            yield from given
+        elif not isinstance(given, (list, tuple)) or given:
+            yield {"params": given}
+
+    def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
+        """Returns the parameters in a group, and their names if each has one of its own."""
+        given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
+        names: list[str]
+        if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):
+            names, found = [name for name, _ in given], [cell for _, cell in given]
+        else:
+            found = self._found(given)
+            names = [cell.name for cell in found]
+        if not found:
+            raise ArgumentError(f"{self._head}there is no Parameter in params")
+        for cell in found:
+            self.require(cell)
+        return found, names if all(names) and len(set(names)) == len(names) else None
+
+    def _found(self, given: Any) -> list[Parameter]:
+        """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
+        if not isinstance(given, (list, tuple)):
+            return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
+        for item in given:
+            if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
+                raise ArgumentTypeError(
+                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
+                    f"it one with emberharmony.Parameter(tensor)"
+                )
+        if all(isinstance(item, Parameter) for item in given):
+            return list(given)
+        return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
+
+    def _all(self) -> list[Parameter]:
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+
+def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:
+    """Returns the learning rate of the step after `count` steps."""
+    return rate(count) if callable(rate) else rate
+
+
+def require_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> None:
+    """Checks that a gradient fits its parameter.
+
+    Raises:
+        ArgumentTypeError: if it is sparse.
+        ShapeError: if the shapes differ.
+        DTypeError: if the dtypes differ, or are not real and floating.
+    """
+    if gradient.shape == value.shape and gradient.dtype == value.dtype and not getattr(gradient, "is_sparse", False):
+        if ops.dtype(value).is_floating:
+            return
+        raise DTypeError(f"{head}{_shown(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one")
+    if getattr(gradient, "is_sparse", False):
+        raise ArgumentTypeError(
+            f"{head}the gradient of {_shown(parameter)} is sparse, expected a dense tensor; make it dense"
+        )
+    if tuple(gradient.shape) != tuple(value.shape):
+        raise ShapeError(
+            f"{head}the gradient of {_shown(parameter)} has shape {tuple(gradient.shape)}, expected "
+            f"{tuple(value.shape)}"
+        )
+    raise DTypeError(
+        f"{head}the gradient of {_shown(parameter)} has dtype {ops.dtype(gradient).name}, expected "
+        f"{ops.dtype(value).name}; use ops.cast"
+    )
+
+
+def _is_named(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Parameter)
+
+
+def _saved(x: Any, host: bool) -> Any:
+    if isinstance(x, list):
+        return [_saved(each, host) for each in x]
+    if not isinstance(x, Buffer):
+        return x
+    return ops.to_numpy(x.value) if host else x.value
+
+
+def _shown(parameter: Any) -> str:
+    return repr(parameter) if isinstance(parameter, Cell) else "a parameter"

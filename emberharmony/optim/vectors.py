@@ -1,0 +1,259 @@
+"""Computes the steps of many small parameters as one step of a vector, which makes fewer calls.
+
+A rule that works element by element gives the same bits for a vector as for the tensors in it. The state of the
+parameters stays in vectors from step to step: the buffers in `Optimizer.state` take their part when they are read.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
+
+from emberharmony import Buffer, Parameter
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Held, Journey
+from emberharmony.core.state.commits import Step, assigned
+from emberharmony.optim import numbers
+from emberharmony.optim.groups import State
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+SMALL = 2**14
+"""The most elements of a parameter in a vector; the copies of a larger one cost more than calls for it alone."""
+
+LONGEST = 2**18
+"""The most elements of a vector, so that it stays in the cache."""
+
+FEWEST = 4
+"""The fewest parameters in a vector."""
+
+
+_ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
+
+
+def elementwise(rule: Rule) -> Rule:
+    """Declares that a rule, and `initial` of its optimizer, work element by element; a decorator.
+
+    Small parameters are then computed as one vector, with the same bits and fewer calls.
+    """
+    _ELEMENTWISE.add(rule)
+    return rule
+
+
+def is_elementwise(rule: Any) -> bool:
+    """Returns whether a rule is declared to work element by element."""
+    return rule in _ELEMENTWISE
+
+
+class Vectors:
+    """The states of several parameters, as one vector for each name; it does not change.
+
+    Args:
+        tensors: the vectors by name.
+        shapes: the shape of each parameter.
+        home: the ops of the backend of the vectors.
+    """
+
+    __slots__ = ("__weakref__", "home", "shapes", "tensors")
+
+    def __init__(self, tensors: Mapping[str, Any], shapes: Sequence[tuple[int, ...]], home: Any) -> None:
+        self.tensors, self.shapes, self.home = tensors, shapes, home
+
+    def part(self, name: str, place: int) -> Any:
+        """Returns what belongs to one parameter, with memory of its own."""
+        start = sum(map(math.prod, self.shapes[:place]))
+        shape = self.shapes[place]
+        part = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
+        return self.home.copy(self.home.reshape(part, shape))
+
+
+class Share(Buffer):
+    """A buffer that may hold the name and place of its part of `Vectors`, instead of a tensor and its backend."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        # The first step assigns `_held`.
+        self.name, self.persistent, self._grad, self._journey = "", True, None, Journey()
+
+    def converted(self, held: Held, home: Any) -> Any:
+        """Returns a held tensor, or part of a vector, as a tensor of a backend."""
+        place, source = held
+        if source.__class__ is not Vectors:
+            return super().converted(held, home)
+        tensor = source.part(*place)
+        return tensor if source.home is home else super().converted((tensor, source.home), home)
+
+    def held(self) -> Held:
+        """Returns the tensor with its backend."""
+        held = self._held
+        if held[1].__class__ is Vectors:
+            self._following("_held", held, held[1].home.backend.bound)
+        return self._held
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.held()
+        return super().__getstate__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Share":
+        self.held()
+        return super().__deepcopy__(memo)
+
+    def __repr__(self) -> str:
+        self.held()
+        return super().__repr__().replace("Share", "Buffer", 1)
+
+
+class Batch:
+    """Parameters that are computed in one vector.
+
+    Args:
+        cells: the parameters.
+        places: their places among the parameters that change.
+        shapes: their shapes.
+    """
+
+    __slots__ = ("cells", "entries", "places", "shapes", "shares", "vectors")
+
+    def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> None:
+        self.cells, self.places, self.shapes = cells, places, shapes
+        self.entries: list[State] = []
+        self.shares: list[tuple[Share, tuple[str, int]]] = []
+        self.vectors = Vectors({}, (), None)
+
+    def state(self, held: Mapping[Parameter, State], home: Any) -> State | None:
+        """Returns the state of the vector; None if anything but the last step changed it, or read it."""
+        vectors, first = self.vectors, self.entries[0]
+        if vectors.home is not home or list(map(held.get, self.cells)) != self.entries:
+            return None
+        found = {}
+        for name in first:
+            entries = list(map(operator.itemgetter(name), self.entries))
+            if name in vectors.tensors:
+                found[name] = vectors.tensors[name]
+                if not all(share.__class__ is Share and share._held[1] is vectors for share in entries):
+                    return None
+            else:
+                found[name] = first[name]
+                if entries.count(first[name]) < len(entries):
+                    return None
+        return found
+
+    def exchange(self, state: State, home: Any) -> list[Step]:
+        """Returns the steps that make `state` the state of the vector, after `state()` has found that of before."""
+        if not state:
+            return []
+        tensors = {name: state[name] for name in self.vectors.tensors}
+        vectors = Vectors(tensors, self.shapes, home)
+        steps: list[Step] = [(setattr, share, "_held", (at, vectors)) for share, at in self.shares]
+        for name, x in state.items():
+            if name not in tensors:
+                steps += [(operator.setitem, entry, name, x) for entry in self.entries]
+        return [*steps, assigned(self, "vectors", vectors)]
+
+    def begin(self, state: State, held: dict[Parameter, State], home: Any) -> list[Step]:
+        """Returns the steps that make `state` the state of the vector for the first time."""
+        tensors = {name: x for name, x in state.items() if not numbers.is_python(x)}
+        self.vectors = Vectors(tensors, self.shapes, home)
+        steps: list[Step] = []
+        for place, cell in enumerate(self.cells):
+            entry = held.get(cell)
+            if entry is None or entry.keys() != state.keys():
+                entry = {}
+                steps.append((operator.setitem, held, cell, entry))
+            for name, x in state.items():
+                if name not in tensors:
+                    steps.append((operator.setitem, entry, name, x))
+                    continue
+                share = entry.get(name)
+                if share.__class__ is not Share:
+                    share = Share()
+                    steps.append((operator.setitem, entry, name, share))
+                self.shares.append((share, (name, place)))
+                steps.append((setattr, share, "_held", ((name, place), self.vectors)))
+            self.entries.append(entry)
+        return steps
+
+
+class Layout(NamedTuple):
+    """Which of the parameters that change are computed in vectors.
+
+    Attributes:
+        cells: the parameters that change.
+        kinds: their shapes, their dtypes and their devices.
+        batches: those that are computed in vectors.
+        single: the places of the others.
+    """
+
+    cells: list[Parameter]
+    kinds: Any
+    batches: list[Batch]
+    single: list[int]
+
+    def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[State] | None:
+        """Returns the state of each batch, or None if something has changed so that a new layout is needed."""
+        if self.cells != cells or self.kinds != kinds:
+            return None
+        home = selection.current().home
+        found = [batch.state(held, home) for batch in self.batches]
+        return None if None in found else found  # type: ignore[return-value]
+
+    def left(self, batches: Iterable[Batch], held: Mapping[Parameter, State]) -> list[Step]:
+        """Returns the steps that free the parameters that are in none of the new batches from their vectors."""
+        new = {cell for batch in batches for cell in batch.cells}
+        gone = [cell for batch in self.batches for cell in batch.cells if cell not in new]
+        shares = [x for cell in gone for x in held.get(cell, {}).values() if isinstance(x, Share)]
+        return [(setattr, share, "_held", share.held()) for share in shares]
+
+
+def arranged(cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> tuple[Layout, list[State | None]]:
+    """Returns the layout for parameters that change, and the state of each batch; None if it is still to be made.
+
+    Args:
+        cells: the parameters.
+        kinds: their shapes, dtypes and devices.
+        held: the states of parameters.
+    """
+    groups: dict[Any, list[int]] = {}
+    single = []
+    states = []
+    for place, (cell, shape, dtype, device) in enumerate(zip(cells, *kinds, strict=True)):
+        entry = held.get(cell)
+        state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
+        states.append(state)
+        tensors = [x for x in state.values() if not numbers.is_python(x)]
+        if math.prod(shape) > SMALL or any(tuple(x.shape) != tuple(shape) for x in tensors):
+            single.append(place)
+            continue
+        looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state.items()]
+        groups.setdefault((dtype, device, entry is None, *looks), []).append(place)
+    batches, found = [], []
+    for places in _chunks(groups.values(), kinds[0]):
+        if len(places) < FEWEST:
+            single += places
+            continue
+        batches.append(Batch([cells[i] for i in places], places, [tuple(kinds[0][i]) for i in places]))
+        found.append(None if held.get(cells[places[0]]) is None else _joined([states[i] for i in places]))
+    return Layout(cells, kinds, batches, sorted(single)), found
+
+
+def _chunks(groups: Iterable[list[int]], shapes: Sequence[Any]) -> Iterable[list[int]]:
+    """Yields the places of each group, in several lists if their tensors have too many elements together."""
+    for places in groups:
+        chunk: list[int] = []
+        length = 0
+        for place in places:
+            size = math.prod(shapes[place])
+            if chunk and length + size > LONGEST:
+                yield chunk
+                chunk, length = [], 0
+            chunk.append(place)
+            length += size
+        yield chunk
+
+
+def _joined(states: list[State]) -> State:
+    joined = selection.current().joined
+    first = states[0]
+    return {name: x if numbers.is_python(x) else joined([state[name] for state in states]) for name, x in first.items()}
