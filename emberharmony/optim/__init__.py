@@ -19,6 +19,7 @@ from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_no
 from emberharmony.optim.clipping import clip_by_norm as clip_by_norm
 from emberharmony.optim.clipping import clip_by_value as clip_by_value
 from emberharmony.optim.lamb import LAMB as LAMB
+from emberharmony.optim.lbfgs import LBFGS as LBFGS
 from emberharmony.optim.lion import Lion as Lion
 from emberharmony.optim.muon import Muon as Muon
 from emberharmony.optim.optimizer import Optimizer as Optimizer
@@ -30,7 +31,7 @@ from emberharmony.optim.vectors import elementwise as elementwise
 __all__ = [
     *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
-    *("Adafactor", "LAMB", "Lion", "Muon"),
+    *("Adafactor", "LAMB", "LBFGS", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
     *("EMA", "LossScaler", "SWA"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "elementwise", "schedules"),

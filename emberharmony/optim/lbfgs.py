@@ -1,0 +1,326 @@
+"""LBFGS: Newton's method with an inverse Hessian from the last changes of the gradient."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core import selection
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError
+from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.types import Tensor
+from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
+from emberharmony.optim.line_search import Line, Point
+from emberharmony.optim.options import AT_LEAST_0, RATE, Limit, one_of
+from emberharmony.optim.saved import SavedState, moved
+from emberharmony.optim.schedules import Rate
+
+_COUNT = Limit("an integer >= 1", lambda value: int(value) == value >= 1)
+_COUNT_OR_NONE = Limit("an integer >= 1, or None", lambda value: value is None or int(value) == value >= 1)
+_LISTS = ("old_dirs", "old_stps", "ro")
+_TENSORS = ("d", "H_diag", "prev_flat_grad")
+_NUMBERS = {"func_evals": int, "n_iter": int, "t": float, "prev_loss": float}
+_BEGUN = ("func_evals", "n_iter")
+
+
+class SavedHistory(SavedState):
+    """A state dict of LBFGS while it is matched: the state of the first parameter is that of all."""
+
+    def entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]) -> State:
+        """Returns the history in new buffers."""
+        known = {*_LISTS, *_TENSORS, *_NUMBERS}
+        given = {name: x for name, x in entry.items() if x is not None and name != "al"}
+        self.wrong += [f"unexpected {name!r} of {what}" for name in given if name not in known]
+        expected = known if given.keys() - set(_BEGUN) else _BEGUN
+        missing = [name for name in expected if name not in given]
+        self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing)]
+        if missing or given.keys() - known:
+            return {}
+        cells = self.optimizer.param_groups[0]["params"]
+        length = sum(int(ops.size(cell)) for cell in cells)
+        found: State = {}
+        for name, x in given.items():
+            if name in _NUMBERS:
+                found[name] = _NUMBERS[name](x)
+                continue
+            shape = () if name in ("ro", "H_diag") else (length,)
+            tensors = [self._tensor(f"{name!r} of {what}", each, shape, cells[0]) for each in _listed(x)]
+            found[name] = tensors if name in _LISTS else tensors[0]
+        return found
+
+    def _tensor(self, what: str, x: Any, shape: tuple[int, ...], like: Parameter) -> Buffer:
+        tensor = moved(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
+        if tuple(tensor.shape) != shape:
+            self.wrong.append(f"{what} has shape {tuple(tensor.shape)}, expected {shape}")
+        cast = ops.cast(tensor, ops.dtype(like))
+        return Buffer(ops.convert_to_tensor(cast, device=ops.get_device(like.value), copy=True))
+
+
+class LBFGS(ParameterGroups):
+    """LBFGS: steps along an approximation of Newton's direction, several in each call of `step`.
+
+    It suits smooth losses of the whole data. There is one group of parameters. There is no pure form, because a step
+    evaluates the loss several times.
+
+    Args:
+        params: see `Optimizer`.
+        lr: the length of a step as a factor of the direction, or a schedule; with a line search the first length.
+        max_iter: the most iterations in each call of `step`.
+        max_eval: the number of evaluations of the loss after which a call ends; by default `max_iter * 5 // 4`.
+        tolerance_grad: a call ends if no element of the gradient is larger.
+        tolerance_change: a call ends if the loss, or all parameters, change by less.
+        history_size: how many changes of the gradient the Hessian is made of.
+        line_search_fn: "strong_wolfe", or None for steps of the length `lr`.
+
+    Raises:
+        ArgumentError: if there are several groups of parameters; see also `Optimizer`.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> point = Parameter([-1.5, 2.0])
+        >>> def rosenbrock():
+        ...     x, y = ops.unstack(point.value)
+        ...     valley = ops.square(ops.subtract(y, ops.square(x)))
+        ...     return ops.add(ops.square(ops.subtract(1, x)), ops.multiply(100, valley))
+        >>> optimizer = optim.LBFGS([point], max_iter=100, line_search_fn="strong_wolfe")
+        >>> loss = optimizer.step(lambda: ops.backward(rosenbrock, point))
+        >>> [round(x, 2) for x in point.value.tolist()]
+        [1.0, 1.0]
+
+    Source: `torch.optim.LBFGS`; Nocedal and Wright, "Numerical Optimization", 2006, algorithm 7.5.
+    """
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        "lr": RATE,
+        "max_iter": _COUNT,
+        "max_eval": _COUNT_OR_NONE,
+        "tolerance_grad": AT_LEAST_0,
+        "tolerance_change": AT_LEAST_0,
+        "history_size": _COUNT,
+        "line_search_fn": one_of(None, "strong_wolfe"),
+    }
+    saved: ClassVar[type[SavedState]] = SavedHistory
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Rate = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            max_iter=max_iter,
+            max_eval=max_eval,
+            tolerance_grad=tolerance_grad,
+            tolerance_change=tolerance_change,
+            history_size=history_size,
+            line_search_fn=line_search_fn,
+        )
+        if not self.param_groups:
+            raise ArgumentError(f"{self._head}there is no Parameter in params")
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds the only group of parameters.
+
+        Raises:
+            ArgumentError: if there is one already; see also `Optimizer.add_param_group`.
+        """
+        if self.param_groups:
+            raise ArgumentError(f"{self._head}there can be only one group of parameters, because they share a Hessian")
+        super().add_param_group(group)
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Returns the options of the group if they are allowed."""
+        found = super().checked(options)
+        if found["max_eval"] is None:
+            found["max_eval"] = max(1, int(found["max_iter"]) * 5 // 4)
+        return found
+
+    def step(self, closure: Callable[[], Any], *, clear: bool = True) -> Tensor:
+        """Makes up to `max_iter` iterations, and returns the loss before them.
+
+        After an error or an interruption all parameters, their gradients and the whole state are as before.
+
+        Args:
+            closure: computes the loss and adds the gradients, as `lambda: ops.backward(loss, params)` does. Gradients
+                are None when it is called.
+            clear: whether `grad` becomes None at the end.
+
+        Raises:
+            ArgumentTypeError: if `closure` cannot be called, or does not return a number; if a gradient is sparse.
+            ShapeError: if a gradient does not have the shape of its parameter.
+            DTypeError: if a gradient does not have the dtype of its parameter.
+            TracedTensorError: inside of a transform.
+        """
+        if not callable(closure):
+            raise ArgumentTypeError(
+                f"{self._head}step() takes a function that computes the loss and the gradients, such as lambda: "
+                f"ops.backward(loss, params), not {closure!r}"
+            )
+        cells = self.param_groups[0]["params"]
+        values = [cell.replacing(cell.value) for cell in cells]
+        before = [*values, *(assigned(cell, "_grad", cell._grad) for cell in cells)]
+        try:
+            call = _Call(self, closure)
+            first = call.run()
+            commit(call.finishing(clear))
+        except BaseException:
+            commit(before)
+            raise
+        return first
+
+
+class _Call:
+    """One call of `LBFGS.step`, which works with all parameters, gradients and directions as vectors."""
+
+    def __init__(self, optimizer: LBFGS, closure: Callable[[], Any]) -> None:
+        group = optimizer.param_groups[0]
+        self._optimizer, self._closure, self._options = optimizer, closure, group
+        self._cells: list[Parameter] = group["params"]
+        self._rate = float(rate_at(group["lr"], optimizer.count))
+        held = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
+        self._state: State = {name: _read(x) for name, x in held.items()}
+        self._evaluations = 0
+        self._at = _joined([cell.value for cell in self._cells])
+
+    def run(self) -> Tensor:
+        """Makes the iterations, and returns the first loss."""
+        options, state = self._options, self._state
+        first, gradient = self._evaluated()
+        loss = float(first)
+        if _largest(gradient) <= options["tolerance_grad"]:
+            return first
+        for i in range(1, options["max_iter"] + 1):
+            direction = self._direction(gradient)
+            length = self._rate
+            if state["n_iter"] == 1:
+                length *= min(1.0, 1.0 / float(ops.sum(ops.abs(gradient))))
+            slope = float(ops.vdot(gradient, direction))
+            state.update(d=direction, t=length, prev_flat_grad=gradient, prev_loss=loss)
+            if slope > -options["tolerance_change"]:
+                break
+            before = loss
+            now = self._moved(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
+            state["t"], loss, gradient = now.length, now.loss, now.gradient
+            if self._evaluations >= options["max_eval"] or _largest(gradient) <= options["tolerance_grad"]:
+                break
+            if _largest(direction) * abs(now.length) <= options["tolerance_change"]:
+                break
+            if abs(loss - before) < options["tolerance_change"]:
+                break
+        return cast("Tensor", first)
+
+    def finishing(self, clear: bool) -> list[Step]:
+        """Returns the steps that keep the parameters that were found, and the state."""
+        steps = self._assigning(self._at)
+        if clear:
+            steps += [cell.without_grad() for cell in self._cells]
+        entry = {name: _kept(x) for name, x in self._state.items()}
+        steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
+        return [*steps, assigned(self._optimizer, "count", self._optimizer.count + 1)]
+
+    def _evaluated(self) -> tuple[Any, Any]:
+        """Returns the loss and the gradient where the parameters are."""
+        for cell in self._cells:
+            cell.grad = None
+        loss = self._closure()
+        if not (isinstance(loss, (int, float)) or hasattr(loss, "shape")):
+            raise ArgumentTypeError(f"LBFGS(): the closure returned {loss!r}, expected the loss")
+        self._evaluations += 1
+        self._state["func_evals"] += 1
+        gradients = []
+        for cell in self._cells:
+            value, gradient = cell.value, cell.grad
+            if gradient is None:
+                gradient = ops.zeros_like(value)
+            require_gradient("LBFGS(): ", gradient, value, cell)
+            gradients.append(gradient)
+        return loss, _joined(gradients)
+
+    def _direction(self, gradient: Any) -> Any:
+        """Returns the direction of an iteration after the last change of the gradient was added to the history."""
+        state = self._state
+        state["n_iter"] += 1
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=ops.ones((), ops.dtype(gradient)))
+            return ops.negative(gradient)
+        change = ops.subtract(gradient, state["prev_flat_grad"])
+        step = ops.multiply(state["d"], state["t"])
+        product = ops.vdot(change, step)
+        if float(product) > 1e-10:
+            for name, x in zip(_LISTS, (change, step, ops.divide(1.0, product)), strict=True):
+                state[name] = [*state[name], x][-self._options["history_size"] :]
+            state["H_diag"] = ops.divide(product, ops.vdot(change, change))
+        history = list(zip(*(state[name] for name in _LISTS), strict=True))
+        found, factors = ops.negative(gradient), []
+        for change, step, scale in reversed(history):
+            factors.append(ops.multiply(ops.vdot(step, found), scale))
+            found = ops.subtract(found, ops.multiply(change, factors[-1]))
+        found = ops.multiply(found, state["H_diag"])
+        for (change, step, scale), factor in zip(history, reversed(factors), strict=True):
+            rest = ops.subtract(factor, ops.multiply(ops.vdot(change, found), scale))
+            found = ops.add(found, ops.multiply(step, rest))
+        return found
+
+    def _moved(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
+        """Moves the parameters along a direction, and returns where they are."""
+        begin = self._at
+        if self._options["line_search_fn"] is None:
+            self._move(begin, direction, length)
+            if last:  # in another call the loss may be another one
+                return start._replace(length=length)
+            loss, gradient = self._evaluated()
+            return Point(length, float(loss), gradient, start.slope)
+
+        def evaluate(length: float) -> tuple[float, Any, float]:
+            self._move(begin, direction, length)
+            loss, gradient = self._evaluated()
+            return float(loss), gradient, float(ops.vdot(gradient, direction))
+
+        limit = self._options["max_eval"] - self._evaluations
+        line = Line(start, evaluate, _largest(direction), self._options["tolerance_change"], limit)
+        found = line.strong_wolfe(length)
+        self._move(begin, direction, found.length)
+        return found
+
+    def _move(self, begin: Any, direction: Any, length: float) -> None:
+        """Assigns `begin + length * direction` to the parameters."""
+        self._at = ops.add(begin, ops.multiply(direction, length))
+        commit(self._assigning(self._at))
+
+    def _assigning(self, vector: Any) -> list[Step]:
+        values = [cell.value for cell in self._cells]
+        parts = selection.current().parted(vector, values)
+        made = [ops.cast(part, ops.dtype(value)) for part, value in zip(parts, values, strict=True)]
+        ops.eval(made)
+        return [cell.replacing(part) for cell, part in zip(self._cells, made, strict=True)]
+
+
+def _joined(tensors: list[Any]) -> Any:
+    """Returns tensors as one vector; their dtypes may differ."""
+    return ops.concatenate([ops.ravel(tensor) for tensor in tensors])
+
+
+def _largest(vector: Any) -> float:
+    return float(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
+
+
+def _listed(x: Any) -> list[Any]:
+    return x if isinstance(x, list) else [x]
+
+
+def _read(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_read(each) for each in x]
+    return x.value if isinstance(x, Buffer) else x
+
+
+def _kept(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_kept(each) for each in x]
+    return Buffer(x) if hasattr(x, "shape") else x

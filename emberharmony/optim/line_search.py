@@ -1,0 +1,124 @@
+"""The line search of LBFGS, which finds a step that satisfies the strong Wolfe conditions."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9
+"""The constants of the two Wolfe conditions: the sufficient decrease, and the decrease of the slope."""
+
+
+class Point(NamedTuple):
+    """A point on the line: the length of the step, the loss, the gradient, and the slope of the loss along the line."""
+
+    length: float
+    loss: float
+    gradient: Any
+    slope: float
+
+
+class Line:
+    """The loss along a line.
+
+    Args:
+        start: the point from which the line begins, with length 0.
+        evaluate: the loss, the gradient and the slope after a step of a given length.
+        size: the largest absolute element of the direction.
+        tolerance: the change of a parameter below which the search ends.
+        limit: how often the loss may be evaluated after the first time.
+    """
+
+    def __init__(
+        self,
+        start: Point,
+        evaluate: Callable[[float], tuple[float, Any, float]],
+        size: float,
+        tolerance: float,
+        limit: int,
+    ) -> None:
+        self.start, self._evaluate, self._size, self._tolerance, self._limit = start, evaluate, size, tolerance, limit
+        self.evaluations = 0
+
+    def strong_wolfe(self, length: float) -> Point:
+        """Returns a point that satisfies the strong Wolfe conditions, or the best one that was found.
+
+        Args:
+            length: the first length to try.
+
+        Source: `torch.optim.LBFGS`; Nocedal and Wright, "Numerical Optimization", 2006, algorithms 3.5 and 3.6, with
+        the cubic interpolation of minFunc.
+        """
+        low, high = self._bracket(length)
+        return low if high is None else self._zoomed(low, high)
+
+    def _at(self, length: float) -> Point:
+        self.evaluations += 1
+        return Point(length, *self._evaluate(length))
+
+    def _falls(self, point: Point) -> bool:
+        """Returns whether the loss decreases sufficiently."""
+        return not point.loss > self.start.loss + SUFFICIENT * point.length * self.start.slope
+
+    def _is_flat(self, point: Point) -> bool:
+        """Returns whether the slope decreases sufficiently."""
+        return abs(point.slope) <= -CURVATURE * self.start.slope
+
+    def _left(self) -> int:
+        return self._limit + 1 - self.evaluations
+
+    def _bracket(self, length: float) -> tuple[Point, Point | None]:
+        """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
+        before, now = self.start, self._at(length)
+        while self._left() > 0:
+            if not self._falls(now) or (self.evaluations > 2 and now.loss >= before.loss):
+                return before, now
+            if self._is_flat(now):
+                return now, None
+            if now.slope >= 0:
+                return before, now
+            least, most = now.length + 0.01 * (now.length - before.length), now.length * 10
+            before, now = now, self._at(_interpolated(before, now, least, most))
+        return self.start, now
+
+    def _zoomed(self, first: Point, second: Point) -> Point:
+        """Returns the best point between two after the interval between them has been narrowed."""
+        ends, stuck = [first, second], False
+        low = 0 if first.loss <= second.loss else 1
+        while self._left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
+            least, most = sorted(end.length for end in ends)
+            length, margin = _interpolated(*ends, least, most), 0.1 * (most - least)
+            near = min(most - length, length - least) < margin
+            if near and (stuck or length >= most or length <= least):
+                length, near = (most - margin if most - length < length - least else least + margin), False
+            stuck = near
+            found = self._at(length)
+            if not self._falls(found) or found.loss >= ends[low].loss:
+                ends[1 - low] = found
+                low = 0 if ends[0].loss <= ends[1].loss else 1
+                continue
+            flat = self._is_flat(found)
+            if not flat and found.slope * (ends[1 - low].length - ends[low].length) >= 0:
+                ends[1 - low] = ends[low]
+            ends[low] = found
+            if flat:
+                break
+        return ends[low]
+
+
+def _interpolated(x: Point, y: Point, least: float, most: float) -> float:
+    """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
+    first, second = (x, y) if x.length <= y.length else (y, x)
+    mean = x.slope + y.slope - 3 * _ratio(x.loss - y.loss, x.length - y.length)
+    square = mean * mean - x.slope * y.slope
+    share = math.nan
+    if square >= 0:
+        root = math.sqrt(square)
+        share = _ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
+    if math.isnan(share):
+        return (least + most) / 2
+    return min(max(second.length - (second.length - first.length) * share, least), most)
+
+
+def _ratio(x: float, y: float) -> float:
+    """Returns x / y, which is infinite or NaN if y is 0."""
+    return x / y if y else x * math.inf
