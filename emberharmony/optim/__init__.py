@@ -1,6 +1,7 @@
 """Optimizers and schedules of the learning rate, with the names, defaults and formulas of `torch.optim`."""
 
 from emberharmony.optim import schedules as schedules
+from emberharmony.optim.accumulate import Accumulate as Accumulate
 from emberharmony.optim.adafactor import Adafactor as Adafactor
 from emberharmony.optim.adam import Adam as Adam
 from emberharmony.optim.adam import Adamax as Adamax
@@ -21,7 +22,9 @@ from emberharmony.optim.clipping import clip_by_value as clip_by_value
 from emberharmony.optim.lamb import LAMB as LAMB
 from emberharmony.optim.lbfgs import LBFGS as LBFGS
 from emberharmony.optim.lion import Lion as Lion
+from emberharmony.optim.lookahead import Lookahead as Lookahead
 from emberharmony.optim.muon import Muon as Muon
+from emberharmony.optim.nonfinite import SkipNonfinite as SkipNonfinite
 from emberharmony.optim.optimizer import Optimizer as Optimizer
 from emberharmony.optim.plateau import ReduceOnPlateau as ReduceOnPlateau
 from emberharmony.optim.scaling import LossScaler as LossScaler
@@ -33,6 +36,7 @@ __all__ = [
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
     *("Adafactor", "LAMB", "LBFGS", "Lion", "Muon"),
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
+    *("Accumulate", "Lookahead", "SkipNonfinite"),
     *("EMA", "LossScaler", "SWA"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "elementwise", "schedules"),
 ]

@@ -10,7 +10,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import assigned, commit
 from emberharmony.core.types import Tensor, TensorLike
-from emberharmony.optim.terms import wide
+from emberharmony.optim.terms import all_finite, wide
 
 if TYPE_CHECKING:
     from emberharmony.transforms import derivatives
@@ -81,9 +81,7 @@ class LossScaler:
         cells = [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
         gradients = [cell.grad for cell in cells]
         held: list[Any] = [None] * len(cells)
-        finite = all(
-            math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient)))) for gradient in gradients if ops.size(gradient)
-        )
+        finite = bool(ops.to_numpy(all_finite(gradients)))
         if finite:
             steps = self.steps + 1
             grown = steps == self.growth_interval

@@ -51,3 +51,9 @@ def wide(x: Tensor) -> Tensor:
 def moved(parameter: Tensor, direction: Tensor, rate: Any) -> Tensor:
     """Returns `parameter - rate * direction`."""
     return ops.subtract(parameter, ops.multiply(direction, rate))
+
+
+def all_finite(tensors: list[Tensor]) -> Tensor:
+    """Returns whether no tensor has a NaN or an infinity, as a boolean tensor without axes."""
+    found = [ops.all(ops.isfinite(tensor)) for tensor in tensors]
+    return ops.all(ops.stack(found)) if found else ops.convert_to_tensor(True)

@@ -1,0 +1,114 @@
+"""Accumulates gradients over several backward passes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.types import Tensor
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.terms import wide
+from emberharmony.optim.wrapper import Wrapper, chosen
+
+
+class Accumulate(Wrapper):
+    """Makes a step of an optimizer with the mean of the gradients of `n` backward passes.
+
+    If the losses are means over batches of one size, it is the step of one batch n times as large. Call `step` after
+    each backward pass: n - 1 calls add the gradients to sums, and the nth makes a step. Gradients of 16 bits are added
+    in float32. In the pure form `update` does the same.
+
+    Args:
+        optimizer: an optimizer with a rule, or another wrapper of one.
+        n: the number of backward passes in a step.
+
+    Attributes:
+        passes: how many passes are in the sums.
+        sums: the sum of the gradients of each parameter, in buffers, so they follow the active backend.
+
+    Raises:
+        ArgumentError: if `n` is not a positive integer.
+        ArgumentTypeError: if the optimizer is not one with a rule.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0])
+        >>> optimizer = optim.Accumulate(optim.SGD([weight], lr=0.5), 2)
+        >>> for gradient in (1.0, 3.0):
+        ...     weight.grad = ops.convert_to_tensor([gradient])
+        ...     optimizer.step()
+        ...     print(weight.value.tolist())
+        [1.0]
+        [0.0]
+    """
+
+    def __init__(self, optimizer: Optimizer | Wrapper, n: int) -> None:
+        super().__init__(optimizer)
+        if not isinstance(n, int) or n < 1:
+            raise ArgumentError(f"{self._head}n is {n!r}, expected an integer >= 1")
+        self.n, self.passes = n, 0
+        self.sums: dict[Parameter, Buffer] = {}
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
+        self.check(gradients)
+        sums = {cell: buffer.value for cell, buffer in self.sums.items()}
+        for cell, gradient in gradients.items():
+            sums[cell] = ops.add(sums[cell], wide(gradient)) if cell in sums else wide(gradient)
+        if self.passes + 1 == self.n:
+            means = {cell: _mean(x, self.n, cell.value) for cell, x in sums.items()}
+            plan = self.optimizer.planned(means, clear=clear)
+            plan.steps += [(self.sums.clear,), assigned(self, "passes", 0)]
+            return plan
+        steps: list[Step] = [assigned(self, "passes", self.passes + 1)]
+        for cell, x in sums.items():
+            if cell in self.sums:
+                steps.append(self.sums[cell].replacing(x))
+            else:
+                steps.append((self.sums.__setitem__, cell, Buffer(x)))
+        if clear:
+            steps += [cell.without_grad() for cell in self.parameters()]
+        return Plan({}, list(sums.values()), steps)
+
+    def begun(self, leaves: list[Tensor]) -> State:
+        """Returns the entries of the wrapper in the state of the pure form for these parameters."""
+        return {"passes": ops.convert_to_tensor(0, "int32"), "sums": [ops.zeros_like(wide(leaf)) for leaf in leaves]}
+
+    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
+        gradients, structure = ops.tree_flatten(grads)
+        leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
+        if len(gradients) != len(state["sums"]):
+            raise ArgumentError(f"{self._head}{len(gradients)} gradients are given, expected {len(state['sums'])}")
+        sums = [ops.add(x, wide(ops.convert_to_tensor(g))) for x, g in zip(state["sums"], gradients, strict=True)]
+        means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
+        after, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
+        passes = ops.add(state["passes"], 1)
+        full = ops.equal(passes, self.n)
+        own = {
+            "passes": ops.where(full, ops.zeros_like(passes), passes),
+            "sums": [ops.where(full, ops.zeros_like(x), x) for x in sums],
+        }
+        kept = ops.tree_map(ops.convert_to_tensor, params)
+        return chosen(full, after, kept), chosen(full, inner, state["optimizer"]), own
+
+    def own_state(self, host: bool) -> dict[str, Any]:
+        """Returns the sums by the index of the parameter, and the number of passes in them."""
+        places = {cell: i for i, cell in enumerate(self.parameters())}
+        values = {places[cell]: buffer.value for cell, buffer in self.sums.items()}
+        return {"sums": {i: ops.to_numpy(x) if host else x for i, x in values.items()}, "passes": self.passes}
+
+    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps that replace the sums.
+
+        Raises:
+            ArgumentError: if they do not fit the parameters.
+        """
+        sums = self.buffers("sums", state_dict["sums"])
+        return [(self.sums.clear,), (self.sums.update, sums), assigned(self, "passes", int(state_dict["passes"]))]
+
+
+def _mean(total: Any, n: int, like: Any) -> Any:
+    return ops.cast(ops.divide(total, n), ops.dtype(like))

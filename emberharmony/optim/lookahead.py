@@ -1,0 +1,98 @@
+"""Lookahead: slow weights that follow the weights of another optimizer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import Step
+from emberharmony.core.types import Tensor
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.wrapper import Wrapper, chosen
+
+
+class Lookahead(Wrapper):
+    """Makes the steps of an optimizer, and after each `k` of them goes back to a point between the last such points.
+
+    The slow weights begin as the values of the parameters before their first step. After k steps they move to
+    `slow + alpha * (parameter - slow)`, and the parameters are set to them.
+
+    Args:
+        optimizer: an optimizer with a rule, or another wrapper of one.
+        k: the number of steps between two changes of the slow weights.
+        alpha: the share of the way that the slow weights move.
+
+    Attributes:
+        slow: the slow weights of each parameter, in buffers, so they follow the active backend.
+
+    Raises:
+        ArgumentError: if an argument is out of range.
+        ArgumentTypeError: if the optimizer is not one with a rule.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0])
+        >>> optimizer = optim.Lookahead(optim.SGD([weight], lr=0.25), k=2, alpha=0.5)
+        >>> for _ in range(2):
+        ...     optimizer.step({weight: ops.ones((1,))})
+        ...     print(weight.value.tolist())
+        [0.75]
+        [0.75]
+
+    Source: Zhang et al., "Lookahead Optimizer: k steps forward, 1 step back", 2019, algorithm 1.
+    """
+
+    def __init__(self, optimizer: Optimizer | Wrapper, k: int = 5, alpha: float = 0.5) -> None:
+        super().__init__(optimizer)
+        if not isinstance(k, int) or k < 1:
+            raise ArgumentError(f"{self._head}k is {k!r}, expected an integer >= 1")
+        if not 0 <= alpha <= 1:
+            raise ArgumentError(f"{self._head}alpha is {alpha!r}, expected a number in [0, 1]")
+        self.k, self.alpha = k, alpha
+        self.slow: dict[Parameter, Buffer] = {}
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
+        plan = self.optimizer.planned(gradients, clear=clear)
+        begun = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
+        plan.steps.append((self.slow.update, begun))
+        if plan.counted and (self.count + 1) % self.k == 0:
+            for cell, buffer in {**self.slow, **begun}.items():
+                slow = buffer.value
+                plan.values[cell] = ahead = self._ahead(slow, plan.values.get(cell, cell.value))
+                plan.tensors.append(ahead)
+                plan.steps += [buffer.replacing(ahead), cell.replacing(ahead)]
+        return plan
+
+    def begun(self, leaves: list[Tensor]) -> State:
+        """Returns the entries of the wrapper in the state of the pure form for these parameters."""
+        return {"slow": leaves}
+
+    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
+        after, inner = self.optimizer.update(grads, state["optimizer"], params)
+        fast, structure = ops.tree_flatten(after)
+        count = inner["count"]
+        turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
+        moved = [self._ahead(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
+        slow = chosen(turn, moved, state["slow"])
+        return ops.tree_unflatten(structure, chosen(turn, moved, fast)), inner, {"slow": slow}
+
+    def own_state(self, host: bool) -> dict[str, Any]:
+        """Returns the slow weights by the index of the parameter."""
+        places = {cell: i for i, cell in enumerate(self.parameters())}
+        values = {places[cell]: buffer.value for cell, buffer in self.slow.items()}
+        return {"slow": {i: ops.to_numpy(x) if host else x for i, x in values.items()}}
+
+    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps that replace the slow weights.
+
+        Raises:
+            ArgumentError: if they do not fit the parameters.
+        """
+        return [(self.slow.clear,), (self.slow.update, self.buffers("slow", state_dict["slow"]))]
+
+    def _ahead(self, slow: Any, fast: Any) -> Any:
+        """Returns the slow weights after they have moved."""
+        return ops.add(slow, ops.multiply(ops.subtract(fast, slow), self.alpha))

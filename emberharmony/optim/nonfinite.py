@@ -1,0 +1,96 @@
+"""Leaves out the steps whose gradients are not finite."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import Step, assigned
+from emberharmony.core.types import Tensor
+from emberharmony.optim.clipping import NonFiniteGradientError
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.terms import all_finite
+from emberharmony.optim.wrapper import Wrapper, chosen
+
+_STATE = ("skipped", "in_a_row")
+
+
+class SkipNonfinite(Wrapper):
+    """Makes the steps of an optimizer, but those whose gradients have a NaN or an infinity, which change nothing.
+
+    Args:
+        optimizer: an optimizer with a rule, or another wrapper of one.
+        limit: how many steps in a row may be left out; one more raises an error. None for no limit. The pure form,
+            which cannot raise an error, counts them only.
+
+    Attributes:
+        skipped: how many steps have been left out.
+        in_a_row: how many of them since the last step that was made.
+
+    Raises:
+        ArgumentError: if `limit` is negative.
+        ArgumentTypeError: if the optimizer is not one with a rule.
+
+    Example:
+        >>> from emberharmony import Parameter, ops, optim
+        >>> weight = Parameter([1.0])
+        >>> optimizer = optim.SkipNonfinite(optim.SGD([weight], lr=0.5))
+        >>> for gradient in (1.0, float("nan"), 1.0):
+        ...     optimizer.step({weight: [gradient]})
+        >>> weight.value.tolist(), optimizer.skipped
+        ([0.0], 1)
+    """
+
+    def __init__(self, optimizer: Optimizer | Wrapper, limit: int | None = 10) -> None:
+        super().__init__(optimizer)
+        if limit is not None and not limit >= 0:
+            raise ArgumentError(f"{self._head}limit is {limit!r}, expected an integer >= 0 or None")
+        self.limit = limit
+        self.skipped = self.in_a_row = 0
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
+
+        Raises:
+            NonFiniteGradientError: if more than `limit` steps in a row would be left out.
+        """
+        self.check(gradients)
+        if bool(ops.to_numpy(all_finite(list(gradients.values())))):
+            plan = self.optimizer.planned(gradients, clear=clear)
+            plan.steps.append(assigned(self, "in_a_row", 0))
+            return plan
+        if self.limit is not None and self.in_a_row >= self.limit:
+            wrong = [repr(cell) for cell, each in gradients.items() if not bool(ops.to_numpy(all_finite([each])))]
+            raise NonFiniteGradientError(
+                f"{self._head}the gradients of {', '.join(wrong[:5])} are not finite, after {self.in_a_row} steps in a "
+                f"row that were left out: lower the learning rate, or raise limit"
+            )
+        steps = [assigned(self, name, getattr(self, name) + 1) for name in _STATE]
+        if clear:
+            steps += [cell.without_grad() for cell in self.parameters()]
+        return Plan({}, [], steps)
+
+    def begun(self, leaves: list[Tensor]) -> State:
+        """Returns the entries of the wrapper in the state of the pure form for these parameters."""
+        return {name: ops.convert_to_tensor(0, "int32") for name in _STATE}
+
+    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
+        finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
+        after, inner = self.optimizer.update(grads, state["optimizer"], params)
+        skipped, row = (ops.add(state[name], 1) for name in _STATE)
+        own = {
+            "skipped": ops.where(finite, state["skipped"], skipped),
+            "in_a_row": ops.where(finite, ops.zeros_like(row), row),
+        }
+        kept = ops.tree_map(ops.convert_to_tensor, params)
+        return chosen(finite, after, kept), chosen(finite, inner, state["optimizer"]), own
+
+    def own_state(self, host: bool) -> dict[str, Any]:
+        """Returns how many steps have been left out."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps that replace the numbers of steps that have been left out."""
+        return [assigned(self, name, int(state_dict[name])) for name in _STATE]

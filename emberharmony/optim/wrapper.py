@@ -1,0 +1,176 @@
+"""The base of what changes the steps of an optimizer: accumulation, Lookahead, and steps that may be left out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.types import Tensor
+from emberharmony.optim.groups import State, require_gradient
+from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.saved import moved
+
+
+class Wrapper:
+    """The base of objects that stand in the place of an optimizer and change its steps.
+
+    A subclass defines `planned` for the object form, and `begun` and `updated` for the pure form. Its own state is in
+    `own_state` and `loading_own`.
+
+    Args:
+        optimizer: an optimizer with a rule, or another wrapper of one.
+
+    Attributes:
+        optimizer: the wrapped optimizer.
+
+    Raises:
+        ArgumentTypeError: if the optimizer is not one with a rule, as `LBFGS`.
+    """
+
+    def __init__(self, optimizer: "Optimizer | Wrapper") -> None:
+        self._head = f"{type(self).__name__}(): "
+        if not isinstance(optimizer, (Optimizer, Wrapper)):
+            raise ArgumentTypeError(f"{self._head}expected an optimizer with a rule, such as AdamW, not {optimizer!r}")
+        self.optimizer = optimizer
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """The options of each group, with its parameters as `"params"`."""
+        return self.optimizer.param_groups
+
+    @property
+    def state(self) -> dict[Parameter, State]:
+        """The state of each parameter that has been changed."""
+        return self.optimizer.state
+
+    @property
+    def count(self) -> int:
+        """How many steps the innermost optimizer has made."""
+        return self.optimizer.count
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds a group of parameters; see `Optimizer.add_param_group`."""
+        self.optimizer.add_param_group(group)
+
+    def learning_rates(self) -> list[float]:
+        """Returns the learning rate of each group for the next step."""
+        return self.optimizer.learning_rates()
+
+    def zero_grad(self) -> None:
+        """Sets the `grad` of all parameters to None."""
+        self.optimizer.zero_grad()
+
+    def step(self, grads: Mapping[Any, Any] | None = None, *, clear: bool = True) -> None:
+        """Takes the gradients for a step; see `Optimizer.step`, whose errors it raises.
+
+        Args:
+            grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
+            clear: whether `grad` becomes None.
+        """
+        self.planned(self.gradients(grads), clear=clear).make()
+
+    def gradients(self, grads: Mapping[Any, Any] | None = None) -> dict[Parameter, Any]:
+        """Returns the gradients that the next step takes, by parameter; see `Optimizer.gradients`."""
+        return self.optimizer.gradients(grads)
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; subclasses define it."""
+        raise NotImplementedError
+
+    def init(self, params: Any) -> State:
+        """Returns the state of the pure form before the first step.
+
+        Args:
+            params: a tree of tensors.
+
+        Returns:
+            A tree: `"count"`, how many steps the innermost optimizer has made, `"optimizer"`, the state of the wrapped
+            one, and the entries of the wrapper itself.
+        """
+        inner = self.optimizer.init(params)
+        leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
+        return {"count": inner["count"], "optimizer": inner, **self.begun(leaves)}
+
+    def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
+        """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
+        after, inner, own = self.updated(grads, state, params)
+        return after, {"count": inner["count"], "optimizer": inner, **own}
+
+    def begun(self, leaves: list[Tensor]) -> State:
+        """Returns the entries of the wrapper in the state of the pure form for these parameters."""
+        raise NotImplementedError
+
+    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
+        raise NotImplementedError
+
+    def state_dict(self, *, host: bool = False) -> dict[str, Any]:
+        """Returns the state of the wrapped optimizer as `"optimizer"`, and that of the wrapper.
+
+        Args:
+            host: whether the tensors become NumPy arrays; see `Optimizer.state_dict`.
+        """
+        return {"optimizer": self.optimizer.state_dict(host=host), **self.own_state(host)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Replaces the state by that of a state dict.
+
+        Raises:
+            ArgumentError: if anything is missing, unexpected or has another shape; nothing is changed then.
+        """
+        commit(self.loading(state_dict))
+
+    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        expected = {"optimizer", *self.own_state(False)}
+        if not isinstance(state_dict, Mapping) or state_dict.keys() != expected:
+            given = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
+            raise ArgumentError(
+                f"{type(self).__name__}.load_state_dict(): the state has {given}, expected {sorted(expected)}"
+            )
+        return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
+
+    def own_state(self, host: bool) -> dict[str, Any]:
+        """Returns the state of the wrapper itself."""
+        raise NotImplementedError
+
+    def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps that replace the state of the wrapper itself."""
+        raise NotImplementedError
+
+    def buffers(self, what: str, values: Mapping[int, Any]) -> dict[Parameter, Buffer]:
+        """Returns tensors of a state dict, which are by the index of their parameter, in new buffers by parameter.
+
+        Args:
+            what: the name of the entry, for messages.
+            values: the tensors, of any backend.
+
+        Raises:
+            ArgumentError: if there is no such parameter, or it has another shape.
+        """
+        cells, found = self.parameters(), {}
+        for i, x in values.items():
+            known = isinstance(i, int) and 0 <= i < len(cells)
+            expected = tuple(cells[i].value.shape) if known else "no such entry"
+            if tuple(x.shape) != expected:
+                raise ArgumentError(
+                    f"{type(self).__name__}.load_state_dict(): {what}[{i!r}] has shape {tuple(x.shape)}, expected "
+                    f"{expected}"
+                )
+            found[cells[i]] = Buffer(ops.convert_to_tensor(moved(x), device=ops.get_device(cells[i].value), copy=True))
+        return found
+
+    def check(self, gradients: Mapping[Parameter, Any]) -> None:
+        """Checks that gradients fit their parameters; see `Optimizer.step`, whose errors it raises."""
+        for cell, gradient in gradients.items():
+            require_gradient(self._head, gradient, cell.value, cell)
+
+    def parameters(self) -> list[Parameter]:
+        """Returns all parameters, in the order of the groups."""
+        return [parameter for group in self.param_groups for parameter in group["params"]]
+
+
+def chosen(condition: Tensor, x: Any, y: Any) -> Any:
+    """Returns the tree `x` where a condition without axes is true, else the tree `y`."""
+    return ops.tree_map(lambda a, b: ops.where(condition, a, b), x, y)
