@@ -23,6 +23,15 @@ def test_steps_equal_those_of_torch(options: dict[str, Any], dtype: str, backend
     require_near(pure_run(optim.Adafactor, options, dtype, 20, shapes), expected, LIMIT[dtype])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", LIMIT)
+@pytest.mark.parametrize("options", CASES)
+def test_200_steps_equal_those_of_torch(options: dict[str, Any], dtype: str, backend: str) -> None:
+    require(backend, dtype)
+    expected = torch_run("Adafactor", options, dtype, 200)
+    require_near(our_run(optim.Adafactor, options, dtype, 200), expected, LIMIT[dtype])
+
+
 def test_the_state_of_a_matrix_is_a_row_and_a_column(backend: str) -> None:
     weight = Parameter(ops.ones((7, 5)))
     optimizer = optim.Adafactor([weight])

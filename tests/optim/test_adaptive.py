@@ -19,6 +19,7 @@ from tests.optim.oracle import (
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("Adagrad", {}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5, "maximize": True}),
+    ("Adagrad", {"lr": 0.1, "eps": 1e-3}),
     ("Adadelta", {}),
     ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-4, "weight_decay": 0.1, "maximize": True}),
     ("RMSprop", {"eps": 1e-3}),
@@ -39,12 +40,14 @@ def test_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: s
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", LIMIT)
 @pytest.mark.parametrize(("name", "options"), CASES)
-def test_200_steps_equal_those_of_torch(name: str, options: dict[str, Any], backend: str) -> None:
-    require_steps_of_torch(name, options, "float32", 200, our_run)
+def test_200_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: str, backend: str) -> None:
+    require(backend, dtype)
+    require_steps_of_torch(name, options, dtype, 200, our_run)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES[1::2])
+@pytest.mark.parametrize(("name", "options"), [case for case in CASES if len(case[1]) > 2])
 def test_the_state_of_torch_goes_on(name: str, options: dict[str, Any], backend: str) -> None:
     torch = pytest.importorskip("torch")
     starts, gradients = recorded(10, "float32")

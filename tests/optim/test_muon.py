@@ -20,7 +20,15 @@ def test_steps_follow_the_formula(nesterov: bool, adjust: str | None, dtype: str
     formulas.require_followed(optim.Muon, formulas.muon, options, dtype, backend, shapes=MATRICES, eps=5)
 
 
-@pytest.mark.parametrize("options", [{}, {"lr": 0.01, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"}])
+TORCH: list[dict[str, Any]] = [
+    {},
+    {"lr": 0.01, "nesterov": False, "adjust_lr_fn": "match_rms_adamw"},
+    {"lr": 0.01, "momentum": 0.5, "weight_decay": 0.3, "ns_coefficients": (3.0, -3.2, 1.2), "ns_steps": 3},
+    {"lr": 0.01, "eps": 100.0},
+]
+
+
+@pytest.mark.parametrize("options", TORCH)
 def test_steps_are_those_of_torch_but_for_its_bfloat16(options: dict[str, Any], backend: str) -> None:
     torch = pytest.importorskip("torch")
     if not hasattr(torch.optim, "Muon"):

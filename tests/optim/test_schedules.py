@@ -19,6 +19,28 @@ TORCH: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "step": (schedules.step(BASE, 7), "StepLR", {"step_size": 7}),
     "step half": (schedules.step(BASE, 3, 0.5), "StepLR", {"step_size": 3, "gamma": 0.5}),
     "multistep": (schedules.multistep(BASE, [3, 3, 20]), "MultiStepLR", {"milestones": [3, 3, 20]}),
+    "multistep half": (
+        schedules.multistep(BASE, [3, 20], 0.5),
+        "MultiStepLR",
+        {"milestones": [3, 20], "gamma": 0.5},
+    ),
+    "constant, then another": (schedules.piecewise([5], [BASE / 3, BASE]), "ConstantLR", {}),
+    "less, then constant": (
+        schedules.piecewise([9], [BASE * 0.2, BASE]),
+        "ConstantLR",
+        {"factor": 0.2, "total_iters": 9},
+    ),
+    "joined": (
+        schedules.join([schedules.linear(BASE, 0.1, 1.0, 4), schedules.exponential(BASE, 0.9)], [7]),
+        "SequentialLR",
+        {
+            "schedulers": lambda optimizer, kinds: [
+                kinds.LinearLR(optimizer, 0.1, 1.0, 4),
+                kinds.ExponentialLR(optimizer, 0.9),
+            ],
+            "milestones": [7],
+        },
+    ),
     "exponential": (schedules.exponential(BASE, 0.9), "ExponentialLR", {"gamma": 0.9}),
     "linear": (schedules.linear(BASE), "LinearLR", {}),
     "linear down": (
@@ -66,7 +88,10 @@ def torch_rates(kind: str, options: dict[str, Any]) -> list[float]:
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=BASE, momentum=0.9)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        scheduler = getattr(torch.optim.lr_scheduler, kind)(optimizer, **options)
+        kinds = torch.optim.lr_scheduler
+        if "schedulers" in options:
+            options = {**options, "schedulers": options["schedulers"](optimizer, kinds)}
+        scheduler = getattr(kinds, kind)(optimizer, **options)
         rates = []
         for i in range(STEPS):
             rates.append(float(optimizer.param_groups[0]["lr"]))

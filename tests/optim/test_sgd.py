@@ -30,6 +30,8 @@ def test_nesterov_needs_momentum_without_dampening(options: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", LIMIT)
 @pytest.mark.parametrize("options", OPTIONS)
-def test_200_steps_equal_those_of_torch(options: dict[str, Any], backend: str) -> None:
-    require_steps_of_torch("SGD", options, "float32", 200, our_run)
+def test_200_steps_equal_those_of_torch(options: dict[str, Any], dtype: str, backend: str) -> None:
+    require(backend, dtype)
+    require_steps_of_torch("SGD", options, dtype, 200, our_run)

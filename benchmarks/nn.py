@@ -1,0 +1,143 @@
+"""Measures training: `python benchmarks/nn.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+
+The rows are steps of optimizers over 100 parameters, small ones (up to 400 elements) and of mixed sizes (up to 65,536).
+The native call is the step of `torch.optim` with `foreach=True`, in the same process, and for MLX also that of
+`mlx.optimizers`, whose results are computed too. Gradients are the same in all steps. NumPy has no optimizers, so it is
+compared with PyTorch.
+
+`benchmarks/pairs.py` explains the columns.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from pairs import MODULES, Call, alone, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import Parameter, ops, optim
+
+COUNT = 100
+SIZES: dict[str, Callable[[np.random.Generator], tuple[int, ...]]] = {
+    "small": lambda rng: tuple(rng.integers(1, 21, size=rng.integers(1, 3)).tolist()),
+    "mixed": lambda rng: tuple((2 ** rng.integers(0, 9, size=rng.integers(1, 3))).tolist()),
+}
+OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "AdamW": ("AdamW", {}),
+    "SGD": ("SGD", {"lr": 1e-3}),
+    "SGD with momentum": ("SGD", {"lr": 1e-3, "momentum": 0.9}),
+    "Adam": ("Adam", {}),
+    "RMSprop": ("RMSprop", {}),
+    "Lion": ("Lion", {}),
+}
+MLX_OPTIONS: dict[str, dict[str, Any]] = {
+    "SGD": {"learning_rate": 1e-3},
+    "RMSprop": {"learning_rate": 1e-2, "alpha": 0.99},
+    "Lion": {"learning_rate": 1e-4},
+}
+"""Other options of `mlx.optimizers`, whose defaults differ; `learning_rate` is 1e-3 and the bias corrected elsewhere."""
+
+Arrays = list[np.ndarray[Any, Any]]
+
+
+class Row(NamedTuple):
+    """A pair of calls to compare: its title, what the native library does, and what ours does."""
+
+    title: str
+    native: Call
+    ours: Call
+
+
+def drawn(size: str) -> tuple[Arrays, Arrays]:
+    """Returns the values of parameters, and their gradients."""
+    rng = np.random.default_rng(0)
+    shapes = [SIZES[size](rng) for _ in range(COUNT)]
+    values, gradients = ([rng.standard_normal(shape).astype(np.float32) for shape in shapes] for _ in range(2))
+    return values, gradients
+
+
+def torch_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arrays) -> Call | None:
+    """Returns the step of an optimizer of PyTorch, if it has it."""
+    torch = library("torch")
+    if not hasattr(torch.optim, kind):
+        return None
+    cells = [torch.tensor(value, requires_grad=True) for value in values]
+    for cell, gradient in zip(cells, gradients, strict=True):
+        cell.grad = torch.tensor(gradient)
+    step: Call = getattr(torch.optim, kind)(cells, **options, foreach=True).step
+    return step
+
+
+def mlx_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arrays) -> Call:
+    """Returns the step of an optimizer of MLX, which also computes the results."""
+    mx, kinds = library("mlx"), importlib.import_module("mlx.optimizers")
+    chosen = {"learning_rate": 1e-3, "bias_correction": True} if kind.startswith("Adam") else MLX_OPTIONS[kind]
+    own = {name: x for name, x in options.items() if name != "lr"}
+    optimizer = getattr(kinds, kind)(**chosen, **own)
+    state = {"params": {str(i): mx.array(value) for i, value in enumerate(values)}}
+    given = {str(i): mx.array(gradient) for i, gradient in enumerate(gradients)}
+    optimizer.init(state["params"])
+    mx.eval(state, given)
+
+    def step() -> None:
+        state["params"] = optimizer.apply_gradients(given, state["params"])
+        mx.eval(state["params"], optimizer.state)
+
+    return step
+
+
+def our_step(kind: str, options: dict[str, Any], values: Arrays, gradients: Arrays) -> Call:
+    """Returns the step of an optimizer of ours on the active backend."""
+    cells = [Parameter(value) for value in values]
+    for cell, gradient in zip(cells, gradients, strict=True):
+        cell.grad = ops.convert_to_tensor(gradient)
+    ops.eval([cell.grad for cell in cells])
+    optimizer = getattr(optim, kind)(cells, **options)
+    return lambda: optimizer.step(clear=False)
+
+
+def optimizer_rows(backend: str) -> Iterator[Row]:
+    """Yields the steps of optimizers."""
+    for size in SIZES:
+        for name, (kind, options) in OPTIMIZERS.items():
+            values, gradients = drawn(size)
+            ours = our_step(kind, options, values, gradients)
+            title = f"{name}, {COUNT} {size}"
+            native = torch_step(kind, options, values, gradients) if installed(["torch"]) else None
+            if native is not None:
+                yield Row(f"{title}, torch", native, ours)
+            if backend == "mlx":
+                yield Row(f"{title}, mlx", mlx_step(kind, options, values, gradients), ours)
+
+
+KINDS: tuple[Callable[[str], Iterator[Row]], ...] = (optimizer_rows,)
+"""What yields the rows of a backend."""
+
+
+def measure(backend: str, pattern: str, rounds: int) -> dict[str, Any]:
+    """Returns the figures of one backend, and prints them."""
+    ops.set_backend(backend)
+    figures = {}
+    print(head(backend))
+    for rows in KINDS:
+        for row in rows(backend):
+            if re.search(pattern, f"{backend} {row.title}"):
+                figures[row.title] = timed(row.native, row.ours, rounds, most=10)
+                print(line(row.title, figures[row.title]), flush=True)
+    return figures
+
+
+def main() -> None:
+    """Measures every installed backend."""
+    alone()
+    options = parser(__doc__, 20).parse_args()
+    backends = installed(options.backend)
+    about = machine([name for name in MODULES if name in {*backends, *installed(["torch"])}])
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    figures = {name: measure(name, options.pattern, options.rounds) for name in backends}
+    write(options.json, {"machine": about, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()
