@@ -36,7 +36,7 @@ MLX_OPTIONS: dict[str, dict[str, Any]] = {
     "RMSprop": {"learning_rate": 1e-2, "alpha": 0.99},
     "Lion": {"learning_rate": 1e-4},
 }
-"""Other options of `mlx.optimizers`, whose defaults differ; `learning_rate` is 1e-3 and the bias corrected elsewhere."""
+"""Options of `mlx.optimizers` where its defaults differ; Adam gets the rate 1e-3, and corrects the bias."""
 
 Arrays = list[np.ndarray[Any, Any]]
 

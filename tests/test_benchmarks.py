@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {"native", "again", "ours", "again median", "ours median"}
 SHORT = {
     "models.py": (["--rounds", "1", "--batch", "1", "mlp"], {"mlp forward, batch 1", "mlp step, batch 1"}),
+    "nn.py": (["--rounds", "1", "AdamW, 100 small, torch"], {"AdamW, 100 small, torch"}),
     "kernels.py": (
         ["--rounds", "1", "--seconds", "0", "--size", "4", "float32"],
         {"sum(x, 0), float32, 4", "where(x, x, y), float32, 4", "matmul(x, y), float32, 4"},
@@ -21,6 +22,8 @@ SHORT = {
 
 @pytest.mark.parametrize("script", SHORT)
 def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
+    if script == "nn.py":
+        pytest.importorskip("torch")
     arguments, rows = SHORT[script]
     path = tmp_path / "figures.json"
     command = [sys.executable, str(FOLDER / script), "--backend", backend, "--json", str(path), *arguments]
@@ -28,7 +31,8 @@ def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, t
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     written = json.loads(path.read_text())
-    assert set(written["machine"]) == {"python", "platform", "cores", backend}
+    compared = {"torch"} if script == "nn.py" else set()
+    assert set(written["machine"]) == {"python", "platform", "cores", backend} | compared
     figures = written["figures"][backend]
     assert rows <= set(figures)
     assert all(set(row) == COLUMNS and row["native"] > 0 and row["ours"] > 0 for row in figures.values())

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
-from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.line_search import Line, Point
@@ -163,6 +163,7 @@ class LBFGS(ParameterGroups):
                 f"ops.backward(loss, params), not {closure!r}"
             )
         cells = self.param_groups[0]["params"]
+        count = self.count
         values = [cell.replacing(cell.value) for cell in cells]
         before = [*values, *(assigned(cell, "_grad", cell._grad) for cell in cells)]
         try:
@@ -170,7 +171,8 @@ class LBFGS(ParameterGroups):
             first = call.run()
             commit(call.finishing(clear))
         except BaseException:
-            commit(before)
+            # After the last commit an interruption comes too late.
+            commit(when(self, "count", count, before))
             raise
         return first
 
@@ -199,8 +201,8 @@ class _Call:
             direction = self._direction(gradient)
             length = self._rate
             if state["n_iter"] == 1:
-                length *= min(1.0, 1.0 / float(ops.sum(ops.abs(gradient))))
-            slope = float(ops.vdot(gradient, direction))
+                length *= min(1.0, 1.0 / _number(ops.sum(ops.abs(gradient))))
+            slope = _number(ops.vdot(gradient, direction))
             state.update(d=direction, t=length, prev_flat_grad=gradient, prev_loss=loss)
             if slope > -options["tolerance_change"]:
                 break
@@ -252,7 +254,7 @@ class _Call:
         change = ops.subtract(gradient, state["prev_flat_grad"])
         step = ops.multiply(state["d"], state["t"])
         product = ops.vdot(change, step)
-        if float(product) > 1e-10:
+        if _number(product) > 1e-10:
             for name, x in zip(_LISTS, (change, step, ops.divide(1.0, product)), strict=True):
                 state[name] = [*state[name], x][-self._options["history_size"] :]
             state["H_diag"] = ops.divide(product, ops.vdot(change, change))
@@ -280,7 +282,7 @@ class _Call:
         def evaluate(length: float) -> tuple[float, Any, float]:
             self._move(begin, direction, length)
             loss, gradient = self._evaluated()
-            return float(loss), gradient, float(ops.vdot(gradient, direction))
+            return float(loss), gradient, _number(ops.vdot(gradient, direction))
 
         limit = self._options["max_eval"] - self._evaluations
         line = Line(start, evaluate, _largest(direction), self._options["tolerance_change"], limit)
@@ -306,8 +308,12 @@ def _joined(tensors: list[Any]) -> Any:
     return ops.concatenate([ops.ravel(tensor) for tensor in tensors])
 
 
+def _number(x: Any) -> float:
+    return float(ops.to_numpy(x))
+
+
 def _largest(vector: Any) -> float:
-    return float(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
+    return _number(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
 
 
 def _listed(x: Any) -> list[Any]:

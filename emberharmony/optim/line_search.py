@@ -86,7 +86,7 @@ class Line:
         low = 0 if first.loss <= second.loss else 1
         while self._left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least, most = sorted(end.length for end in ends)
-            length, margin = _interpolated(*ends, least, most), 0.1 * (most - least)
+            length, margin = _interpolated(ends[0], ends[1], least, most), 0.1 * (most - least)
             near = min(most - length, length - least) < margin
             if near and (stuck or length >= most or length <= least):
                 length, near = (most - margin if most - length < length - least else least + margin), False

@@ -261,16 +261,17 @@ class Optimizer(ParameterGroups):
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        shapes, dtypes = ([getattr(value, name) for value in values] for name in ("shape", "dtype"))
+        shapes, dtypes = [value.shape for value in values], [value.dtype for value in values]
         if (
             shapes != [gradient.shape for gradient in gradients]
             or dtypes != [gradient.dtype for gradient in gradients]
-            or any(getattr(gradient, "is_sparse", False) for gradient in gradients)
+            or (hasattr(gradients[0], "is_sparse") and any(gradient.is_sparse for gradient in gradients))
             or not all(ops.dtype(value).is_floating for value in dict(zip(dtypes, values, strict=True)).values())
         ):
             for gradient, value, cell in zip(gradients, values, cells, strict=True):
                 require_gradient(self._head, gradient, value, cell)
-        return shapes, dtypes, [getattr(value, "device", None) for value in values]
+        devices = [value.device for value in values] if hasattr(values[0], "device") else [None] * len(values)
+        return shapes, dtypes, devices
 
     def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
         """Returns the state of a parameter as tensors of the active backend and numbers."""

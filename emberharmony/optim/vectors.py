@@ -65,7 +65,9 @@ class Vectors:
         start = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
         part = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
-        return self.home.copy(self.home.reshape(part, shape))
+        made = self.home.copy(self.home.reshape(part, shape))
+        self.home.eval(made)  # so that other threads can read it
+        return made
 
 
 class Share(Buffer):
@@ -218,7 +220,8 @@ def arranged(cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]
     groups: dict[Any, list[int]] = {}
     single = []
     states = []
-    for place, (cell, shape, dtype, device) in enumerate(zip(cells, *kinds, strict=True)):
+    for place, cell in enumerate(cells):
+        shape, dtype, device = (kind[place] for kind in kinds)
         entry = held.get(cell)
         state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
         states.append(state)

@@ -9,21 +9,29 @@ from emberharmony import Buffer, Parameter, ops, optim
 from tests.interruptions.cases import Case, cases_of
 
 
-def everything(optimizer: optim.Optimizer) -> list[Any]:
+def plain(x: Any) -> Any:
+    if isinstance(x, list):
+        return [plain(each) for each in x]
+    return x.value.tolist() if isinstance(x, Buffer) else x
+
+
+def everything(optimizer: Any) -> list[Any]:
     """Returns all that a step changes, as numbers and lists."""
     cells = optimizer.param_groups[0]["params"]
     state = [optimizer.state.get(cell, {}) for cell in cells]
-    shown = [{k: x.value.tolist() if isinstance(x, Buffer) else x for k, x in entry.items()} for entry in state]
+    shown = [{k: plain(x) for k, x in entry.items()} for entry in state]
     return [optimizer.count, shown, [(cell.value.tolist(), cell.grad is None) for cell in cells]]
 
 
-@cases_of(["first", "second"])
+@cases_of(["first", "second", "second of many"])
 def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
     made: list[optim.Optimizer] = []
 
     def prepare() -> None:
         ops.set_backend("numpy")
         cells = [Parameter([1.0, 2.0]), Parameter(3.0)]
+        if which == "second of many":  # enough for a vector
+            cells += [Parameter([4.0]), Parameter([5.0, 6.0]), Parameter([7.0])]
         made[:] = [optim.Adam(cells, lr=0.1)]
         for _ in range(1 if which == "first" else 2):
             if cells[0].grad is not None:
@@ -33,6 +41,31 @@ def step_of_an_optimizer(path: Path, patch: pytest.MonkeyPatch, which: str) -> C
 
     def run() -> None:
         made[0].step()
+
+    prepare()
+    old = everything(made[0])
+    run()
+    new = everything(made[0])
+
+    def check() -> None:
+        assert everything(made[0]) in (old, new)
+
+    return Case(prepare, run, check)
+
+
+@cases_of(["first", "second"])
+def step_of_lbfgs(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
+    made: list[optim.LBFGS] = []
+
+    def prepare() -> None:
+        ops.set_backend("numpy")
+        made[:] = [optim.LBFGS([Parameter([1.0, 2.0])], max_iter=2, line_search_fn="strong_wolfe")]
+        if which == "second":
+            run()
+
+    def run() -> None:
+        (cell,) = made[0].param_groups[0]["params"]
+        made[0].step(lambda: ops.backward(lambda: ops.sum(ops.exp(ops.square(cell))), cell))
 
     prepare()
     old = everything(made[0])
