@@ -244,8 +244,9 @@ def load_backend(name: str) -> Backend:
 
 
 @pairs
-def test_an_interruption_at_any_instruction_moves_all_or_nothing(here: str, there: str) -> None:
-    """Together with the other pairs of backends, 1,000 moves are interrupted: at random instructions, seeded."""
+@pytest.mark.parametrize("trials", [40, pytest.param(167, marks=pytest.mark.slow)])
+def test_an_interruption_at_any_instruction_moves_all_or_nothing(here: str, there: str, trials: int) -> None:
+    """Interrupts moves at random instructions, seeded; 1,000 moves together with the slow tests of all pairs."""
     ops.set_backend(here)
     model = Model()
     names = (here, there)
@@ -255,7 +256,7 @@ def test_an_interruption_at_any_instruction_moves_all_or_nothing(here: str, ther
     ran, _ = trace(lambda: to_backend(model, there))
     to_backend(model, here)
     choose, places, arrived = random.Random(0), set(), 0
-    for _ in range(-(-1000 // 6)):
+    for _ in range(trials):
         at = choose.randrange(len(ran))
         _, was = trace(lambda: to_backend(model, there), at)
         arrived += was
@@ -264,7 +265,7 @@ def test_an_interruption_at_any_instruction_moves_all_or_nothing(here: str, ther
         assert found in [kind(name) for name in names]
         assert model.numbers() == numbers
         to_backend(model, here)
-    assert arrived > 150
+    assert arrived > 0.89 * trials
     assert kind(here) in places
 
 

@@ -5,11 +5,27 @@ import sys
 
 import pytest
 
-PROGRAM = """
+START = """
+import sys
 import torch
 from emberharmony import ops
 
 ops.set_backend("torch")
+
+def as_one_graph(functions):
+    # Returns the results of functions, which are traced in one graph, or one by one to name the one that is refused.
+    try:
+        return torch.compile(lambda: {name: f() for name, f in functions.items()}, fullgraph=True, backend="eager")()
+    except Exception:
+        for name, function in functions.items():
+            torch._dynamo.reset()
+            try:
+                torch.compile(function, fullgraph=True, backend="eager")()
+            except Exception as error:
+                raise AssertionError(name) from error
+        raise
+"""
+PROGRAM = """
 x = torch.arange(16.0).reshape(4, 4) + 8 * torch.eye(4)
 signal = torch.sin(torch.arange(64.0))
 traced = {
@@ -31,12 +47,10 @@ traced = {
     "take": lambda: ops.take(x, torch.tensor([0, -1]), 0),
     "cast": lambda: ops.cast(x, ops.result_type(ops.dtype(x), ops.float64)),
 }
-for name, function in traced.items():
-    wanted = function()
-    torch._dynamo.reset()
-    found = torch.compile(function, fullgraph=True, backend="eager")()
-    assert found.dtype == wanted.dtype, name
-    assert torch.allclose(found, wanted, equal_nan=True), name
+wanted = {name: function() for name, function in traced.items()}
+for name, found in as_one_graph(traced).items():
+    assert found.dtype == wanted[name].dtype, name
+    assert torch.allclose(found, wanted[name], equal_nan=True), name
 leaf = x.double().requires_grad_()
 for name, function in {
     "det": lambda x: ops.det(x),
@@ -55,7 +69,7 @@ print(len(traced), "traced")
 def test_torch_compile_traces_composites_without_a_graph_break() -> None:
     """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", START + PROGRAM], capture_output=True, text=True, check=False)
     assert "traced" in run.stdout, run.stderr[-2000:]
 
 
@@ -70,43 +84,34 @@ SPECIAL = {
 DIFFERENTIATED = {"betainc": "eager", "i0e": "eager", "xlog1py": "aot_eager"}
 """The functions that are traced with their gradients, and by what; aot_eager takes seconds for most of them."""
 SPECIAL_PROGRAM = """
-import sys
-import torch
-from emberharmony import ops
-
-ops.set_backend("torch")
 x = torch.tensor([0.25, 0.5, 0.75], dtype=torch.float64)
+calls, differentiated = {}, {}
 for part in sys.argv[1].split():
     name, count, backend = part.split(":")
-    function = getattr(ops, name)
     given = [torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)] * (int(count) - 1)
-    leaf = x.clone().requires_grad_()
+    calls[name] = lambda function=getattr(ops, name), given=given: function(*given, x)
+    if backend:
+        differentiated[name] = given, backend
+wanted = {name: call() for name, call in calls.items()}
+found = as_one_graph(calls)
+for name in calls:
+    assert torch.allclose(found[name], wanted[name], rtol=1e-13, atol=0.0), name
+for name, (given, backend) in differentiated.items():
+    function, leaf = getattr(ops, name), x.clone().requires_grad_()
     wanted = function(*given, leaf)
     torch._dynamo.reset()
-    try:
-        compiled = torch.compile(lambda *xs: function(*xs), fullgraph=True, backend=backend or "eager")
-        found = compiled(*given, leaf if backend else x)
-        pairs = [(found, wanted)]
-        if backend:
-            pairs.append((torch.autograd.grad(found.sum(), leaf)[0], torch.autograd.grad(wanted.sum(), leaf)[0]))
-        print(name, all(torch.allclose(a, b, rtol=1e-13, atol=0.0) for a, b in pairs))
-    except Exception as error:
-        print(name, repr(error)[:300].replace(chr(10), " "))
+    found = torch.compile(lambda *xs: function(*xs), fullgraph=True, backend=backend)(*given, leaf)
+    assert torch.allclose(found, wanted, rtol=1e-13, atol=0.0), name
+    gradients = [torch.autograd.grad(y.sum(), leaf)[0] for y in (found, wanted)]
+    assert torch.allclose(*gradients, rtol=1e-13, atol=0.0), name
+print(" ".join(calls), "traced")
 """
 
 
-@pytest.fixture(scope="module")
-def traced_special() -> dict[str, str]:
-    """Returns what the program printed for each special function."""
+@pytest.mark.fresh_process
+def test_torch_compile_traces_special_functions_and_their_gradients() -> None:
     pytest.importorskip("torch")
     given = " ".join(f"{name}:{count}:{DIFFERENTIATED.get(name, '')}" for name, count in SPECIAL.items())
-    command = [sys.executable, "-W", "ignore", "-c", SPECIAL_PROGRAM, given]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = (line.partition(" ") for line in run.stdout.splitlines())
-    return {name: rest for name, _, rest in lines}
-
-
-@pytest.mark.fresh_process
-@pytest.mark.parametrize("name", sorted(SPECIAL))
-def test_torch_compile_traces_special_functions_and_their_gradients(name: str, traced_special: dict[str, str]) -> None:
-    assert traced_special[name] == "True"
+    command = [sys.executable, "-W", "ignore", "-c", START + SPECIAL_PROGRAM, given]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stdout.split() == [*SPECIAL, "traced"], run.stderr[-2000:]

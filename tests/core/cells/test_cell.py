@@ -248,27 +248,31 @@ def test_copies_and_pickles_are_cells_of_their_own(copied: Any, dtype: str, back
 
 
 @pytest.mark.fresh_process
+@pytest.mark.parametrize("there", INSTALLED)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("here, there", [*PAIRS, *((name, name) for name in INSTALLED if name != "numpy")])
-def test_a_pickle_opens_without_the_library_that_wrote_it_and_without_ml_dtypes(
-    here: str, there: str, dtype: str
-) -> None:
-    if dtype == "bfloat16" and "numpy" in (here, there):
+def test_a_pickle_opens_without_the_library_that_wrote_it_and_without_ml_dtypes(there: str, dtype: str) -> None:
+    """Every other backend writes a pickle, and so does each but NumPy for itself; one process opens them all."""
+    writers = [name for name in INSTALLED if name != there or name != "numpy"]
+    if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
-    ops.set_backend(here)
-    data = pickle.dumps([Parameter(ops.cast([1.5, -0.0], dtype), name="w")])
+    pickles = []
+    for here in writers:
+        ops.set_backend(here)
+        pickles.append(pickle.dumps([Parameter(ops.cast([1.5, -0.0], dtype), name="w")]))
     forbidden = [name for name in (*INSTALLED, "ml_dtypes") if name not in (there, "numpy")]
     if there == "numpy" and dtype == "bfloat16":
         forbidden.remove("ml_dtypes")
     program = (
         f"import pickle, sys\nfor name in {forbidden}: sys.modules[name] = None\n"
         f"from emberharmony import ops\nops.set_backend({there!r})\n"
-        f"(cell,) = pickle.loads({data!r})\n"
-        f"print(cell, ops.cast(cell, 'float32').tolist(), type(cell.value).__module__)"
+        f"for data in {pickles!r}:\n    (cell,) = pickle.loads(data)\n"
+        f"    print(cell, ops.cast(cell, 'float32').tolist(), type(cell.value).__module__)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"Parameter('w', shape=(2,), dtype={dtype}) [1.5, -0.0] {there[:3]}")
+    opened = dict(zip(writers, done.stdout.splitlines(), strict=True))
+    form = f"Parameter('w', shape=(2,), dtype={dtype}) [1.5, -0.0] {there[:3]}"
+    assert {here: line for here, line in opened.items() if not line.startswith(form)} == {}
 
 
 def wrapped(value: Any) -> Any:
