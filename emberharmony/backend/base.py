@@ -100,7 +100,8 @@ class Backend:
     """The ops compiled for this backend."""
     home: Bound
     """The ops of the backend whose tensors cells hold: those of this one, or of the one that it wraps."""
-    _kinds: Kinds
+    kinds: Kinds
+    """The kinds of the native dtypes, such as "float" or "complex"."""
 
     def __init__(self) -> None:
         complete()
@@ -108,7 +109,7 @@ class Backend:
         self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
         _TAKEN.add(self.prefix)
         self.home = self.bound = Bound(self)
-        self._kinds = Kinds(self.dtypes)
+        self.kinds = Kinds(self.dtypes)
 
     @classmethod
     def missing_ops(cls) -> list[str]:
@@ -146,7 +147,7 @@ class Backend:
 
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""
-        return self._kinds[tensor.dtype]
+        return self.kinds[tensor.dtype]
 
     def dtype_of(self, tensor: Any) -> DType:
         """Returns the neutral dtype of a native tensor."""

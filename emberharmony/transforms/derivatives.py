@@ -12,29 +12,21 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.state.draws import Draws, refuse_effect
 from emberharmony.core.trees.objects import values_in
 from emberharmony.core.trees.tree import tree_map, tree_unflatten
-from emberharmony.transforms.trees import FlatFunction, Function, ResultTree, flatten, refilled, require_callable
-
-Argnums = int | Sequence[int]
+from emberharmony.transforms.trees import Argnums, FlatFunction, Function, ResultTree, flatten, refilled, require_callable
 
 
-def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value: bool) -> Function:
+def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
     """Returns the function that computes the gradient of `fn`, and also its value if `with_value` is true."""
     require_callable(op, fn)
-    has_aux = bool(has_aux)
+    has_aux, chosen = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, argnums, has_aux)
-
-        def loss(*leaves: Any) -> list[Any]:
-            outputs = flat(*leaves)
-            flat.require_scalar(outputs)
-            return outputs
-
+        flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
         if flat.primals:
-            outputs, gradients = flat.run(flat.backend.gradients, loss, flat.primals)
+            outputs, gradients = flat.run(flat.backend.gradients, flat.loss, flat.primals)
         else:  # an empty tree, or no argnums
-            outputs, gradients = loss(), []
+            outputs, gradients = flat.loss(), []
         found = flat.arguments(gradients)
         if not with_value:
             return (found, flat.aux(outputs)) if has_aux else found
@@ -47,7 +39,7 @@ def gradient(op: str, fn: Function, argnums: Argnums, has_aux: bool, with_value:
 def pulled_back(op: str, fn: Function, primals: Sequence[Any], has_aux: bool) -> Any:
     """Returns the result of `fn`, the function from cotangents to a tuple of gradients and, with `has_aux`, the aux."""
     require_callable(op, fn)
-    flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
+    flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
     outputs, pull = flat.run(flat.backend.pullback, flat, flat.primals)
     structure, width = flat.built, flat.width
     unused = [None] * (len(outputs) - width)
@@ -68,21 +60,21 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
             raise ArgumentTypeError(
                 f"{op}() takes {name} as a tuple with one for each argument, not {type(value).__name__}"
             )
-    flat = FlatFunction(op, fn, primals, {}, range(len(primals)), has_aux)
+    flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
     matched = flat.matching(tuple(tangents), flat.structure, flat.primals, "tangent")
     outputs, pushed = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
     result, tangent = flat.result(outputs), flat.result(pushed)
     return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
 
 
-def jacobian(op: str, fn: Function, argnums: Argnums, has_aux: bool, forward: bool) -> Function:
+def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, forward: bool) -> Function:
     """Returns the function that computes the Jacobian of `fn`: a tree like its result, with trees like the argument."""
     require_callable(op, fn)
-    has_aux = bool(has_aux)
+    has_aux, chosen = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, argnums, has_aux)
+        flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
         outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
         found = flat.result([flat.arguments(row) for row in rows])
         return (found, flat.aux(outputs)) if has_aux else found

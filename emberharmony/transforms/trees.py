@@ -1,6 +1,7 @@
 """Converts functions of trees to functions of lists of tensors, which backends differentiate, batch and compile."""
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,11 +36,6 @@ def refilled(leaf: Any, tensor: Any) -> Any:
     return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
 
 
-def _tuple_of(count: int) -> TreeDef:
-    """Returns the structure of a tuple of leaves."""
-    return TreeDef("tuple", tuple, (LEAF,) * count, count)
-
-
 def _is_listed(tree: Any) -> bool:
     if not isinstance(tree, list):
         return False
@@ -54,12 +50,13 @@ class ResultTree:
         has_aux: whether the function returns (result, aux).
     """
 
+    built = built_aux = LEAF
+    width = 0
+    aux_leaves: Sequence[Any] = ()
+    aux_places: Sequence[int] = ()
+
     def __init__(self, op: str, has_aux: bool = False) -> None:
         self.op, self.backend, self.has_aux = op, selection.current(), has_aux
-        self.built = self.built_aux = LEAF
-        self.width = 0
-        self.aux_leaves: list[Any] = []
-        self.aux_places: list[int] = []
 
     @property
     def head(self) -> str:
@@ -68,7 +65,7 @@ class ResultTree:
 
     def tensors(self, returned: Any) -> list[Any]:
         """Returns the tensors of the result, then those of the aux, and records the structure of both."""
-        if not self.has_aux and self.is_tensor(returned):
+        if not self.has_aux and (returned.__class__ is self.backend.tensor_type or self.is_tensor(returned)):
             self.built, self.width = LEAF, 1
             return [returned]
         result, aux = self._pair(returned) if self.has_aux else (returned, None)
@@ -163,7 +160,7 @@ class ResultTree:
                 f"has_aux=True, or use vjp or jacobian"
             )
         shape = tuple(outputs[0].shape)
-        if shape != ():
+        if shape:
             raise ShapeError(
                 f"{self.head}the function returns shape {shape}, not a scalar; reduce it (ops.sum, ops.mean), or "
                 f"use vjp or jacobian"
@@ -206,6 +203,32 @@ class ResultTree:
         return leaf
 
 
+class Argnums:
+    """Which positional arguments a transform differentiates; it is made once for all calls of a function.
+
+    Args:
+        given: an integer or a sequence of integers.
+
+    Attributes:
+        alone: whether it is no sequence.
+        places: the positions if they are valid for all calls with more than `last` arguments, else empty.
+        last: the largest position, or more than a call can have if the positions depend on the call.
+    """
+
+    def __init__(self, given: int | Sequence[int]) -> None:
+        self.given = given
+        self.alone = not isinstance(given, Sequence)
+        # A list may change between two calls, and a negative position depends on the number of arguments.
+        known = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
+        sure = all(type(place) is int and place >= 0 for place in known) and len(set(known)) == len(known) > 0
+        self.places: tuple[int, ...] = known if sure else ()
+        self.last = max(self.places, default=sys.maxsize)
+
+    def listed(self) -> list[Any]:
+        """Returns the positions as they were given."""
+        return [self.given] if self.alone else [*self.given]  # type: ignore[misc]
+
+
 class FlatFunction(ResultTree):
     """A function of trees in the form of a function of tensors.
 
@@ -214,7 +237,7 @@ class FlatFunction(ResultTree):
     Args:
         op: the name of the transform, for messages.
         fn: the function of `args` and `kwargs`; with `has_aux` it returns (result, aux).
-        argnums: the positions of the arguments whose leaves become `primals`.
+        argnums: the arguments whose leaves become `primals`.
 
     Raises:
         ArgumentTypeError: if `argnums` are not integers.
@@ -228,22 +251,34 @@ class FlatFunction(ResultTree):
         fn: Function,
         args: Sequence[Any],
         kwargs: dict[str, Any],
-        argnums: int | Sequence[int],
+        argnums: Argnums,
         has_aux: bool = False,
     ) -> None:
         super().__init__(op, has_aux)
-        self.fn, self.args, self.kwargs = fn, list(args), kwargs
-        # The test of the abstract class costs 1 µs, so test the usual classes first.
-        self.alone = not isinstance(argnums, (tuple, list)) and not isinstance(argnums, Sequence)
-        self.positions = self._positions([argnums] if self.alone else [*argnums])  # type: ignore[misc]
-        given, tensor_type = tuple([args[place] for place in self.positions]), self.backend.tensor_type
+        self.fn, self.args, self.kwargs, self.alone = fn, args, kwargs, argnums.alone
+        self.positions = argnums.places if argnums.last < len(args) else self._positions(argnums.listed())
+        given, tensor_type = [args[place] for place in self.positions], self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
-        self.bare = all(x.__class__ is tensor_type for x in given)
-        self.leaves: Sequence[Any]
-        self.leaves, self.structure = (given, _tuple_of(len(given))) if self.bare else flatten(given)
-        kind_of = self.backend.kind_of
-        fit = self.bare and all(kind_of(x) in _INEXACT for x in given)
-        self.primals = [*self.leaves] if fit else [self._primal(leaf) for leaf in self.leaves]
+        self.bare = True
+        for x in given:
+            if x.__class__ is not tensor_type:
+                self.bare = False
+        self.leaves: Sequence[Any] = given
+        if not self.bare:
+            self.leaves, self._structure = flatten(tuple(given))
+        elif self._are_inexact(given):
+            self.primals = given
+            return
+        self.primals = [self._primal(leaf) for leaf in self.leaves]
+
+    @property
+    def structure(self) -> TreeDef:
+        """The structure of the tuple of the arguments to differentiate."""
+        return TreeDef("tuple", tuple, (LEAF,) * len(self.leaves), len(self.leaves)) if self.bare else self._structure
+
+    def _are_inexact(self, tensors: Sequence[Any]) -> bool:
+        kinds = self.backend.kinds
+        return all([kinds[dtype] in _INEXACT for dtype in {x.dtype for x in tensors}])
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""
@@ -257,7 +292,13 @@ class FlatFunction(ResultTree):
             args[place] = value
         return self.tensors(self.fn(*args, **self.kwargs))
 
-    def _positions(self, argnums: list[Any]) -> list[int]:
+    def loss(self, *leaves: Any) -> list[Any]:
+        """Returns the same as a call, but requires that the result is a loss."""
+        outputs = self(*leaves)
+        self.require_scalar(outputs)
+        return outputs
+
+    def _positions(self, argnums: list[Any]) -> Sequence[int]:
         count = len(self.args)
         try:
             places = [operator.index(place) for place in argnums]

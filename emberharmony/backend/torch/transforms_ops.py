@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
+from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.compilation import Compiled, whole
@@ -186,7 +187,7 @@ def _gradients_of_autograd(
     requires gradients.
     """
     with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
-        asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+        asked = not constant and any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
@@ -194,7 +195,7 @@ def _gradients_of_autograd(
         if not loss.requires_grad:
             return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
         inside = asked or (not constant and _has_other_leaves(loss, leaves))
-        found = torch.autograd.grad(loss, leaves, create_graph=inside, allow_unused=True)
+        found = _pulled(loss, leaves, inside)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
@@ -205,6 +206,21 @@ def _leaf(x: torch.Tensor) -> torch.Tensor:
     A tensor made in inference mode cannot require one, so it is cloned.
     """
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
+
+
+def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bool) -> Sequence[torch.Tensor | None]:
+    """Returns the gradients of a scalar, None for a leaf on which it does not depend.
+
+    Half of the time of `torch.autograd.grad` (PyTorch 2.13) in front of the engine is a copy of the context for the
+    threads of accelerators, and another part the checks of its arguments. On the CPU the engine runs in this thread.
+    """
+    if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
+        return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
+    engine: Any = torch.autograd.Variable._execution_engine  # type: ignore[attr-defined]
+    found: Sequence[torch.Tensor | None] = engine.run_backward(
+        (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
+    )
+    return found
 
 
 def _watched(fn: TensorFunction, leaves: Tensors) -> list[torch.Tensor]:
@@ -221,12 +237,11 @@ def _has_other_leaves(loss: torch.Tensor, leaves: Sequence[torch.Tensor]) -> boo
     waiting: list[Any] = [] if loss.grad_fn is None else [loss.grad_fn]
     seen = set(waiting)
     for node in waiting:  # grows meanwhile
-        if node.__class__ is _ACCUMULATE:
-            if id(node.variable) not in own:
-                return True
-            continue
         for parent, _ in node.next_functions:
-            if parent is not None and parent not in seen:
+            if parent.__class__ is _ACCUMULATE:
+                if id(parent.variable) not in own:
+                    return True
+            elif parent is not None and parent not in seen:
                 seen.add(parent)
                 waiting.append(parent)
     return False
