@@ -12,7 +12,15 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.state.draws import Draws, refuse_effect
 from emberharmony.core.trees.objects import values_in
 from emberharmony.core.trees.tree import tree_map, tree_unflatten
-from emberharmony.transforms.trees import Argnums, FlatFunction, Function, ResultTree, flatten, refilled, require_callable
+from emberharmony.transforms.trees import (
+    Argnums,
+    FlatFunction,
+    Function,
+    ResultTree,
+    flatten,
+    refilled,
+    require_callable,
+)
 
 
 def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:

@@ -69,7 +69,9 @@ print(len(traced), "traced")
 def test_torch_compile_traces_composites_without_a_graph_break() -> None:
     """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""
     pytest.importorskip("torch")
-    run = subprocess.run([sys.executable, "-W", "ignore", "-c", START + PROGRAM], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", START + PROGRAM], capture_output=True, text=True, check=False
+    )
     assert "traced" in run.stdout, run.stderr[-2000:]
 
 
