@@ -226,7 +226,7 @@ class Cell(Substitute):
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
         made = self.holding(tensor)
         if selection.active().backend.may_keep(tensor):
-            made._journey = _Journey()
+            made._journey = Journey()
         return made
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
