@@ -223,7 +223,7 @@ def eye() -> Initializer:
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         _require_matrix("eye", shape)
-        return ops.eye(*shape, dtype=dtype)
+        return ops.eye(shape[0], shape[1], dtype=dtype)
 
     return Initializer(eye, {}, draw)
 
@@ -337,7 +337,7 @@ def sparse(sparsity: float, std: float = 0.01) -> Initializer:
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         _require_matrix("sparse", shape)
-        return _tensor(initial.sparse(rng, *shape, sparsity, std), dtype)
+        return _tensor(initial.sparse(rng, shape[0], shape[1], sparsity, std), dtype)
 
     return Initializer(sparse, {"sparsity": sparsity, "std": std}, draw)
 

@@ -1,132 +1,19 @@
-"""Metrics over many batches: sums in float64 and exact counts on the host, whatever the backend and the dtype.
-
-`update` takes tensors of the active backend, arrays or lists, and reads their values; a loss function that is
-differentiated may call it. `compute` returns a number or a NumPy array for all updates since `reset`; of nothing it is
-NaN. `merge` adds what another metric has seen, as that of another process, and `state_dict` returns lists and numbers
-that `json.dumps` accepts.
-"""
+"""Metrics of classes: shares of right predictions, of each class and over thresholds, and perplexity."""
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from emberharmony import ops
-from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import HostArray, TensorLike
+from emberharmony.nn.metrics.metric import Metric, divided, on_host
 from emberharmony.nn.options import choice, length
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import metrics as host
 else:
     host = Deferred("emberharmony.backend.shared.metrics")
-
-M = TypeVar("M", bound="Metric")
-
-
-class Metric:
-    """The base of metrics.
-
-    A subclass defines `initial`, the sums before the first update; `update`, which gives new sums to `add`; and
-    `compute`. An update changes all sums or none.
-    """
-
-    growing: ClassVar[tuple[str, ...]] = ()
-    """The entries of the state that become longer with each update."""
-
-    def __init__(self) -> None:
-        self._state = self.initial()
-
-    def initial(self) -> dict[str, Any]:
-        """Returns the sums before the first update, by name."""
-        raise NotImplementedError
-
-    def compute(self) -> Any:
-        """Returns the metric over all updates since `reset`."""
-        raise NotImplementedError
-
-    def reset(self) -> None:
-        """Forgets all updates."""
-        self._state = self.initial()
-
-    def merge(self: M, other: M) -> M:
-        """Adds what another metric of the same class and options has seen, and returns this metric.
-
-        Raises:
-            ArgumentTypeError: if the other one is of another class.
-            ArgumentError: if its sums have other shapes, because its options differ.
-        """
-        if type(other) is not type(self):
-            raise ArgumentTypeError(f"{type(self).__name__}.merge() takes a {type(self).__name__}, not {brief(other)}")
-        self._require_fitting("merge", other._state)
-        self.add(other._state)
-        return self
-
-    def add(self, sums: Mapping[str, Any]) -> None:
-        """Adds sums to those of this metric."""
-        self._state = {name: value + sums[name] for name, value in self._state.items()}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Returns the sums as numbers and lists."""
-        return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in self._state.items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues with the sums of a state.
-
-        Raises:
-            ArgumentError: if it is not the state of a metric of this class and options; nothing is changed.
-        """
-        if not isinstance(state, Mapping) or state.keys() != self._state.keys():
-            raise ArgumentError(
-                f"{type(self).__name__}.load_state_dict() takes a dict with {sorted(self._state)}, not {brief(state)}"
-            )
-        found = {
-            name: host.array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
-            for name, value in self._state.items()
-        }
-        self._require_fitting("load_state_dict", found)
-        self._state = found
-
-    def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
-        for name, value in self._state.items():
-            given, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
-            if given != expected and name not in self.growing:
-                raise ArgumentError(
-                    f"{type(self).__name__}.{method}(): {name!r} has shape {given}, expected {expected}; the options "
-                    f"differ"
-                )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.compute()!r})"
-
-
-class Mean(Metric):
-    """The mean of numbers, such as losses, with weights.
-
-    Example:
-        >>> from emberharmony import nn
-        >>> mean = nn.metrics.Mean()
-        >>> mean.update([1.0, 2.0])
-        >>> mean.update(6.0, weight=2)
-        >>> mean.compute()
-        3.75
-    """
-
-    def initial(self) -> dict[str, Any]:
-        return {"total": 0.0, "weight": 0.0}
-
-    def update(self, values: TensorLike, weight: TensorLike = 1.0) -> None:
-        """Adds numbers with their weights, which broadcast; for a mean over a batch pass the length of the batch.
-
-        Raises:
-            ShapeError: if the shapes do not broadcast.
-        """
-        total, weights = host.weighted(_host("values", values), _host("weight", weight))
-        self.add({"total": total, "weight": weights})
-
-    def compute(self) -> float:
-        return _divided(self._state["total"], self._state["weight"])
 
 
 class Accuracy(Metric):
@@ -158,13 +45,13 @@ class Accuracy(Metric):
         Raises:
             ShapeError: if the shapes do not fit.
         """
-        expected = _host("target", target)
-        found = host.classes_of(_host("predictions", predictions), expected, self.axis, self.threshold)
+        expected = on_host("target", target)
+        found = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
         kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
         self.add({"right": int(((found == expected) & kept).sum()), "count": int(kept.sum())})
 
     def compute(self) -> float:
-        return _divided(self._state["right"], self._state["count"])
+        return divided(self._state["right"], self._state["count"])
 
 
 class TopK(Metric):
@@ -196,11 +83,11 @@ class TopK(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        found = host.ranks(_host("scores", scores), _host("target", target), self.axis)
+        found = host.ranks(on_host("scores", scores), on_host("target", target), self.axis)
         self.add({"right": int((found < self.k).sum()), "count": int(found.size)})
 
     def compute(self) -> float:
-        return _divided(self._state["right"], self._state["count"])
+        return divided(self._state["right"], self._state["count"])
 
 
 class ConfusionMatrix(Metric):
@@ -237,13 +124,13 @@ class ConfusionMatrix(Metric):
             IndexOutOfBoundsError: if an id is not a class.
             ShapeError: if the shapes do not fit.
         """
-        expected = host.ids("target", _host("target", target), self.num_classes)
-        found = host.classes_of(_host("predictions", predictions), expected, self.axis, self.threshold)
+        expected = host.ids("target", on_host("target", target), self.num_classes)
+        found = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
         found = host.ids("predictions", found, self.num_classes)
         self.add({"counts": host.confusion(found, expected, self.num_classes)})
 
     def compute(self) -> HostArray:
-        counts = self._state["counts"]
+        counts: HostArray = self._state["counts"]
         if self.normalize is None:
             return counts.copy()
         axis = {"true": 1, "pred": 0, "all": None}[self.normalize]
@@ -284,7 +171,7 @@ class _Ratio(ConfusionMatrix):
             return float(found[1])
         if self.average == "macro":
             seen = counts.sum(0) + counts.sum(1) > 0
-            return _divided(float(found[seen].sum()), int(seen.sum()))
+            return divided(float(found[seen].sum()), int(seen.sum()))
         return found if self.average is None else float(found)
 
     @staticmethod
@@ -374,7 +261,7 @@ class AUC(Metric):
             IndexOutOfBoundsError: if a target is neither 0 nor 1.
             ShapeError: if the shapes differ.
         """
-        found, expected = _host("scores", scores), host.ids("target", _host("target", target), 2)
+        found, expected = on_host("scores", scores), host.ids("target", on_host("target", target), 2)
         host.require_shape("scores", found, expected.shape, "that of target")
         self.add({"scores": found.ravel().astype("float64"), "target": expected.ravel()})
 
@@ -383,106 +270,6 @@ class AUC(Metric):
 
     def compute(self) -> float:
         return host.area(self._state["scores"], self._state["target"])
-
-
-class MSE(Metric):
-    """The mean of squared differences.
-
-    Example:
-        >>> from emberharmony import nn
-        >>> error = nn.metrics.MSE()
-        >>> error.update([1.0, 2.0], [1.0, 4.0])
-        >>> error.compute()
-        2.0
-    """
-
-    def initial(self) -> dict[str, Any]:
-        return {"total": 0.0, "count": 0}
-
-    def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions and targets of one shape.
-
-        Raises:
-            ShapeError: if the shapes differ.
-        """
-        found, expected = _pair(predictions, target)
-        self.add({"total": self.total(found - expected), "count": int(expected.size)})
-
-    @staticmethod
-    def total(difference: HostArray) -> float:
-        """Returns the sum over the differences."""
-        return float((difference * difference).sum())
-
-    def compute(self) -> float:
-        return _divided(self._state["total"], self._state["count"])
-
-
-class MAE(MSE):
-    """The mean of absolute differences.
-
-    Example:
-        >>> from emberharmony import nn
-        >>> error = nn.metrics.MAE()
-        >>> error.update([1.0, 2.0], [1.0, 4.0])
-        >>> error.compute()
-        1.0
-    """
-
-    @staticmethod
-    def total(difference: HostArray) -> float:
-        """Returns the sum over the differences."""
-        return float(abs(difference).sum())
-
-
-class R2(Metric):
-    """The share of the variance of the targets that predictions explain: 1 less the ratio of the squared errors to it.
-
-    The squares are those of differences from the mean, so targets far from 0 lose no digits.
-
-    Example:
-        >>> from emberharmony import nn
-        >>> share = nn.metrics.R2()
-        >>> share.update([2.5, 0.0, 2.0, 8.0], [3.0, -0.5, 2.0, 7.0])
-        >>> round(share.compute(), 4)
-        0.9486
-    """
-
-    def initial(self) -> dict[str, Any]:
-        return {"error": 0.0, "count": 0, "mean": 0.0, "squares": 0.0}
-
-    def update(self, predictions: TensorLike, target: TensorLike) -> None:
-        """Adds predictions and targets of one shape.
-
-        Raises:
-            ShapeError: if the shapes differ.
-        """
-        found, expected = _pair(predictions, target)
-        if expected.size:
-            mean = float(expected.mean())
-            squares = float(((expected - mean) ** 2).sum())
-            error = float(((found - expected) ** 2).sum())
-            self.add({"error": error, "count": int(expected.size), "mean": mean, "squares": squares})
-
-    def add(self, sums: Mapping[str, Any]) -> None:
-        state = self._state
-        count = state["count"] + sums["count"]
-        if not count:
-            return
-        share, gap = sums["count"] / count, sums["mean"] - state["mean"]
-        self._state = {
-            "error": state["error"] + sums["error"],
-            "count": count,
-            "mean": state["mean"] + gap * share,
-            "squares": state["squares"] + sums["squares"] + gap * gap * share * state["count"],
-        }
-
-    def compute(self) -> float:
-        if not self._state["count"]:
-            return math.nan
-        error, squares = self._state["error"], self._state["squares"]
-        if not squares:  # as scikit-learn has it
-            return 0.0 if error else 1.0
-        return 1.0 - error / squares
 
 
 class Perplexity(Metric):
@@ -515,34 +302,10 @@ class Perplexity(Metric):
             ShapeError: if the shapes do not fit.
         """
         total, count = host.log_likelihoods(
-            _host("logits", logits), _host("target", target), self.axis, self.ignore_index
+            on_host("logits", logits), on_host("target", target), self.axis, self.ignore_index
         )
         self.add({"log_likelihood": total, "count": count})
 
     def compute(self) -> float:
-        mean = _divided(-self._state["log_likelihood"], self._state["count"])
+        mean = divided(-self._state["log_likelihood"], self._state["count"])
         return math.exp(mean) if not mean > 709.0 else math.inf
-
-
-def _host(name: str, value: TensorLike) -> HostArray:
-    """Returns a tensor, array or list on the host.
-
-    Raises:
-        ArgumentTypeError: if it does not hold real numbers.
-    """
-    if ops.is_tensor(value) or isinstance(value, Cell):
-        tensor = ops.stop_gradient(value)
-        kind = ops.dtype(tensor)
-        value = ops.to_numpy(ops.cast(tensor, "float32") if kind.is_floating and kind.bits == 16 else tensor)
-    return host.numbers(name, value)
-
-
-def _pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
-    """Returns predictions and targets of one shape in float64."""
-    found, expected = _host("predictions", predictions), _host("target", target)
-    host.require_shape("predictions", found, expected.shape, "that of target")
-    return found.astype("float64"), expected.astype("float64")
-
-
-def _divided(total: float, count: float) -> float:
-    return total / count if count else math.nan

@@ -1,0 +1,140 @@
+"""The base of metrics, and the mean."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from emberharmony import ops
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.types import HostArray, TensorLike
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import metrics as host
+else:
+    host = Deferred("emberharmony.backend.shared.metrics")
+
+M = TypeVar("M", bound="Metric")
+
+
+class Metric:
+    """The base of metrics.
+
+    A subclass defines `initial`, the sums before the first update; `update`, which gives new sums to `add`; and
+    `compute`. An update changes all sums or none.
+    """
+
+    growing: ClassVar[tuple[str, ...]] = ()
+    """The entries of the state that become longer with each update."""
+
+    def __init__(self) -> None:
+        self._state = self.initial()
+
+    def initial(self) -> dict[str, Any]:
+        """Returns the sums before the first update, by name."""
+        raise NotImplementedError
+
+    def compute(self) -> Any:
+        """Returns the metric over all updates since `reset`."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forgets all updates."""
+        self._state = self.initial()
+
+    def merge(self: M, other: M) -> M:
+        """Adds what another metric of the same class and options has seen, and returns this metric.
+
+        Raises:
+            ArgumentTypeError: if the other one is of another class.
+            ArgumentError: if its sums have other shapes, because its options differ.
+        """
+        if type(other) is not type(self):
+            raise ArgumentTypeError(f"{type(self).__name__}.merge() takes a {type(self).__name__}, not {brief(other)}")
+        self._require_fitting("merge", other._state)
+        self.add(other._state)
+        return self
+
+    def add(self, sums: Mapping[str, Any]) -> None:
+        """Adds sums to those of this metric."""
+        self._state = {name: value + sums[name] for name, value in self._state.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the sums as numbers and lists."""
+        return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in self._state.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues with the sums of a state.
+
+        Raises:
+            ArgumentError: if it is not the state of a metric of this class and options; nothing is changed.
+        """
+        if not isinstance(state, Mapping) or state.keys() != self._state.keys():
+            raise ArgumentError(
+                f"{type(self).__name__}.load_state_dict() takes a dict with {sorted(self._state)}, not {brief(state)}"
+            )
+        found = {
+            name: host.array(state[name]) if hasattr(value, "shape") else type(value)(state[name])
+            for name, value in self._state.items()
+        }
+        self._require_fitting("load_state_dict", found)
+        self._state = found
+
+    def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
+        for name, value in self._state.items():
+            given, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
+            if given != expected and name not in self.growing:
+                raise ArgumentError(
+                    f"{type(self).__name__}.{method}(): {name!r} has shape {given}, expected {expected}; the options "
+                    f"differ"
+                )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.compute()!r})"
+
+
+class Mean(Metric):
+    """The mean of numbers, such as losses, with weights.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> mean = nn.metrics.Mean()
+        >>> mean.update([1.0, 2.0])
+        >>> mean.update(6.0, weight=2)
+        >>> mean.compute()
+        3.75
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"total": 0.0, "weight": 0.0}
+
+    def update(self, values: TensorLike, weight: TensorLike = 1.0) -> None:
+        """Adds numbers with their weights, which broadcast; for a mean over a batch pass the length of the batch.
+
+        Raises:
+            ShapeError: if the shapes do not broadcast.
+        """
+        total, weights = host.weighted(on_host("values", values), on_host("weight", weight))
+        self.add({"total": total, "weight": weights})
+
+    def compute(self) -> float:
+        return divided(self._state["total"], self._state["weight"])
+
+
+def on_host(name: str, value: TensorLike) -> HostArray:
+    """Returns a tensor, array or list on the host.
+
+    Raises:
+        ArgumentTypeError: if it does not hold real numbers.
+    """
+    if ops.is_tensor(value) or isinstance(value, Cell):
+        tensor = ops.stop_gradient(value)
+        kind = ops.dtype(tensor)
+        value = ops.to_numpy(ops.cast(tensor, "float32") if kind.is_floating and kind.bits == 16 else tensor)
+    return host.numbers(name, value)
+
+
+def divided(total: float, count: float) -> float:
+    """Returns a quotient; NaN if the divisor is 0."""
+    return total / count if count else math.nan

@@ -1,0 +1,121 @@
+"""Metrics of numbers: the sizes of errors, and the share of the variance that predictions explain."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core.deferred import Deferred
+from emberharmony.core.types import HostArray, TensorLike
+from emberharmony.nn.metrics.metric import Metric, divided, on_host
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import metrics as host
+else:
+    host = Deferred("emberharmony.backend.shared.metrics")
+
+
+class MSE(Metric):
+    """The mean of squared differences.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> error = nn.metrics.MSE()
+        >>> error.update([1.0, 2.0], [1.0, 4.0])
+        >>> error.compute()
+        2.0
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"total": 0.0, "count": 0}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions and targets of one shape.
+
+        Raises:
+            ShapeError: if the shapes differ.
+        """
+        found, expected = _pair(predictions, target)
+        self.add({"total": self.total(found - expected), "count": int(expected.size)})
+
+    @staticmethod
+    def total(difference: HostArray) -> float:
+        """Returns the sum over the differences."""
+        return float((difference * difference).sum())
+
+    def compute(self) -> float:
+        return divided(self._state["total"], self._state["count"])
+
+
+class MAE(MSE):
+    """The mean of absolute differences.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> error = nn.metrics.MAE()
+        >>> error.update([1.0, 2.0], [1.0, 4.0])
+        >>> error.compute()
+        1.0
+    """
+
+    @staticmethod
+    def total(difference: HostArray) -> float:
+        """Returns the sum over the differences."""
+        return float(abs(difference).sum())
+
+
+class R2(Metric):
+    """The share of the variance of the targets that predictions explain: 1 less the ratio of the squared errors to it.
+
+    The squares are those of differences from the mean, so targets far from 0 lose no digits.
+
+    Example:
+        >>> from emberharmony import nn
+        >>> share = nn.metrics.R2()
+        >>> share.update([2.5, 0.0, 2.0, 8.0], [3.0, -0.5, 2.0, 7.0])
+        >>> round(share.compute(), 4)
+        0.9486
+    """
+
+    def initial(self) -> dict[str, Any]:
+        return {"error": 0.0, "count": 0, "mean": 0.0, "squares": 0.0}
+
+    def update(self, predictions: TensorLike, target: TensorLike) -> None:
+        """Adds predictions and targets of one shape.
+
+        Raises:
+            ShapeError: if the shapes differ.
+        """
+        found, expected = _pair(predictions, target)
+        if expected.size:
+            mean = float(expected.mean())
+            squares = float(((expected - mean) ** 2).sum())
+            error = float(((found - expected) ** 2).sum())
+            self.add({"error": error, "count": int(expected.size), "mean": mean, "squares": squares})
+
+    def add(self, sums: Mapping[str, Any]) -> None:
+        state = self._state
+        count = state["count"] + sums["count"]
+        if not count:
+            return
+        share, gap = sums["count"] / count, sums["mean"] - state["mean"]
+        self._state = {
+            "error": state["error"] + sums["error"],
+            "count": count,
+            "mean": state["mean"] + gap * share,
+            "squares": state["squares"] + sums["squares"] + gap * gap * share * state["count"],
+        }
+
+    def compute(self) -> float:
+        if not self._state["count"]:
+            return math.nan
+        error, squares = float(self._state["error"]), float(self._state["squares"])
+        if not squares:  # as scikit-learn has it
+            return 0.0 if error else 1.0
+        return 1.0 - error / squares
+
+
+def _pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
+    """Returns predictions and targets of one shape in float64."""
+    found, expected = on_host("predictions", predictions), on_host("target", target)
+    host.require_shape("predictions", found, expected.shape, "that of target")
+    return found.astype("float64"), expected.astype("float64")
