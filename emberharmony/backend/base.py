@@ -145,6 +145,13 @@ class Backend:
         """Returns whether a cell may keep a tensor after the transforms that are running."""
         return not self.is_traced(tensor)
 
+    def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
+        """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
+
+        It serves checks that are worth no transfer and no evaluation.
+        """
+        return None
+
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""
         return self.kinds[tensor.dtype]

@@ -22,6 +22,7 @@ from emberharmony.backend.mlx.elementary_ops import MLXElementaryOps
 from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.histograms_ops import MLXHistogramsOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
+from emberharmony.backend.mlx.indices import seen
 from emberharmony.backend.mlx.losses_ops import MLXLossesOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
@@ -107,6 +108,11 @@ class MLXBackend(
     def version(self) -> str:
         """The version of MLX."""
         return str(mx.__version__)  # type: ignore[attr-defined]
+
+    def at_hand(self, indices: mx.array) -> np.ndarray | None:
+        """Returns the values in checked mode, which forces evaluation."""
+        found = seen(indices)
+        return found if isinstance(found, np.ndarray) else None
 
     def from_numpy(self, array: np.ndarray) -> mx.array:
         """Returns a copy of a NumPy array as a tensor.

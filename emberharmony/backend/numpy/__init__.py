@@ -116,6 +116,10 @@ class NumpyBackend(
         """The version of NumPy."""
         return np.__version__
 
+    def at_hand(self, indices: Any) -> np.ndarray | None:
+        """Returns the tensor; None if a transform traces it."""
+        return indices if isinstance(indices, np.ndarray) else None
+
     def from_numpy(self, array: np.ndarray) -> np.ndarray:
         """Returns the array itself.
 

@@ -38,6 +38,7 @@ from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.special_ops import TorchSpecialOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps
+from emberharmony.backend.torch.tracing import has_values, in_functional_transform
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
@@ -155,6 +156,10 @@ class TorchBackend(
             return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
         converted: torch.Tensor = super().convert(value, dtype)
         return converted
+
+    def at_hand(self, indices: Any) -> np.ndarray | None:
+        """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""
+        return indices.numpy() if has_values(indices) and not in_functional_transform() else None
 
     def from_numpy(self, array: np.ndarray) -> torch.Tensor:
         """Returns a NumPy array as a tensor on the default device.

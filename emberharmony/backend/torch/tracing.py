@@ -65,6 +65,11 @@ def has_values(x: torch.Tensor) -> bool:
     return not _functorch.is_functorch_wrapped_tensor(x)
 
 
+def in_functional_transform() -> bool:
+    """Returns whether a transform of `torch.func` is running, in which a tensor cannot become a NumPy array."""
+    return _functorch.peek_interpreter_stack() is not None
+
+
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:
     """Returns whether a running transform differentiates with respect to this tensor, or to one it was computed from.
 

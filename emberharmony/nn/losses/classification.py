@@ -3,7 +3,6 @@
 import math
 
 from emberharmony import ops
-from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Axis, Tensor, TensorLike
@@ -16,6 +15,7 @@ from emberharmony.nn.losses.operands import (
     class_weight,
     fitted,
     in_kind,
+    is_floating,
     matching,
     operands,
     reduced,
@@ -74,20 +74,26 @@ def cross_entropy(
     along = class_axis(name, x, axis)
     classes = x.shape[along]
     weights = None if weight is None else class_weight(name, weight, classes, x)
-    logs = ops.log_softmax(x, along)
-    if ops.dtype(target if _is_typed(target) else ops.convert_to_tensor(target)).is_floating:
-        loss = _soft(logs, target, weights, along, label_smoothing)
+    if is_floating(target):
+        loss = _soft(ops.log_softmax(x, along), target, weights, along, label_smoothing)
         if reduction == "none":
             return in_kind(loss, kind)
         total = ops.sum(loss)
         return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
-    lost, counted, kept = _picked(name, logs, target, weights, ignore_index, along)
+    place, kept = class_ids(name, target, classes, _without(along, x), ignore_index)
     if not label_smoothing:
-        return _averaged(lost, counted, reduction, kind)
+        # The op takes fewer passes over the logits than its parts, and is most used for the last axis.
+        last = -1 if along == len(x.shape) - 1 else along
+        lost = ops.sparse_categorical_crossentropy(place, x, True, last)
+        lost, counted = _counted(lost, place, kept, weights)
+        return _averaged(name, lost, counted, reduction, kind)
+    logs = ops.log_softmax(x, along)
+    lost, counted = _counted(_picked(logs, place, along), place, kept, weights)
     spread = ops.negative(ops.sum(logs if weights is None else ops.multiply(logs, _along(weights, logs, along)), along))
-    spread = ops.where(kept, spread, 0.0)
+    if kept is not None:
+        spread = ops.where(kept, spread, 0.0)
     lost = ops.add(ops.multiply(lost, 1.0 - label_smoothing), ops.multiply(spread, label_smoothing / classes))
-    return _averaged(lost, counted, reduction, kind)
+    return _averaged(name, lost, counted, reduction, kind)
 
 
 def nll(
@@ -119,8 +125,9 @@ def nll(
     (x,), kind = operands("nll", input)
     along = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
-    lost, counted, _ = _picked("nll", x, target, weights, ignore_index, along)
-    return _averaged(lost, counted, reduction, kind)
+    place, kept = class_ids("nll", target, x.shape[along], _without(along, x), ignore_index)
+    lost, counted = _counted(_picked(x, place, along), place, kept, weights)
+    return _averaged("nll", lost, counted, reduction, kind)
 
 
 def binary_cross_entropy(
@@ -191,10 +198,13 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     (x, t), kind = matching(name, input=input, target=target)
-    positive, negative = ops.softplus(ops.negative(x)), ops.softplus(x)
+    # softplus(x) = max(x, 0) + tail: with the tail added last, small losses keep their digits.
+    tail = ops.log1p(ops.exp(ops.negative(ops.absolute(x))))
+    below = ops.negative(ops.minimum(x, 0.0))
     if pos_weight is not None:
-        positive = ops.multiply(positive, fitted(name, "pos_weight", pos_weight, x))
-    loss = ops.add(ops.multiply(t, positive), ops.multiply(ops.subtract(1.0, t), negative))
+        factor = ops.add(ops.multiply(t, ops.subtract(fitted(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
+        tail, below = ops.multiply(tail, factor), ops.multiply(below, factor)
+    loss = ops.add(ops.add(ops.multiply(ops.subtract(1.0, t), x), below), tail)
     if weight is not None:
         loss = ops.multiply(loss, fitted(name, "weight", weight, x))
     return reduced(name, loss, reduction, kind)
@@ -316,10 +326,6 @@ def kl_div(
     return reduced("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
 
 
-def _is_typed(target: TensorLike) -> bool:
-    return ops.is_tensor(target) or isinstance(target, Cell)
-
-
 def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
     return ops.negative(_mixed(t, log_p, log_q))
 
@@ -342,22 +348,31 @@ def _soft(logs: Tensor, target: TensorLike, weights: Tensor | None, along: int, 
     return ops.negative(ops.sum(terms if weights is None else ops.multiply(terms, _along(weights, logs, along)), along))
 
 
-def _picked(
-    name: str, logs: Tensor, target: TensorLike, weights: Tensor | None, ignored: int, along: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns the loss at each position, what it counts in the mean, and whether the position counts."""
-    shape = tuple(logs.shape)
-    place, kept = class_ids(name, target, shape[along], shape[:along] + shape[along + 1 :], ignored)
-    found = ops.take_along_axis(logs, ops.expand_dims(place, along), along)
-    lost = ops.negative(ops.squeeze(found, along))
-    if weights is None:
-        return ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(logs)), kept
-    counted = ops.where(kept, ops.take(weights, place, 0), 0.0)
-    return ops.where(kept, ops.multiply(lost, counted), 0.0), counted, kept
+def _without(along: int, x: Tensor) -> tuple[int, ...]:
+    shape = tuple(x.shape)
+    return shape[:along] + shape[along + 1 :]
 
 
-def _averaged(lost: Tensor, counted: Tensor, reduction: Reduction, kind: DType) -> Tensor:
+def _picked(logs: Tensor, place: Tensor, along: int) -> Tensor:
+    """Returns the negative logarithm for the class at each position."""
+    return ops.negative(ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, along), along), along))
+
+
+def _counted(lost: Tensor, place: Tensor, kept: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Returns the loss at each position with its weight, and what it counts in the mean; None if all count 1."""
+    if weights is not None:
+        counted = ops.take(weights, place, 0)
+        lost = ops.multiply(lost, counted)
+        if kept is None:
+            return lost, counted
+        return ops.where(kept, lost, 0.0), ops.where(kept, counted, 0.0)
+    return (lost, None) if kept is None else (ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(lost)))
+
+
+def _averaged(name: str, lost: Tensor, counted: Tensor | None, reduction: Reduction, kind: DType) -> Tensor:
     """Returns the losses reduced; the mean is divided by the sum of what each position counts."""
+    if counted is None:
+        return reduced(name, lost, reduction, kind)
     if reduction == "none":
         return in_kind(lost, kind)
     total = ops.sum(lost)

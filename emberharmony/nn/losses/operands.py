@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices
+from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
@@ -56,13 +57,15 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
         DTypeError: if an operand is complex.
     """
     given = [ops.convert_to_tensor(value) for value in values]
-    kind = as_inexact(ops.result_type(*given))
+    kinds = [ops.dtype(x) for x in given]
+    kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*given)
+    if kind.is_floating and kind.bits > 16 and all(each is kind for each in kinds):
+        return given, kind
+    kind = as_inexact(kind)
     if kind.is_complex:
-        raise fault(
-            DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real and ops.imag separately")
-        )
+        raise fault(DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real(x) and ops.imag(x)"))
     wide = ops.float32 if kind.bits == 16 else kind
-    return [x if ops.dtype(x) == wide else ops.cast(x, wide) for x in given], kind
+    return [x if own == wide else ops.cast(x, wide) for x, own in zip(given, kinds, strict=True)], kind
 
 
 def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
@@ -131,11 +134,11 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 def class_ids(
     name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None
-) -> tuple[Tensor, Tensor]:
-    """Returns class ids as indices of classes, and whether each position counts.
+) -> tuple[Tensor, Tensor | None]:
+    """Returns class ids as indices of classes, and which positions count; None if all do.
 
-    Ids in lists and NumPy arrays are checked here. In tensors, ids that are not classes become an index that is out of
-    range: NumPy and PyTorch raise an error when it is used, and MLX does so in checked mode.
+    Ids are checked where the host has them: in lists and arrays, in tensors of NumPy and of PyTorch on the CPU, and in
+    checked mode in those of MLX. Elsewhere an id that is not a class becomes an index that is out of range.
 
     Args:
         name: of the loss.
@@ -146,11 +149,26 @@ def class_ids(
 
     Raises:
         ArgumentTypeError: if the ids are not integers.
-        IndexOutOfBoundsError: if an id that the host knows is not a class.
+        IndexOutOfBoundsError: if an id that the host has is not a class.
         ShapeError: if the shape is another.
     """
-    if not ops.is_tensor(target) and not isinstance(target, Cell):
-        known = host_indices(target)
+    known = None if _is_typed(target) else host_indices(target)
+    ids = ops.convert_to_tensor(target if known is None else known)
+    kind = ops.dtype(ids)
+    if not kind.is_integer:
+        raise fault(ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {kind.name}"))
+    if tuple(ids.shape) != shape:
+        raise fault(
+            ShapeError(
+                f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: an id for each position of input"
+            )
+        )
+    ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
+    if known is None:
+        known = selection.current().at_hand(ids)
+    if known is not None:
+        if known.size and known.view("uint64").max() < classes and (ignored is None or not 0 <= ignored < classes):
+            return ids, None  # as unsigned integers, negative ids are too large
         wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
         if wrong.size:
             hint = "" if ignored is None else f", or ignore_index={ignored}"
@@ -159,22 +177,20 @@ def class_ids(
                     f"{name}(): class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
                 )
             )
-        target = known
-    ids = ops.convert_to_tensor(target)
-    if not ops.dtype(ids).is_integer:
-        raise fault(
-            ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {ops.dtype(ids).name}")
-        )
-    if tuple(ids.shape) != shape:
-        raise fault(
-            ShapeError(
-                f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: an id for each position of input"
-            )
-        )
-    ids = ops.cast(ids, "int64")
-    kept = ops.ones_like(ids, "bool") if ignored is None else ops.not_equal(ids, ignored)
-    place = ids if ignored is None else ops.where(kept, ids, 0)
-    return ops.where(ops.less(place, 0), classes, place), kept  # a negative index would count from the last class
+    kept = None if ignored is None else ops.not_equal(ids, ignored)
+    place = ids if kept is None else ops.where(kept, ids, 0)
+    if known is None:
+        place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
+    return place, kept
+
+
+def is_floating(target: Any) -> bool:
+    """Returns whether a target holds floating numbers: probabilities rather than class ids."""
+    return bool(ops.dtype(target if _is_typed(target) else ops.convert_to_tensor(target)).is_floating)
+
+
+def _is_typed(target: Any) -> bool:
+    return bool(ops.is_tensor(target)) or isinstance(target, Cell)
 
 
 def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
