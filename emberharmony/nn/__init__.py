@@ -7,6 +7,7 @@ from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
 from emberharmony.nn import metrics as metrics
 from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
+from emberharmony.nn import parametrize as parametrize
 from emberharmony.nn.activations import CELU as CELU
 from emberharmony.nn.activations import ELU as ELU
 from emberharmony.nn.activations import GEGLU as GEGLU
@@ -69,6 +70,8 @@ from emberharmony.nn.dropout import DropPath as DropPath
 from emberharmony.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from emberharmony.nn.dropout import GaussianDropout as GaussianDropout
 from emberharmony.nn.dropout import GaussianNoise as GaussianNoise
+from emberharmony.nn.embedding import Embedding as Embedding
+from emberharmony.nn.embedding import EmbeddingBag as EmbeddingBag
 from emberharmony.nn.fit import History as History
 from emberharmony.nn.fit import NonFiniteLossWarning as NonFiniteLossWarning
 from emberharmony.nn.fit import Step as Step
@@ -81,6 +84,8 @@ from emberharmony.nn.lazy import build as build
 from emberharmony.nn.linear import Bilinear as Bilinear
 from emberharmony.nn.linear import Identity as Identity
 from emberharmony.nn.linear import Linear as Linear
+from emberharmony.nn.lora import LoRALinear as LoRALinear
+from emberharmony.nn.lora import add_lora as add_lora
 from emberharmony.nn.losses.modules import BCELoss as BCELoss
 from emberharmony.nn.losses.modules import BCEWithLogitsLoss as BCEWithLogitsLoss
 from emberharmony.nn.losses.modules import CosineEmbeddingLoss as CosineEmbeddingLoss
@@ -246,4 +251,6 @@ __all__ = [
     *("KVCache", "MultiHeadAttention", "MultiheadAttention"),
     *("ALiBi", "LearnedPositional", "RoPE", "SinusoidalPositionalEncoding"),
     *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
+    *("Embedding", "EmbeddingBag"),
+    *("LoRALinear", "add_lora", "parametrize"),
 ]

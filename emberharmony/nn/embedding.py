@@ -1,0 +1,251 @@
+"""Embeddings: tables of vectors that are looked up by index."""
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.types import DTypeLike
+from emberharmony.nn import rngs, spatial
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import choice, length
+from emberharmony.types import Tensor, TensorLike
+
+
+class _Table(Module):
+    """The base of these layers: a table of vectors, whose initial values are normal numbers of mean 0 and variance 1.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim).
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        scale_grad_by_freq: bool,
+        rng: "rngs.Generator | rngs.Rngs | None",
+        dtype: DTypeLike | None,
+    ) -> None:
+        self.num_embeddings = length("num_embeddings", num_embeddings)
+        self.embedding_dim = length("embedding_dim", embedding_dim)
+        self.padding_idx = None if padding_idx is None else self._row(padding_idx)
+        self.scale_grad_by_freq = scale_grad_by_freq
+        values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
+        if self.padding_idx is not None:
+            is_padding = ops.equal(ops.arange(num_embeddings), self.padding_idx)
+            values = ops.where(ops.expand_dims(is_padding, 1), 0, values)
+        self.weight = Parameter(values)
+
+    def _row(self, padding_idx: int) -> int:
+        row = length("padding_idx", padding_idx, -self.num_embeddings)
+        if row >= self.num_embeddings:
+            raise fault(ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row}"))
+        return row % self.num_embeddings
+
+    def _found(self, given: Any) -> Tensor:
+        """Returns the rows at indices, with the gradients that the options ask for."""
+        rows = ops.embedding(given, self.weight)  # which checks the indices in a list on every backend
+        if self.padding_idx is None and not self.scale_grad_by_freq:
+            return rows
+        indices = spatial.tensor(given)
+        kept = ops.stop_gradient(rows)
+        counted = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
+        if self.scale_grad_by_freq:
+            flat = ops.reshape(counted, (-1,))
+            times = ops.segment_sum(ops.ones_like(flat, dtype=rows.dtype), flat, self.num_embeddings)
+            # The difference is 0, but its gradient is divided by how often the index occurs.
+            rows = ops.add(kept, ops.divide(ops.subtract(rows, kept), ops.expand_dims(ops.take(times, counted), -1)))
+        if self.padding_idx is not None:
+            rows = ops.where(ops.expand_dims(ops.equal(counted, self.padding_idx), -1), kept, rows)
+        return rows
+
+
+class Embedding(_Table):
+    """Returns the vectors of a table at indices.
+
+    Shape: indices (...) to (..., embedding_dim).
+
+    Args:
+        num_embeddings: the number of vectors.
+        embedding_dim: their length.
+        padding_idx: the index of a vector that is zeros at first and gets no gradient.
+        scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs in the input.
+        rng: draws the initial values, which are normal numbers of mean 0 and variance 1, as in PyTorch.
+        dtype: the dtype of the table; None is the default floating dtype.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim).
+
+    Raises:
+        ArgumentError: if a number is not positive, or `padding_idx` is out of range.
+        IndexOutOfBoundsError: from the call, if an index is out of range; see `ops.embedding`.
+
+    Example:
+        >>> layer = nn.Embedding(3, 2, padding_idx=0)
+        >>> layer.load_state_dict({"weight": [[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]]}).loaded
+        ['weight']
+        >>> layer([2, 0]).tolist()
+        [[3.0, 4.0], [0.0, 0.0]]
+        >>> layer.as_linear([[1.0, 1.0]]).tolist()
+        [[0.0, 3.0, 7.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        scale_grad_by_freq: bool = False,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(num_embeddings, embedding_dim, padding_idx, scale_grad_by_freq, rng, dtype)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: TensorLike,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        *,
+        scale_grad_by_freq: bool = False,
+    ) -> "Embedding":
+        """Returns a layer with a given table.
+
+        Args:
+            embeddings: (num_embeddings, embedding_dim).
+            freeze: whether the table is not trained.
+            padding_idx, scale_grad_by_freq: those of the constructor; the vector at `padding_idx` stays as given.
+
+        Raises:
+            ShapeError: if the table is not a matrix.
+
+        Example:
+            >>> nn.Embedding.from_pretrained([[1.0, 2.0], [3.0, 4.0]])(1).tolist()
+            [3.0, 4.0]
+        """
+        table = ops.convert_to_tensor(embeddings)
+        if len(table.shape) != 2:
+            raise ShapeError(f"expected a table (num_embeddings, embedding_dim), got shape {tuple(table.shape)}")
+        made = cls(*table.shape, padding_idx, scale_grad_by_freq=scale_grad_by_freq, rng=ops.random.Generator(0))
+        made.weight = Parameter(table, trainable=not freeze)
+        return made
+
+    def __call__(self, input: Any) -> Tensor:
+        return self._found(input)
+
+    def as_linear(self, x: TensorLike) -> Tensor:
+        """Returns `x @ weight.T`, as the head of a language model that shares the table.
+
+        Shape: x (..., embedding_dim) to (..., num_embeddings).
+        """
+        return ops.linear(x, ops.matrix_transpose(self.weight))
+
+
+class EmbeddingBag(_Table):
+    """Returns the sums, means or maxima of the vectors of a table at bags of indices.
+
+    Shape: indices (bags, length), or (n,) with offsets (bags,), to (bags, embedding_dim). An empty bag gives zeros.
+
+    Args:
+        num_embeddings: the number of vectors.
+        embedding_dim: their length.
+        scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs in the input.
+        mode: `"sum"`, `"mean"` or `"max"`.
+        include_last_offset: whether the offsets end with the number of indices.
+        padding_idx: the index of a vector that is zeros at first, gets no gradient, and belongs to no bag.
+        rng: draws the initial values, which are normal numbers of mean 0 and variance 1, as in PyTorch.
+        dtype: the dtype of the table; None is the default floating dtype.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim).
+
+    Raises:
+        ArgumentError: if a number is not positive, or `padding_idx` is out of range, or the mode is unknown.
+        IndexOutOfBoundsError: from the call, if an index is out of range; see `ops.embedding`.
+
+    Example:
+        >>> layer = nn.EmbeddingBag(3, 2, mode="sum")
+        >>> layer.load_state_dict({"weight": [[10.0, 20.0], [1.0, 2.0], [3.0, 4.0]]}).loaded
+        ['weight']
+        >>> layer([[2, 1]]).tolist(), layer([2, 1, 0], [0, 2]).tolist()
+        ([[4.0, 6.0]], [[4.0, 6.0], [10.0, 20.0]])
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.mode, self.include_last_offset = choice("mode", mode, ("sum", "mean", "max")), include_last_offset
+        if scale_grad_by_freq and mode == "max":
+            raise fault(ArgumentError("scale_grad_by_freq is for the modes 'sum' and 'mean'"))
+        super().__init__(num_embeddings, embedding_dim, padding_idx, scale_grad_by_freq, rng, dtype)
+
+    def __call__(self, input: Any, offsets: Any = None, per_sample_weights: TensorLike | None = None) -> Tensor:
+        """Returns the vector of each bag.
+
+        Args:
+            input: the indices, of shape (bags, length) or (n,).
+            offsets: where each bag begins, for indices of shape (n,); from 0, in ascending order.
+            per_sample_weights: factors of the shape of the indices, for the mode `"sum"`.
+
+        Raises:
+            ArgumentError: if there are factors in another mode.
+            ShapeError: if the shapes do not fit.
+        """
+        indices = spatial.tensor(input)
+        shape = tuple(indices.shape)
+        summed, largest, bags = self._reducers(shape, offsets)
+        rows = self._found(input)
+        if per_sample_weights is not None:
+            weights = spatial.tensor(per_sample_weights)
+            if self.mode != "sum":
+                raise fault(ArgumentError(f"per_sample_weights are for the mode 'sum', not {self.mode!r}"))
+            if tuple(weights.shape) != shape:
+                raise fault(ShapeError(f"expected per_sample_weights of shape {shape}, got {tuple(weights.shape)}"))
+            rows = ops.multiply(rows, ops.expand_dims(weights, -1))
+        if 0 in shape:
+            return ops.multiply(ops.zeros((bags, self.embedding_dim), rows.dtype), 1.0)
+        counts = ops.ones(shape, rows.dtype)
+        if self.padding_idx is not None:
+            counts = ops.cast(ops.not_equal(indices, self.padding_idx), rows.dtype)
+            inside = ops.expand_dims(ops.greater(counts, 0), -1)
+            rows = ops.where(inside, rows, float("-inf") if self.mode == "max" else 0.0)
+        if self.mode == "sum":
+            return summed(rows)
+        lengths = ops.expand_dims(summed(counts), -1)
+        if self.mode == "mean":
+            return ops.divide(summed(rows), ops.maximum(lengths, 1.0))
+        return ops.where(ops.greater(lengths, 0), largest(rows), 0.0)
+
+    def _reducers(self, shape: tuple[int, ...], offsets: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any], int]:
+        """Returns functions for the sums and the maxima over the indices of each bag, and the number of bags.
+
+        Raises:
+            ShapeError: if the shapes do not fit.
+        """
+        if offsets is None:
+            if len(shape) != 2:
+                raise fault(ShapeError(f"expected indices (bags, length), or (n,) with offsets, got shape {shape}"))
+            return (lambda x: ops.sum(x, 1)), (lambda x: ops.max(x, 1)), shape[0]
+        starts = spatial.tensor(offsets)
+        if len(shape) != 1 or len(starts.shape) != 1:
+            raise fault(
+                ShapeError(f"expected indices (n,) and offsets (bags,), got shapes {shape} and {tuple(starts.shape)}")
+            )
+        bags = starts.shape[0] - self.include_last_offset
+        places = ops.arange(shape[0], dtype=starts.dtype)
+        ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bags)), places, side="right"), 1)
+        return (lambda x: ops.segment_sum(x, ids, bags)), (lambda x: ops.segment_max(x, ids, bags)), bags

@@ -1,0 +1,300 @@
+"""Parametrized tensors: a parameter of a layer that is computed from others, such as a direction and a length.
+
+They are those of `torch.nn.utils.parametrize`, with its names in the state dict. A layer whose parameter is computed
+gets a class of its own, in which the name of the parameter is a property; everything else about it stays the same.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.nn import rngs
+from emberharmony.nn.locate import fault
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import length, number
+from emberharmony.types import Tensor
+
+M = TypeVar("M", bound=Module)
+
+
+class ParametrizationList(Module):
+    """The modules that compute a parameter, one after the other, and the parameters that the first one takes.
+
+    The parameters are `original`, or `original0`, `original1` and so on if there are several.
+    """
+
+    def __init__(self, parametrization: Module, before: Parameter) -> None:
+        inverse = getattr(parametrization, "right_inverse", None)
+        found = before.value if inverse is None else inverse(before.value)
+        if not isinstance(found, tuple):
+            if inverse is not None:
+                before.value = found
+            self.original = before
+        else:
+            for place, each in enumerate(found):
+                setattr(self, f"original{place}", Parameter(each, before.trainable))
+        self._chain = [parametrization]
+
+    def append(self, parametrization: Module) -> None:
+        """Adds a module, which takes what the modules before it return."""
+        self._chain.append(parametrization)
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        yield from ((name, each) for name, each in vars(self).items() if name != "_chain")
+        yield from ((str(place), each) for place, each in enumerate(self._chain))
+
+    def put_member(self, key: str, member: Any) -> None:
+        self._chain[int(key)] = member
+
+    def originals(self) -> list[Parameter]:
+        """Returns the parameters that the first module takes."""
+        return [each for each in vars(self).values() if isinstance(each, Parameter)]
+
+    def __call__(self) -> Any:
+        """Returns the computed tensor, in a parameter that is not one of the layer."""
+        originals = self.originals()
+        value = self._chain[0](*(each.value for each in originals))
+        for module in self._chain[1:]:
+            value = module(value)
+        return originals[0].holding(value)
+
+
+class _Parametrized(Module):
+    """The base of the classes of layers with computed parameters."""
+
+    parametrizations: dict[str, ParametrizationList]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # The class is made when it is needed, so that its name leads a pickle nowhere.
+        return _made, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
+
+
+def _plain(kind: type[Any]) -> type[Any]:
+    """Returns the class of a layer without computed parameters."""
+    line = kind.__mro__
+    return line[line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
+
+
+@functools.cache
+def _class_with(kind: type[Any], names: tuple[str, ...]) -> type[Any]:
+    """Returns a class like that of a layer, in which some parameters are computed."""
+
+    def reader(name: str) -> property:
+        return property(lambda self: self.parametrizations[name]())
+
+    return type(f"Parametrized{kind.__name__}", (_Parametrized, kind), {name: reader(name) for name in names})
+
+
+def _made(kind: type[Any], names: tuple[str, ...]) -> Any:
+    """Returns a layer without attributes, for `pickle` and `copy`."""
+    return object.__new__(_class_with(kind, names))
+
+
+def register(module: M, name: str, parametrization: Module) -> M:
+    """Makes a parameter of a layer the output of a module, and returns the layer.
+
+    The module is called with the original parameter each time the layer reads the parameter. If it has a method
+    `right_inverse`, this gets the present value and returns that of the original parameter, or a tuple of the values of
+    several. A parameter may have several such modules, of which each takes the output of the one before.
+
+    Args:
+        module: the layer, which changes.
+        name: the name of its parameter.
+        parametrization: computes the parameter.
+
+    Raises:
+        ArgumentError: if the layer has no parameter of this name.
+        ArgumentTypeError: if `parametrization` is not a module.
+
+    Example:
+        >>> layer = nn.parametrize.register(nn.Linear(2, 2), "weight", nn.Lambda(ops.triu))
+        >>> bool(layer.weight.value[1, 0] == 0), list(layer.state_dict())
+        (True, ['bias', 'parametrizations.weight.original'])
+    """
+    if not isinstance(parametrization, Module):
+        raise ArgumentTypeError(f"register() takes a module that computes a parameter, not {brief(parametrization)}")
+    held = vars(module).get("parametrizations", {})
+    if name in held:
+        held[name].append(parametrization)
+        return module
+    before = vars(module).get(name)
+    if not isinstance(before, Parameter):
+        own = [key for key, value in vars(module).items() if isinstance(value, Parameter)]
+        raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}{suggest(name, own)}")
+    made = ParametrizationList(parametrization, before)
+    parametrization.train(module.training)
+    del vars(module)[name]
+    vars(module)["parametrizations"] = {**held, name: made}
+    module.__class__ = _class_with(_plain(type(module)), (*held, name))
+    return module
+
+
+def remove(module: M, name: str) -> M:
+    """Makes a computed parameter a plain one with its present value, and returns the layer.
+
+    Raises:
+        ArgumentError: if the parameter is not computed.
+
+    Example:
+        >>> layer = nn.parametrize.weight_norm(nn.Linear(2, 2))
+        >>> list(nn.parametrize.remove(layer, "weight").state_dict()), type(layer).__name__
+        (['bias', 'weight'], 'Linear')
+    """
+    held = dict(vars(module).get("parametrizations", {}))
+    if name not in held:
+        raise ArgumentError(f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, held)}")
+    made = held.pop(name)
+    value = Parameter(made().value, made.originals()[0].trainable)
+    vars(module)["parametrizations"] = held
+    if not held:
+        del vars(module)["parametrizations"]
+    plain = _plain(type(module))
+    module.__class__ = _class_with(plain, tuple(held)) if held else plain
+    setattr(module, name, value)
+    return module
+
+
+def is_parametrized(module: Module, name: str | None = None) -> bool:
+    """Returns whether a parameter of a layer is computed; without a name, whether any is.
+
+    Example:
+        >>> nn.parametrize.is_parametrized(nn.parametrize.weight_norm(nn.Linear(2, 2)), "weight")
+        True
+    """
+    held = vars(module).get("parametrizations", {})
+    return bool(held) if name is None else name in held
+
+
+class WeightNorm(Module):
+    """Computes a weight from lengths and directions: `lengths * directions / norm(directions)`; see `weight_norm`."""
+
+    def __init__(self, dim: int | None = 0) -> None:
+        self.dim = None if dim == -1 else dim
+
+    def __call__(self, lengths: Tensor, directions: Tensor) -> Tensor:
+        return ops.multiply(directions, ops.divide(lengths, self._norm(directions)))
+
+    def right_inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the lengths and directions of a weight."""
+        return self._norm(value), value
+
+    def _norm(self, x: Tensor) -> Tensor:
+        if self.dim is None:
+            return ops.sqrt(ops.sum(ops.square(x)))
+        kept = self.dim % len(x.shape)
+        over = [axis for axis in range(len(x.shape)) if axis != kept]
+        return ops.sqrt(ops.sum(ops.square(x), over, True))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Makes a layer learn the lengths of its weight vectors apart from their directions, and returns the layer.
+
+    Args:
+        module: the layer, which changes.
+        name: the name of the weight.
+        dim: the axis along which each index has a length of its own; None for one length of all.
+
+    Raises:
+        ArgumentError: if the layer has no parameter of this name.
+
+    Example:
+        >>> layer = nn.parametrize.weight_norm(nn.Linear(3, 2))
+        >>> list(layer.state_dict())
+        ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
+        >>> tuple(layer(ops.zeros((5, 3))).shape)
+        (5, 2)
+
+    Source: Salimans and Kingma, Weight normalization, 2016; `torch.nn.utils.parametrizations.weight_norm`.
+    """
+    return register(module, name, WeightNorm(dim))
+
+
+class SpectralNorm(Module):
+    """Divides a weight by an approximation of its largest singular value; see `spectral_norm`."""
+
+    def __init__(
+        self,
+        weight: Tensor,
+        n_power_iterations: int = 1,
+        dim: int = 0,
+        eps: float = 1e-12,
+        *,
+        rng: "rngs.Generator | rngs.Rngs | None" = None,
+    ) -> None:
+        self.n_power_iterations = length("n_power_iterations", n_power_iterations)
+        rank = len(weight.shape)
+        if not -rank <= dim < rank:
+            raise fault(ArgumentError(f"dim must be an axis of the weight, from {-rank} to {rank - 1}, got {dim}"))
+        self.dim, self.eps = dim % rank, number("eps", eps)
+        if rank > 1:
+            source, matrix = rngs.generator(rng), self._matrix(weight)
+            self._u, self._v = (
+                Buffer(self._unit(ops.random.normal((each,), dtype=weight.dtype, generator=source)))
+                for each in matrix.shape
+            )
+            self._iterate(matrix, 15)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        moved = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
+        return ops.reshape(moved, (moved.shape[0], -1))
+
+    def _unit(self, x: Tensor) -> Tensor:
+        return ops.divide(x, ops.maximum(ops.sqrt(ops.sum(ops.square(x))), self.eps))
+
+    def _iterate(self, matrix: Tensor, times: int) -> None:
+        matrix = ops.stop_gradient(matrix)
+        left, right = self._u.value, self._v.value
+        for _ in range(times):
+            left = self._unit(ops.matmul(matrix, right))
+            right = self._unit(ops.matmul(left, matrix))
+        self._u.value, self._v.value = left, right
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        if len(weight.shape) == 1:
+            return self._unit(weight)
+        matrix = self._matrix(weight)
+        if self.training:
+            self._iterate(matrix, self.n_power_iterations)
+        return ops.divide(weight, ops.vdot(self._u, ops.matmul(matrix, self._v)))
+
+
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+    *,
+    rng: "rngs.Generator | rngs.Rngs | None" = None,
+) -> M:
+    """Divides the weight of a layer by its largest singular value, which is approximated, and returns the layer.
+
+    In training each read of the weight improves the approximation by some steps of the power iteration.
+
+    Args:
+        module: the layer, which changes.
+        name: the name of the weight.
+        n_power_iterations: the number of steps.
+        eps: the least length of a vector that is divided by its length.
+        dim: the axis of the outputs; None is 0, and 1 for transposed convolutions.
+        rng: draws the vectors that the power iteration begins with.
+
+    Raises:
+        ArgumentError: if the layer has no parameter of this name, or an option is out of range.
+
+    Example:
+        >>> layer = nn.parametrize.spectral_norm(nn.Linear(2, 2), n_power_iterations=20)
+        >>> round(float(ops.max(ops.svdvals(layer.weight))), 4)
+        1.0
+
+    Source: Miyato et al., Spectral normalization for generative adversarial networks, 2018;
+    `torch.nn.utils.parametrizations.spectral_norm`.
+    """
+    if dim is None:
+        dim = int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
+    before = getattr(module, name, None)
+    if not isinstance(before, Parameter):
+        raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}")
+    return register(module, name, SpectralNorm(before.value, n_power_iterations, dim, eps, rng=rng))
