@@ -454,7 +454,7 @@ class TensorBackend(Protocol):
         """Returns the sum of products over the last axis of `x1` and the second-to-last axis of `x2`."""
         ...
 
-    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: Varying | None = None, is_causal: bool = False, flash_attention: bool | None = None, attn_logits_soft_cap: Varying | None = None) -> Tensor:
+    def dot_product_attention(self, query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: Varying | None = None, is_causal: bool = False, flash_attention: bool | None = None, attn_logits_soft_cap: Varying | None = None, dropout_rate: Varying = 0.0, seed: Any = None) -> Tensor:
         """Returns the values weighted by the softmax of the scaled products of queries and keys."""
         ...
 
@@ -1520,6 +1520,10 @@ class TensorBackend(Protocol):
 
     def roll(self, x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
         """Returns `x` shifted cyclically along axes; with `axis=None` the flattened `x` is shifted."""
+        ...
+
+    def rope(self, x: TensorLike, dims: int | None = None, offset: int | Sequence[int] | Tensor = 0, traditional: bool = False, base: float = 10000.0, scale: float = 1.0, frequencies: TensorLike | None = None, axis: int = 1) -> Tensor:
+        """Returns `x` with rotary positions: pairs of features rotated by angles that grow with the position."""
         ...
 
     def rot90(self, array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:

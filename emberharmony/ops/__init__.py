@@ -36,6 +36,7 @@ with _PausedCollector():
     )
     from emberharmony.ops.attention import (
         dot_product_attention as dot_product_attention,
+        rope as rope,
     )
     from emberharmony.ops.bitwise import (
         bitwise_and as bitwise_and,
@@ -1126,6 +1127,7 @@ __all__ = [
     "rms_normalization",
     "rnn",
     "roll",
+    "rope",
     "rot90",
     "round",
     "rsqrt",

@@ -5,22 +5,28 @@ Dtype: integers become the default float; queries, keys and values are promoted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from emberharmony.backend.promote import normalized
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
+from emberharmony.core.errors import ShapeError
+from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.options import is_number, number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import softmax
-from emberharmony.ops.creation import tri
+from emberharmony.ops.creation import arange, tri
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo, option, result_type
-from emberharmony.ops.elementary import tanh
-from emberharmony.ops.indexing import where
-from emberharmony.ops.math import add, divide, multiply
+from emberharmony.ops.elementary import cos, sin, tanh
+from emberharmony.ops.indexing import get_item, where
+from emberharmony.ops.math import add, divide, multiply, subtract
 from emberharmony.ops.normalization import inexact, widened
 from emberharmony.ops.products import matmul
-from emberharmony.ops.shape import repeat, swapaxes, transpose
-from emberharmony.ops.tensor import cast
+from emberharmony.ops.random_ops import dropout
+from emberharmony.ops.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes, transpose
+from emberharmony.ops.tensor import cast, convert_to_tensor
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import attention as shared_attention
@@ -39,6 +45,8 @@ def dot_product_attention(
     is_causal: bool = False,
     flash_attention: bool | None = None,
     attn_logits_soft_cap: Varying | None = None,
+    dropout_rate: Varying = 0.0,
+    seed: Any = None,
 ) -> Tensor:
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
@@ -49,6 +57,8 @@ def dot_product_attention(
         is_causal: whether query i is limited to the keys up to i.
         flash_attention: an option of Keras without effect: the backend chooses its kernel.
         attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
+        dropout_rate: the probability by which each weight is set to 0; the others are divided by `1 - dropout_rate`.
+        seed: of the random weights to drop, an integer or a `Generator`; see `ops.random`.
 
     Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
     The width of the values may be another.
@@ -83,5 +93,89 @@ def dot_product_attention(
     if is_causal:
         earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
         logits = where(to_device(earlier, get_device(logits)), logits, lowest)
-    weights = cast(softmax(logits, -1), dtype(value))
+    weights = softmax(logits, -1)
+    if not is_number(dropout_rate) or dropout_rate:
+        weights = dropout(weights, dropout_rate, seed=seed)
+    weights = cast(weights, dtype(value))
     return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)
+
+
+@op
+def rope(
+    x: TensorLike,
+    dims: int | None = None,
+    offset: int | Sequence[int] | Tensor = 0,
+    traditional: bool = False,
+    base: float = 10000.0,
+    scale: float = 1.0,
+    frequencies: TensorLike | None = None,
+    axis: int = 1,
+) -> Tensor:
+    """Returns `x` with rotary positions: pairs of features rotated by angles that grow with the position.
+
+    The angle of pair i at position t is `(offset + t) * scale * base ** (-2 i / dims)`. Products of rotated queries and
+    keys then depend on the distance of their positions.
+
+    Args:
+        dims: the number of features to rotate, the first ones; None rotates all.
+        offset: the position of the first element: an integer, or a tensor with one for each sample of the batch.
+        traditional: whether the pairs are neighbours, as in (0, 1) and (2, 3); else features i and i + dims / 2 are.
+        base: of the angles.
+        scale: the factor of the positions.
+        frequencies: one number for each pair, in place of `base ** (-2 i / dims)`.
+        axis: the axis of the positions. Tensors (batch, positions, heads, width), which `dot_product_attention` takes,
+            have the axis 1.
+
+    Dtype: integers become the default float; half precision is computed in float32. The angles are computed in float64
+    if the offset is an integer and there are no `frequencies`.
+
+    Raises:
+        ArgumentError: if the axis is the last one, or if `base` is not positive.
+        ShapeError: if `dims` is odd or larger than the number of features, or if there is not one frequency for each
+            pair or one offset for each sample.
+
+    Example:
+        >>> ops.round(ops.rope([[[1.0, 0.0], [1.0, 0.0]]], scale=1.5707963), 3).tolist()
+        [[[1.0, 0.0], [0.0, 1.0]]]
+
+    Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
+    """
+    (place,) = normalized(axis, len(x.shape))
+    start, factor = number("base", base), number("scale", scale)
+    pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
+    wide = widened(x)
+    kind, device = dtype(wide), get_device(wide)
+    if frequencies is None and isinstance(offset, int):
+        known = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
+        cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in known)
+        samples: tuple[int, ...] = ()
+    else:
+        step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
+        step = to_device(convert_to_tensor(step, kind), device)
+        step = step if frequencies is None else multiply(step, factor)
+        first = cast(convert_to_tensor(offset), kind)
+        samples = tuple(first.shape)
+        if samples not in ((), x.shape[:1]) or (samples and not place):
+            raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")
+        positions = add(expand_dims(first, -1), arange(x.shape[place], dtype=kind, device=device))
+        angles = multiply(expand_dims(positions, -1), step)
+        cosine, sine = cos(angles), sin(angles)
+    shape = [x.shape[a] if a == place or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
+    cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
+    rotated = get_item(wide, (..., slice(0, 2 * pairs)))
+    if traditional:
+        apart = reshape(rotated, (*x.shape[:-1], pairs, 2))
+        one, other = get_item(apart, (..., 0)), get_item(apart, (..., 1))
+    else:
+        one, other = get_item(rotated, (..., slice(0, pairs))), get_item(rotated, (..., slice(pairs, 2 * pairs)))
+    turned = (
+        subtract(multiply(one, cosine), multiply(other, sine)),
+        add(multiply(one, sine), multiply(other, cosine)),
+    )
+    if traditional:
+        result = reshape(stack(turned, -1), tuple(rotated.shape))
+    else:
+        result = concatenate(turned, -1)
+    if 2 * pairs < x.shape[-1]:
+        result = concatenate([result, get_item(wide, (..., slice(2 * pairs, None)))], -1)
+    return cast(result, as_inexact(dtype(x)))

@@ -33,6 +33,7 @@ from emberharmony.ops.activation import (
 )
 from emberharmony.ops.attention import (
     dot_product_attention as dot_product_attention,
+    rope as rope,
 )
 from emberharmony.ops.convolution import (
     conv as conv,
@@ -124,6 +125,7 @@ __all__ = [
     "relu6",
     "rms_normalization",
     "rnn",
+    "rope",
     "selu",
     "separable_conv",
     "sigmoid",

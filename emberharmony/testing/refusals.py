@@ -108,6 +108,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "local_response_normalization": ((ArgumentError, case(_X, 0)), (AxisError, case(_X, 1, axis=2))),
     **{op: ((ShapeError, case(_LINE, _X, _X)),) for op in ("gru", "lstm")},
     "rnn": ((ShapeError, case(_LINE, _X, _X)), (ArgumentError, case(_LINE, _X, _X, activation="gelu"))),
+    "rope": ((ShapeError, case(_LINE, 3)), (ArgumentError, case(_LINE, 2, axis=-1))),
     "max_pool": ((ArgumentError, case(_LINE, 0)),),
     "average_pool": (
         (ArgumentError, case(_LINE, (2, 2))),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import ShapeError
+from emberharmony.backend.discovery import is_installed
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.registry import OPS
 
 X = np.sin(np.arange(24.0)).reshape(1, 4, 2, 3).astype(np.float32)
@@ -140,3 +141,110 @@ def test_attention_without_heads_is_empty(backend: str) -> None:
 def test_queries_keys_and_values_are_promoted(query: str, key: str, value: str, expected: str, backend: str) -> None:
     inputs = [ops.cast(ops.ones((1, 2, 1, 4)), name) for name in (query, key, value)]
     assert ops.dtype(ops.dot_product_attention(*inputs)) == expected
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_masks_scales_and_groups_are_those_of_pytorch(causal: bool, groups: int, backend: str) -> None:
+    from torch import from_numpy
+    from torch.nn.functional import scaled_dot_product_attention
+
+    q, k, v = (
+        np.sin(np.arange(2.0 * n * h * 3) + n).reshape(2, n, h, 3) for n, h in ((5, 4), (6, groups), (6, groups))
+    )
+    added = np.cos(np.arange(2.0 * 5 * 6)).reshape(2, 1, 5, 6)
+    kept = added > -0.5
+    tensors = [from_numpy(x.swapaxes(1, 2).copy()) for x in (q, k, v)]
+    for bias, mask in ((None, None), (added, None), (None, kept), (added, kept)):
+        both = added if bias is not None else np.zeros_like(added)
+        both = np.where(kept, both, -np.inf) if mask is not None else both
+        both = np.where(np.tri(5, 6, dtype=bool), both, -np.inf) if causal else both
+        wanted = scaled_dot_product_attention(*tensors, attn_mask=from_numpy(both), scale=0.3, enable_gqa=True)
+        found = ops.dot_product_attention(q, k, v, bias, mask, 0.3, causal)
+        assert np.allclose(ops.to_numpy(found), wanted.transpose(1, 2).numpy(), atol=1e-6), (bias is None, mask is None)
+
+
+def test_dropped_weights_are_zero_and_the_others_larger(backend: str) -> None:
+    q, v = np.zeros((1, 1, 1, 2), np.float32), np.eye(1000, dtype=np.float32).reshape(1, 1000, 1, 1000)
+    k = np.zeros((1, 1000, 1, 2), np.float32)
+    weights = ops.to_numpy(ops.dot_product_attention(q, k, v, dropout_rate=0.25, seed=3)).ravel()
+    assert set(np.round(weights * 750, 4).tolist()) == {0.0, 1.0}
+    assert 200 < (weights == 0).sum() < 300
+    again = ops.dot_product_attention(q, k, v, dropout_rate=0.25, seed=3)
+    assert np.array_equal(ops.to_numpy(again).ravel(), weights)
+    everything = ops.dot_product_attention(q, k, v, dropout_rate=0)
+    assert np.allclose(ops.to_numpy(everything), 0.001)
+    with pytest.raises(ArgumentError, match="rate from 0 to 1, got 2"):
+        ops.dot_product_attention(q, k, v, dropout_rate=2)
+
+
+def test_products_of_rotated_vectors_depend_on_their_distance(backend: str) -> None:
+    q, k = np.sin(np.arange(8.0)), np.cos(np.arange(8.0))
+    rows = [ops.to_numpy(ops.rope(np.tile(x, (1, 40, 1)), traditional=True))[0] for x in (q, k)]
+    products = rows[0] @ rows[1].T
+    for distance in (0, 5, -7):
+        along = np.diagonal(products, distance)
+        assert np.allclose(along, along[0], atol=1e-5)
+    later = ops.to_numpy(ops.rope(np.tile(q, (1, 30, 1)), offset=10, traditional=True))[0]
+    assert np.allclose(later, rows[0][10:], atol=1e-6)
+
+
+@pytest.mark.skipif(not is_installed("mlx"), reason="mlx is not installed")
+@pytest.mark.parametrize("traditional", [False, True])
+def test_rope_is_that_of_mlx(traditional: bool, backend: str) -> None:
+    import mlx.core as mx
+
+    x = np.sin(np.arange(2 * 3 * 7 * 8, dtype=np.float32)).reshape(2, 3, 7, 8)
+    for dims, offset, base, scale in ((8, 0, 1e4, 1.0), (6, 4, 100.0, 0.5)):
+        wanted = mx.fast.rope(mx.array(x), dims, traditional=traditional, base=base, scale=scale, offset=offset)
+        found = ops.rope(x, dims, offset, traditional, base, scale, axis=-2)
+        assert np.allclose(ops.to_numpy(found), np.array(wanted), atol=1e-5)
+        heads_later = ops.rope(x.swapaxes(1, 2), dims, offset, traditional, base, scale)
+        assert np.array_equal(ops.to_numpy(heads_later).swapaxes(1, 2), ops.to_numpy(found))
+
+
+def test_far_positions_are_rotated_precisely(backend: str) -> None:
+    x = np.ones((1, 4, 2), np.float32)
+    at = 1_000_000 + np.arange(4.0)
+    wanted = np.stack([np.cos(at) - np.sin(at), np.cos(at) + np.sin(at)], -1)
+    assert np.abs(ops.to_numpy(ops.rope(x, offset=1_000_000))[0] - wanted).max() < 1e-6
+
+
+def test_each_sample_may_have_its_own_offset(backend: str) -> None:
+    x = np.sin(np.arange(2 * 4 * 3 * 6, dtype=np.float32)).reshape(2, 4, 3, 6)
+    found = ops.to_numpy(ops.rope(x, offset=ops.array([0, 7])))
+    for row, offset in enumerate((0, 7)):
+        assert np.allclose(found[row], ops.to_numpy(ops.rope(x[row : row + 1], offset=offset))[0], atol=1e-5)
+    last = ops.rope(x[:, :1], offset=ops.array(5))
+    assert np.allclose(ops.to_numpy(last), ops.to_numpy(ops.rope(x[:, :1], offset=5)), atol=1e-5)
+
+
+def test_rope_is_linear_and_preserves_lengths(backend: str) -> None:
+    x = ops.convert_to_tensor(np.sin(np.arange(48, dtype=np.float32)).reshape(2, 4, 6))
+    turned = ops.rope(x, 4)
+    assert np.allclose(ops.to_numpy(ops.sum(turned**2, -1)), ops.to_numpy(ops.sum(x**2, -1)), atol=1e-5)
+    _, tangent = ops.jvp(lambda x: ops.rope(x, 4), (x,), (x,))
+    assert np.allclose(ops.to_numpy(tangent), ops.to_numpy(turned), atol=1e-6)
+    slope = ops.grad(lambda x: ops.sum(ops.rope(x, 4) * turned))(x)
+    assert np.allclose(ops.to_numpy(slope), ops.to_numpy(x), atol=1e-5)
+    mapped = ops.vmap(lambda row: ops.rope(row, 4, axis=0))(x)
+    assert np.allclose(ops.to_numpy(mapped), ops.to_numpy(turned), atol=1e-6)
+    steps = ops.convert_to_tensor(np.float32([0.5, 0.25]))
+    slope = ops.grad(lambda f: ops.sum(ops.rope(x, 4, frequencies=f) ** 3))(steps)
+    assert np.isfinite(ops.to_numpy(slope)).all()
+
+
+def test_rotations_that_do_not_fit_are_refused(backend: str) -> None:
+    x = np.ones((2, 4, 6), np.float32)
+    for dims in (3, 8, -2, 2.0):
+        with pytest.raises(ShapeError, match="an even number of features to rotate, at most 6"):
+            ops.rope(x, dims)
+    with pytest.raises(ArgumentError, match="another one than the last"):
+        ops.rope(x, axis=-1)
+    with pytest.raises(ArgumentError, match="base is a positive number"):
+        ops.rope(x, base=0.0)
+    with pytest.raises(ShapeError, match=r"frequencies of shape \(3,\), got \(2,\)"):
+        ops.rope(x, frequencies=np.ones(2))
+    with pytest.raises(ShapeError, match="one integer, or one for each sample"):
+        ops.rope(x, offset=ops.array([1, 2, 3]))

@@ -105,6 +105,11 @@ CASES: dict[str, Case] = {
         lambda v: ops.local_response_normalization(double(X), 2, 0.3, v, 1.2), 0.6
     ),
     "local_response_normalization.k": Case(lambda v: ops.local_response_normalization(double(X), 2, 0.3, 0.6, v), 1.2),
+    "dot_product_attention.dropout_rate": Case(
+        lambda v: ops.dot_product_attention(double(HEADS), double(HEADS), double(HEADS), dropout_rate=v, seed=0), 0.3
+    ),
+    "rope.base": Case(lambda v: ops.rope(double(X[None]), 2, base=v), 2.5, "number"),
+    "rope.scale": Case(lambda v: ops.rope(double(X[None]), 2, scale=v), 0.5, "number"),
     "lp_pool.norm_type": Case(lambda v: ops.lp_pool(double(X[None]), v, 1), 2.5, "number"),
     "dot_product_attention.scale": Case(
         lambda v: ops.dot_product_attention(double(HEADS), double(HEADS), double(HEADS), scale=v), 0.3

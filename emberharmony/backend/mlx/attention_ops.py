@@ -1,4 +1,8 @@
-"""Attention, on MLX: the fused kernel, except where it loses digits."""
+"""Attention, on MLX: the fused kernel, except where it loses digits.
+
+`mx.fast.rope` (MLX 0.32) computes the angles in float32, whose error is 450 eps at position 1,000, so `rope` is left to
+the composite.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +40,7 @@ def _added(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.a
 
 
 class MLXAttentionOps:
-    """Holds the op of `ops/attention.py`."""
+    """Holds the ops of `ops/attention.py`."""
 
     composed: Callable[[str], Callable[..., mx.array]]
 
@@ -51,15 +55,18 @@ class MLXAttentionOps:
         is_causal: bool = False,
         flash_attention: bool | None = None,
         attn_logits_soft_cap: Any = None,
+        dropout_rate: Any = 0.0,
+        seed: Any = None,
     ) -> mx.array:
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
         plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
-        plain = plain and (scale is None or is_number(scale))
+        plain = plain and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
         if not plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
             composed = self.composed("dot_product_attention")
-            return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
+            options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
+            return composed(query, key, value, bias, mask, *options)
         masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
         if mask is not None and masked is not None:

@@ -1,9 +1,17 @@
-"""Checks of the arguments of attention: with shapes that do not fit, a fused kernel could read beyond its inputs."""
+"""Attention: checks of its arguments, and the angles of rotary positions.
 
+With shapes that do not fit, a fused kernel could read beyond its inputs.
+"""
+
+import functools
 from collections.abc import Sequence
 from typing import Any
 
-from emberharmony.core.errors import ShapeError
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
 
 
 def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> None:
@@ -36,6 +44,48 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
             raise ShapeError(
                 f"{name} of shape {tuple(tensor.shape)} does not broadcast to (batch, heads, queries, keys), {wanted}"
             )
+
+
+def check_rotation(shape: Sequence[int], place: int, dims: int | None, base: float, frequencies: Any) -> int:
+    """Returns the number of pairs of features that `rope` rotates.
+
+    Args:
+        shape: of the tensor.
+        place: the axis of the positions.
+        dims: the number of features to rotate; None for all.
+        base: of the frequencies.
+        frequencies: None, or a tensor of one number for each pair.
+
+    Raises:
+        ArgumentError: if the axis is that of the features, or if an option is invalid.
+        ShapeError: if the features are not that many, or not in pairs, or if there is not one frequency for each pair.
+    """
+    if place == len(shape) - 1:
+        raise ArgumentError(f"the axis of the positions is another one than the last of {len(shape)}, the features")
+    width = shape[-1] if dims is None else dims
+    if not isinstance(width, int) or width % 2 or not 0 <= width <= shape[-1]:
+        raise ShapeError(f"expected an even number of features to rotate, at most {shape[-1]}, got {width!r:.60}")
+    if not base > 0:
+        raise ArgumentError(f"base is a positive number, not {base}")
+    if frequencies is not None and tuple(frequencies.shape) != (width // 2,):
+        raise ShapeError(f"expected frequencies of shape ({width // 2},), got {tuple(frequencies.shape)}")
+    return width // 2
+
+
+def steps_of_angles(pairs: int, base: float, scale: float) -> Array:
+    """Returns the angle in radians between two positions for each pair of features: `scale * base ** (-i / pairs)`."""
+    return scale * base ** (-np.arange(pairs, dtype=np.float64) / max(pairs, 1))
+
+
+@functools.lru_cache(maxsize=16)
+def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -> tuple[Array, Array]:
+    """Returns the cosines and sines of the angles of positions from `offset` on, each of shape (length, pairs).
+
+    They are computed in float64, because float32 holds the angle of a far position with few digits behind the point.
+    All layers of a model ask for the same ones, so the latest results are kept.
+    """
+    angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
+    return np.cos(angles), np.sin(angles)
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

@@ -44,7 +44,7 @@ def _mask(
 
 
 class TorchAttentionOps:
-    """Holds the op of `ops/attention.py`."""
+    """Holds the ops of `ops/attention.py`."""
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
@@ -59,12 +59,20 @@ class TorchAttentionOps:
         is_causal: bool = False,
         flash_attention: bool | None = None,
         attn_logits_soft_cap: Any = None,
+        dropout_rate: Any = 0.0,
+        seed: Any = None,
     ) -> torch.Tensor:
         check_attention(query, key, value, bias, mask)
-        plain = attn_logits_soft_cap is None and (scale is None or is_number(scale))
+        plain = (
+            attn_logits_soft_cap is None
+            and (scale is None or is_number(scale))
+            and is_number(dropout_rate)
+            and not dropout_rate
+        )
         if not plain or not _is_fused(query, key, value, bias):
             composed = self.composed("dot_product_attention")
-            return composed(query, key, value, bias, mask, scale, is_causal, None, attn_logits_soft_cap)
+            options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
+            return composed(query, key, value, bias, mask, *options)
         added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
         return functional.scaled_dot_product_attention(
             query.transpose(1, 2),

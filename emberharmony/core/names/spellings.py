@@ -122,6 +122,7 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("lp_pool1d", "lp_pool2d", "lp_pool3d"), "lp_pool(inputs, norm_type, pool_size)"),
     **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), "max_unpool(inputs, indices, output_size)"),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool"), "average_pool(inputs, pool_size)"),
+    **dict.fromkeys(("RoPE", "rotary_embedding", "apply_rotary_emb"), "rope(x)"),
     "LSTM": "lstm(x, weight_ih, weight_hh)",
     "GRU": "gru(x, weight_ih, weight_hh)",
     **dict.fromkeys(("RNN", "rnn_tanh", "rnn_relu"), "rnn(x, weight_ih, weight_hh)"),

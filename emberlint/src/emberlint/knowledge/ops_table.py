@@ -398,6 +398,7 @@ RETURNS: dict[str, str] = {
     "rms_normalization": "tensor",
     "rnn": "tensors",
     "roll": "tensor",
+    "rope": "tensor",
     "rot90": "tensor",
     "round": "tensor",
     "rsqrt": "tensor",
