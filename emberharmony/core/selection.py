@@ -91,6 +91,11 @@ def is_active(bound: Bound) -> bool:
     return _PROCESS.bound is bound
 
 
+def is_overridden() -> bool:
+    """Returns whether ops are guarded: whether an override began since the backend of the process was set."""
+    return _PROCESS.overridden
+
+
 def source() -> str:
     """Returns what chose the active backend, such as "set_backend" or the path of the settings file."""
     if _OVERRIDE.get() is not None:

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+CHOSEN = pytest.StashKey[list[str]]()
+FORMER = pytest.StashKey[str]()
+"""The backend to restore, while that of a finished test is still active; else an empty string."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds `--ember-backend`."""
@@ -51,10 +55,15 @@ def chosen(config: pytest.Config) -> list[str]:
     Raises:
         pytest.UsageError: if a backend is unknown or not installed.
     """
+    if CHOSEN not in config.stash:  # a look for plugins takes 10 ms, and collection asks once for each test function
+        config.stash[CHOSEN] = _named(config.getoption("--ember-backend"))
+    return config.stash[CHOSEN]
+
+
+def _named(given: str | None) -> list[str]:
     from emberharmony.backend.discovery import backend_names, create_backend, is_installed
     from emberharmony.core.errors import EmberError
 
-    given = config.getoption("--ember-backend")
     if not given:
         return [name for name in backend_names() if is_installed(name)]
     names = [name.strip() for name in given.split(",")]
@@ -90,10 +99,51 @@ def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str
 
 @pytest.fixture
 def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Activates a backend, yields its name, and restores the former one; parametrized over the installed backends."""
+    """Activates a backend and yields its name; parametrized over the installed backends.
+
+    The backend stays active until a test without this fixture begins, because a change of backend exchanges the code of
+    each op that was called before, which takes milliseconds.
+    """
     from emberharmony import ops
 
-    before = ops.get_backend()
-    ops.set_backend(request.param)
+    stash = request.config.stash
+    former = stash.get(FORMER, "") or ops.get_backend()
+    stash[FORMER] = ""
+    _activate(request.param)
     yield request.param
-    ops.set_backend(before)
+    stash[FORMER] = former
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Restores the former backend before a test without `ember_backend`."""
+    if "ember_backend" not in getattr(item, "fixturenames", ()):
+        _restore(item.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
+    """Restores the former backend before a fixture that is set up earlier than `ember_backend`; pytest's need none."""
+    if fixturedef.argname != "ember_backend" and not fixturedef.func.__module__.startswith("_pytest."):
+        _restore(request.config)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Restores the former backend, because the process may go on after a run of pytest."""
+    _restore(session.config)
+
+
+def _restore(config: pytest.Config) -> None:
+    former = config.stash.get(FORMER, "")
+    if former:
+        config.stash[FORMER] = ""
+        _activate(former)
+
+
+def _activate(name: str) -> None:
+    """Makes a backend that of the process, unless it is and no override has made ops guarded: nothing would change."""
+    from emberharmony import ops
+    from emberharmony.core import selection
+
+    if ops.get_backend() != name or selection.is_overridden():
+        ops.set_backend(name)

@@ -59,6 +59,38 @@ def test_the_former_backend_is_restored_after_a_failure(pytester: pytest.Pyteste
     run(pytester, program).assert_outcomes(failed=len(INSTALLED), passed=1)
 
 
+def test_other_tests_and_earlier_fixtures_have_the_former_backend(pytester: pytest.Pytester) -> None:
+    program = f"""
+    import pytest
+    from emberharmony import ops
+    ops.set_backend("numpy")
+
+    @pytest.fixture(autouse=True)
+    def earlier():
+        assert ops.get_backend() == "numpy"
+
+    @pytest.mark.parametrize("number", range(2))
+    def test_first(ember_backend, number):
+        with ops.use_backend({INSTALLED[-1]!r}):
+            ops.sin(1.0)
+        assert ops.get_backend() == ember_backend
+
+    def test_second():
+        assert ops.get_backend() == "numpy"
+
+    def test_third(ember_backend):
+        assert ops.get_backend() == ember_backend
+
+    @pytest.fixture(scope="module")
+    def shared():
+        return ops.get_backend()
+
+    def test_fourth(ember_backend, shared):
+        assert (ops.get_backend(), shared) == (ember_backend, "numpy")
+    """
+    run(pytester, program).assert_outcomes(passed=4 * len(INSTALLED) + 1)
+
+
 def test_the_option_chooses_the_backends(pytester: pytest.Pytester) -> None:
     names = dict.fromkeys(("numpy", INSTALLED[-1]))
     result = run(pytester, PLAIN, "--ember-backend", ", ".join(names), "-v")
