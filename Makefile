@@ -7,6 +7,8 @@ PYTEST := $(BIN)/python -m pytest
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start many programs; each would compile the package again if none wrote its bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench bench-check bench-record bench-trends docs lint-stdlib generate changelog clean
@@ -57,7 +59,7 @@ conformance-quick: $(STAMP)  ## Run the same without the inputs that hypothesis 
 	$(BIN)/emberharmony conformance --backend all --quick
 
 deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow tests, and the fuzzer
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) --timeout 7200 -m "slow or not slow"
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -o faulthandler_timeout=7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and composites, compared with native calls
@@ -82,7 +84,7 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 lint-stdlib: $(STAMP)  ## Run emberlint on the standard library, where every finding would be wrong
-	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py --timeout 7200
+	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py -o faulthandler_timeout=7200
 
 generate: $(STAMP)  ## Write the generated files
 	$(BIN)/python utils/generate.py

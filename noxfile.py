@@ -91,4 +91,5 @@ def wheel(session: nox.Session) -> None:
 def frozen(session: nox.Session) -> None:
     """Freezes a program with PyInstaller and runs it."""
     session.install(*PINNED, ".[test]", "pyinstaller")
-    session.run("python", "-m", "pytest", "-q", "--timeout", "3600", "-m", "slow or not slow", "tests/test_frozen.py")
+    limit = "faulthandler_timeout=3600"
+    session.run("python", "-m", "pytest", "-q", "-o", limit, "-m", "slow or not slow", "tests/test_frozen.py")

@@ -24,6 +24,6 @@ def backend(ember_backend: str) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """Takes the millions of objects that live until the end out of garbage collection, which takes half a second else."""
+    """Exempts the millions of objects that live until the end from garbage collection, which took half a second."""
     gc.collect()
     gc.freeze()
