@@ -91,9 +91,10 @@ calls, differentiated = {}, {}
 for part in sys.argv[1].split():
     name, count, backend = part.split(":")
     given = [torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)] * (int(count) - 1)
-    calls[name] = lambda function=getattr(ops, name), given=given: function(*given, x)
     if backend:
         differentiated[name] = given, backend
+    else:
+        calls[name] = lambda function=getattr(ops, name), given=given: function(*given, x)
 wanted = {name: call() for name, call in calls.items()}
 found = as_one_graph(calls)
 for name in calls:
@@ -106,7 +107,7 @@ for name, (given, backend) in differentiated.items():
     assert torch.allclose(found, wanted, rtol=1e-13, atol=0.0), name
     gradients = [torch.autograd.grad(y.sum(), leaf)[0] for y in (found, wanted)]
     assert torch.allclose(*gradients, rtol=1e-13, atol=0.0), name
-print(" ".join(calls), "traced")
+print(len(calls), "and", len(differentiated), "traced")
 """
 
 
@@ -116,4 +117,5 @@ def test_torch_compile_traces_special_functions_and_their_gradients() -> None:
     given = " ".join(f"{name}:{count}:{DIFFERENTIATED.get(name, '')}" for name, count in SPECIAL.items())
     command = [sys.executable, "-W", "ignore", "-c", START + SPECIAL_PROGRAM, given]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.stdout.split() == [*SPECIAL, "traced"], run.stderr[-2000:]
+    count = len(DIFFERENTIATED)
+    assert run.stdout == f"{len(SPECIAL) - count} and {count} traced\n", run.stderr[-2000:]
