@@ -63,13 +63,14 @@ def chosen(config: pytest.Config) -> list[str]:
 def _named(given: str | None) -> list[str]:
     from emberharmony.backend.discovery import backend_names, create_backend, is_installed
     from emberharmony.core.errors import EmberError
+    from emberharmony.core.types import BackendName
 
     if not given:
         return [name for name in backend_names() if is_installed(name)]
     names = [name.strip() for name in given.split(",")]
     for name in names:
         try:
-            create_backend(name, fallback=None)
+            create_backend(BackendName(name), fallback=None)
         except EmberError as error:
             raise pytest.UsageError(f"--ember-backend: {error}") from error
     return names
@@ -144,6 +145,7 @@ def _activate(name: str) -> None:
     """Makes a backend that of the process, unless it is and no override has made ops guarded: nothing would change."""
     from emberharmony import ops
     from emberharmony.core import selection
+    from emberharmony.core.types import BackendName
 
     if ops.get_backend() != name or selection.is_overridden():
-        ops.set_backend(name)
+        ops.set_backend(BackendName(name))
