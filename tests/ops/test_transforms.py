@@ -355,6 +355,38 @@ def test_the_gradient_by_a_torch_parameter_keeps_no_graph() -> None:
         assert other.grad.tolist() == [2.0, 2.0]
 
 
+def test_modes_and_subclasses_of_pytorch_see_the_gradient() -> None:
+    torch = pytest.importorskip("torch")
+    seen = []
+
+    class Seen(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.tensor([1.0, 2.0])
+    with ops.use_backend("torch"):
+        gradient = ops.grad(lambda x: ops.sum(ops.square(x)))
+        assert gradient(x).tolist() == [2.0, 4.0]
+        assert not seen
+        with Seen():
+            assert gradient(x).tolist() == [2.0, 4.0]
+        assert torch.autograd.grad in seen
+        assert type(gradient(x.as_subclass(Own))) is Own
+
+
+def test_a_list_of_argnums_may_change_between_two_calls(backend: str) -> None:
+    argnums = [0]
+    gradient = ops.grad(lambda x, y: ops.sum(x * y), argnums=argnums)
+    x, y = ops.convert_to_tensor([1.0, 2.0]), ops.convert_to_tensor([3.0, 4.0])
+    assert [part.tolist() for part in gradient(x, y)] == [[3.0, 4.0]]
+    argnums[0] = -1
+    assert [part.tolist() for part in gradient(x, y)] == [[1.0, 2.0]]
+
+
 def test_is_traced_is_true_for_what_depends_on_a_differentiated_argument(backend: str) -> None:
     seen: dict[str, bool] = {}
     outside = ops.ones(2)

@@ -89,7 +89,7 @@ _derived_tanh = elementwise(mx.tanh, lambda x, y: (1 - y) * (1 + y))
 
 
 def _tanh(x: mx.array) -> mx.array:
-    """Returns the hyperbolic tangent while a transform of ours is running.
+    """Returns the hyperbolic tangent of a tensor that is not float32 while a transform of ours is running.
 
     The derivative of `mx.tanh` (MLX 0.32) divides by the square of `cosh`, which is exact enough in float32 alone. The
     square overflows in the second derivative only, and MLX differentiates what a transform of ours runs just once: the
@@ -228,7 +228,7 @@ class MLXElementaryOps:
     arctan2 = staticmethod(promotion.binary(_arctan2, inexact=True))
     sinh = staticmethod(promotion.unary(mx.sinh))
     cosh = staticmethod(promotion.unary(mx.cosh))
-    tanh = staticmethod(fast(mx.tanh, f"untransformed and {promotion.inexact}")(_tanh))
+    tanh = staticmethod(fast(mx.tanh, f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")(_tanh))
     arcsinh = staticmethod(promotion.unary(mx.arcsinh))
     arccosh = staticmethod(promotion.unary(mx.arccosh))
     arctanh = staticmethod(promotion.unary(mx.arctanh))

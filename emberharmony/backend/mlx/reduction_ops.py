@@ -305,15 +305,31 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     return total if keepdims else mx.squeeze(total, axes)
 
 
+@functools.cache
+def _log_of_few(axis: int | None) -> Function:
+    """Returns `mx.logsumexp` along an axis, which is kept, with a derivative of our own.
+
+    That of MLX 0.32 is NaN where all elements are -inf; ours is 0 there.
+    """
+
+    def shares(x: mx.array, y: mx.array) -> mx.array:
+        return mx.where(y == -mx.inf, 0, mx.softmax(x, axis))
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+        return (mx.sum(shares(primals[0], outputs[0]) * tangents[0], axis, True),)
+
+    def pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
+        return (shares(primals[0], outputs[0]) * cotangents[0],)
+
+    return differentiated(lambda x: mx.logsumexp(x, axis, True), moved, pulled)
+
+
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
     if not 0 < _count(x, axis) <= _FEW:
         return _logsumexp(x, axis, keepdims)
     if op_globals.untransformed:
         return mx.logsumexp(x, axis, keepdims)
-    # The derivative of mx.logsumexp (MLX 0.32) is NaN where all elements are -inf.
-    total = mx.stop_gradient(mx.logsumexp(x, axis, True))
-    none = total == -mx.inf
-    total = mx.where(none, total, mx.logsumexp(mx.where(none, 0, x), axis, True))
+    total = _log_of_few(axis)(x)
     return total if keepdims else mx.squeeze(total, axis)
 
 
