@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
-from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import ascent_or_descent, decayed, moved, wide

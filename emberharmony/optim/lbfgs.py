@@ -196,7 +196,7 @@ class _Call:
         first, gradient = self._evaluated()
         loss = float(first)
         if _largest(gradient) <= options["tolerance_grad"]:
-            return first
+            return cast("Tensor", first)
         for i in range(1, options["max_iter"] + 1):
             direction = self._direction(gradient)
             length = self._rate

@@ -8,7 +8,8 @@ from emberharmony import Parameter, ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
-from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import AT_LEAST_0, FLAG, RATE, SHARE, Limit, one_of
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import averaged, decayed, moved, wide

@@ -216,7 +216,7 @@ class Optimizer(ParameterGroups):
         single: Iterable[int] = range(len(cells))
         kinds = self._kinds(gradients, values, cells)
         if vectors.is_elementwise(self.rule) and len(cells) >= vectors.FEWEST:
-            single = self._add_batches(plan, place, (cells, kinds), gradients, values, hyper)
+            single = self._add_batches(plan, place, cells, kinds, gradients, values, hyper)
         for i in single:
             cell, value = cells[i], values[i]
             after, state = self._applied(gradients[i], value, self._held(cell, value, hyper), hyper)
@@ -225,18 +225,26 @@ class Optimizer(ParameterGroups):
             plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
 
     def _add_batches(
-        self, plan: Plan, place: int, what: Any, gradients: list[Any], values: list[Any], hyper: Hyper
+        self,
+        plan: Plan,
+        place: int,
+        cells: list[Parameter],
+        kinds: Any,
+        gradients: list[Any],
+        values: list[Any],
+        hyper: Hyper,
     ) -> list[int]:
         """Adds the parameters that are computed in vectors to a plan, and returns the places of the others."""
         backend = selection.current()
         home = backend.home
         layouts = _LAYOUTS.setdefault(self, {})
-        layout = layouts.get(place)
-        states: Any = layout and layout.states(*what, self.state)
+        old = layout = layouts.get(place)
+        states: Any = layout and layout.states(cells, kinds, self.state)
         if layout is None or states is None:
-            old = layout
-            layout, states = vectors.arranged(*what, self.state)
-            plan.steps += [*(old.left(layout.batches, self.state) if old else ()), (layouts.__setitem__, place, layout)]
+            stateless = not self.initial(values[0], hyper)
+            layout, states = vectors.arranged(cells, kinds, self.state, stateless=stateless)
+            plan.steps += old.left(layout.batches, self.state) if old else []
+            plan.steps.append((layouts.__setitem__, place, layout))
         for i, (batch, state) in enumerate(zip(layout.batches, states, strict=True)):
             likes = [values[i] for i in batch.places]
             value = backend.joined(likes)

@@ -70,7 +70,8 @@ class SavedState:
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
             found["lr"] = group["lr"]
-        return self.optimizer.checked({**{name: group[name] for name in limits}, **found})
+        checked: dict[str, Any] = self.optimizer.checked({**{name: group[name] for name in limits}, **found})
+        return checked
 
     def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Returns each parameter of a group with the key of its state."""

@@ -7,7 +7,8 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
-from emberharmony.optim.optimizer import Hyper, Optimizer, State
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import moved, with_decay

@@ -5,7 +5,8 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers
-from emberharmony.optim.optimizer import Hyper, State
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Hyper
 
 
 def zeros(parameter: Tensor, *names: str) -> State:

@@ -19,15 +19,17 @@ from emberharmony.optim.groups import State
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
-SMALL = 2**14
+SMALL = 2**12
 """The most elements of a parameter in a vector; the copies of a larger one cost more than calls for it alone."""
 
-LONGEST = 2**18
+LONGEST = 2**16
 """The most elements of a vector, so that it stays in the cache."""
 
 FEWEST = 4
 """The fewest parameters in a vector."""
 
+STATELESS = 8, 4
+"""What divides `SMALL`, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
 _ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
 
@@ -193,13 +195,13 @@ class Layout(NamedTuple):
     batches: list[Batch]
     single: list[int]
 
-    def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[State] | None:
+    def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[Any] | None:
         """Returns the state of each batch, or None if something has changed so that a new layout is needed."""
         if self.cells != cells or self.kinds != kinds:
             return None
         home = selection.current().home
         found = [batch.state(held, home) for batch in self.batches]
-        return None if None in found else found  # type: ignore[return-value]
+        return None if None in found else found
 
     def left(self, batches: Iterable[Batch], held: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in none of the new batches from their vectors."""
@@ -209,14 +211,18 @@ class Layout(NamedTuple):
         return [(setattr, share, "_held", share.held()) for share in shares]
 
 
-def arranged(cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> tuple[Layout, list[State | None]]:
+def arranged(
+    cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State], *, stateless: bool
+) -> tuple[Layout, list[State | None]]:
     """Returns the layout for parameters that change, and the state of each batch; None if it is still to be made.
 
     Args:
         cells: the parameters.
         kinds: their shapes, dtypes and devices.
         held: the states of parameters.
+        stateless: whether the rule has no state.
     """
+    small, fewest = (SMALL // STATELESS[0], FEWEST * STATELESS[1]) if stateless else (SMALL, FEWEST)
     groups: dict[Any, list[int]] = {}
     single = []
     states = []
@@ -226,14 +232,14 @@ def arranged(cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]
         state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
         states.append(state)
         tensors = [x for x in state.values() if not numbers.is_python(x)]
-        if math.prod(shape) > SMALL or any(tuple(x.shape) != tuple(shape) for x in tensors):
+        if math.prod(shape) > small or any(tuple(x.shape) != tuple(shape) for x in tensors):
             single.append(place)
             continue
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state.items()]
         groups.setdefault((dtype, device, entry is None, *looks), []).append(place)
     batches, found = [], []
     for places in _chunks(groups.values(), kinds[0]):
-        if len(places) < FEWEST:
+        if len(places) < fewest:
             single += places
             continue
         batches.append(Batch([cells[i] for i in places], places, [tuple(kinds[0][i]) for i in places]))

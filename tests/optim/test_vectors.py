@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from emberharmony import Buffer, Parameter, errors, ops, optim, to_backend
+from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import BUILTIN, is_installed
+from emberharmony.core import selection
 from emberharmony.optim import vectors
 from emberharmony.optim.vectors import Share
 from tests.ops.trees import lists
@@ -77,6 +79,12 @@ def shares(optimizer: optim.Optimizer) -> list[Share]:
 def in_vectors(optimizer: optim.Optimizer) -> int:
     """Returns how many buffers of the state are parts of vectors."""
     return sum(isinstance(share._held[1], vectors.Vectors) for share in shares(optimizer))
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets as few parameters as there are here make a vector, also for a rule without state."""
+    monkeypatch.setattr(vectors, "FEWEST", 2)
 
 
 @pytest.fixture
@@ -218,6 +226,7 @@ def test_training_goes_on_on_another_backend(kind: str, here: str, there: str) -
 
 
 def test_large_parameters_are_computed_alone(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    monkeypatch.setattr(vectors, "FEWEST", 4)
     monkeypatch.setattr(vectors, "SMALL", 34)
     monkeypatch.setattr(vectors, "LONGEST", 60)
     rows = rows_of()
@@ -305,3 +314,46 @@ def test_a_subclass_with_another_rule_is_computed_alone(backend: str) -> None:
     cells = [Parameter([0.0, 0.0]) for _ in range(5)]
     Longest(cells).step({cell: [float(i), 1.0] for i, cell in enumerate(cells)})
     assert lists([cell.value for cell in cells]) == [[-1.0] * 2, [-1.0] * 2, [-2.0] * 2, [-3.0] * 2, [-4.0] * 2]
+
+
+def test_a_rule_without_state_needs_more_parameters(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    monkeypatch.setattr(vectors, "FEWEST", 4)
+    calls = []
+    joined = type(selection.current()).joined
+    monkeypatch.setattr(type(selection.current()), "joined", lambda *given: calls.append(given) or joined(*given))
+    for count, kind, vector in (
+        (15, optim.SGD, False),
+        (16, optim.SGD, True),
+        (3, optim.Adam, False),
+        (4, optim.Adam, True),
+    ):
+        cells = [Parameter([1.0]) for _ in range(count)]
+        kind(cells).step({cell: [1.0] for cell in cells})
+        assert bool(calls) is vector
+        calls.clear()
+
+
+def test_a_backend_joins_and_parts_as_the_others(backend: str) -> None:
+    native = selection.current()
+    tensors = [ops.convert_to_tensor(np.full(shape, i, "f4")) for i, shape in enumerate(SHAPES)]
+    vector = native.joined(tensors)
+    assert lists(vector) == lists(Backend.joined(native, tensors))
+    for found in (native.parted(vector, tensors), Backend.parted(native, vector, tensors)):
+        assert [tuple(x.shape) for x in found] == SHAPES
+        assert lists(found) == lists(tensors)
+
+
+@kinds
+def test_a_step_inside_of_a_transform_is_refused(kind: str, backend: str) -> None:
+    cells = cells_of()
+    optimizer = KINDS[kind](cells)
+    trained(optimizer, rows_of()[:2])
+    before = pickle.dumps(optimizer)
+
+    def traced(gradient: Any) -> Any:
+        optimizer.step({cell: ops.multiply(x, gradient) for cell, x in zip(cells, rows_of()[2], strict=True)})
+        return gradient
+
+    with pytest.raises(errors.TracedTensorError, match="would keep a tensor that is being differentiated"):
+        ops.grad(traced)(ops.ones(()))
+    assert pickle.dumps(optimizer) == before

@@ -143,10 +143,15 @@ class NumpyBackend(
 
     def joined(self, tensors: Sequence[np.ndarray]) -> np.ndarray:
         """Returns all elements of arrays of one dtype as one vector."""
+        if tensors[0].__class__ is not np.ndarray:  # traced tensors, of which a cell refuses the results
+            vector: np.ndarray = super().joined(tensors)
+            return vector
         return np.concatenate([tensor.reshape(-1) for tensor in tensors])
 
     def parted(self, vector: np.ndarray, likes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
+        if vector.__class__ is not np.ndarray:
+            return super().parted(vector, likes)
         found, start = [], 0
         for like in likes:
             end = start + like.size

@@ -185,12 +185,14 @@ class TorchBackend(
 
     def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""
-        return _flatten_dense_tensors(list(tensors))
+        vector: torch.Tensor = _flatten_dense_tensors(list(tensors))  # type: ignore[no-untyped-call]
+        return vector
 
     def parted(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         made = [torch.empty_like(like) for like in likes]
-        torch._foreach_copy_(made, list(_unflatten_dense_tensors(vector, made)))
+        parts = _unflatten_dense_tensors(vector, made)  # type: ignore[no-untyped-call]
+        torch._foreach_copy_(made, list(parts))
         return made
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
