@@ -94,7 +94,7 @@ def max_pool_indices(
     plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
     if plan.padded:
         x = pad(x, plan.around(), constant_values=_lowest(x))
-    places: Tensor | None = None
+    places: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
         before = (slice(None),) * (axis + 1)

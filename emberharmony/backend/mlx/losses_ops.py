@@ -18,7 +18,7 @@ class MLXLossesOps:
         self, target: mx.array, output: mx.array, from_logits: bool = False, axis: int = -1
     ) -> mx.array:
         plain = output.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed"
-        plain = plain and target.shape == output.shape[:-1] and output.size and from_logits and axis == -1
+        plain = plain and target.shape == output.shape[:-1] and output.size > 0 and from_logits and axis == -1
         # On the CPU mx.logsumexp (MLX 0.32) adds float32 sequentially, and loses digits over many classes.
         if not plain or (on_cpu() and output.shape[-1] > SHORT):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)

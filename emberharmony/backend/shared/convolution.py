@@ -245,7 +245,8 @@ def divisor(value: Any) -> int:
     Raises:
         ArgumentError: if it is not an integer other than 0.
     """
-    if not hasattr(value, "__index__") or getattr(value, "ndim", 0) or not operator.index(value):
+    alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
+    if not alone or not operator.index(value):
         raise ArgumentError(f"divisor_override is an integer other than 0, or None, not {value!r:.60}")
     return operator.index(value)
 

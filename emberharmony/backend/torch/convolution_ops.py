@@ -57,7 +57,7 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     if groups == 1:
         return _outputs_first(kernel)
     n = kernel.ndim - 2
-    apart = _widened(kernel).unflatten(n, (groups, -1))
+    apart = _widened(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
     return apart.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 

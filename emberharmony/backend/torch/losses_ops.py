@@ -36,7 +36,7 @@ class TorchLossesOps:
             # The kernel raises an error for a label out of range, on a GPU one that ends the process.
             with contextlib.suppress(IndexError):
                 lost = functional.cross_entropy(rows, labels, reduction="none")
-                return lost if output.ndim < 3 else lost.unflatten(0, target.shape)
+                return lost if output.ndim < 3 else lost.reshape(target.shape)
         # A label out of range has loss 0: it selects class 0 here, and is masked below.
         known = (target >= 0) & (target < output.shape[-1])
         place = torch.where(known, target, 0).unsqueeze(-1)
