@@ -24,7 +24,7 @@ from emberharmony.ops.dtype import dtype, result_type
 from emberharmony.ops.elementary import tanh
 from emberharmony.ops.math import add, multiply, subtract
 from emberharmony.ops.products import matmul
-from emberharmony.ops.shape import matrix_transpose, split, stack, unstack
+from emberharmony.ops.shape import matrix_transpose, reshape, split, stack, unstack
 from emberharmony.ops.tensor import cast
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def rnn(
     Source: `torch.nn.RNN`.
     """
     shared_recurrent.check_activation(activation)
-    batch, hidden, _ = shared_recurrent.check_recurrent(1, x, weight_ih, weight_hh, bias_ih, bias_hh, time_major)
+    batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden)
-    kind, wide = _dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
     across = matrix_transpose(_in(weight_hh, wide))
     state = _first(h, batch, hidden, wide, x)
@@ -113,9 +113,9 @@ def gru(
 
     Source: `torch.nn.GRU`, after Cho et al., Learning phrase representations using RNN encoder-decoder, 2014.
     """
-    batch, hidden, _ = shared_recurrent.check_recurrent(3, x, weight_ih, weight_hh, bias_ih, bias_hh, time_major)
+    batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden)
-    kind, wide = _dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih,), wide, time_major)
     across, offset = matrix_transpose(_in(weight_hh, wide)), None if bias_hh is None else _in(bias_hh, wide)
     state = _first(h, batch, hidden, wide, x)
@@ -169,11 +169,11 @@ def lstm(
     Source: `torch.nn.LSTM`, after Hochreiter and Schmidhuber, Long short-term memory, 1997.
     """
     batch, hidden, outputs = shared_recurrent.check_recurrent(
-        4, x, weight_ih, weight_hh, bias_ih, bias_hh, time_major, weight_hr
+        4, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major, weight_hr
     )
     shared_recurrent.check_state("h", h, batch, outputs)
     shared_recurrent.check_state("c", c, batch, hidden)
-    kind, wide = _dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
     across = matrix_transpose(_in(weight_hh, wide))
     projection = None if weight_hr is None else matrix_transpose(_in(weight_hr, wide))
@@ -188,7 +188,16 @@ def lstm(
     return _joined(states, kind, time_major, reverse), _in(state, kind), _in(cell, kind)
 
 
-def _dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
+def product(x: Tensor, matrix: Tensor) -> Tensor:
+    """Returns the products of the vectors of all times and samples with a matrix, as one product of two matrices.
+
+    NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
+    """
+    first, second, features = x.shape
+    return reshape(matmul(reshape(x, (first * second, features)), matrix), (first, second, matrix.shape[1]))
+
+
+def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
     """Returns the dtype of the result, and that of the computation."""
     kind = as_inexact(result_type(*[tensor for tensor in tensors if tensor is not None]))
     return kind, "float32" if kind.bits == 16 else kind
@@ -206,10 +215,10 @@ def _inputs(
     x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
 ) -> Sequence[Tensor]:
     """Returns what the input contributes to the gates, time by time: one product for all times."""
-    product = matmul(_in(x, wanted), matrix_transpose(_in(weight, wanted)))
+    gates = product(_in(x, wanted), matrix_transpose(_in(weight, wanted)))
     for bias in biases:
-        product = product if bias is None else add(product, _in(bias, wanted))
-    return unstack(product, None, 0 if time_major else 1)
+        gates = gates if bias is None else add(gates, _in(bias, wanted))
+    return unstack(gates, None, 0 if time_major else 1)
 
 
 def _joined(states: list[Tensor], kind: DType, time_major: bool, reverse: bool) -> Tensor:

@@ -29,6 +29,7 @@ from emberharmony.rules.indexing import RULES as INDEXING
 from emberharmony.rules.losses import RULES as LOSSES
 from emberharmony.rules.math import RULES as MATH
 from emberharmony.rules.products import RULES as PRODUCTS
+from emberharmony.rules.recurrent import RULES as RECURRENT
 from emberharmony.rules.reduction import RULES as REDUCTION
 from emberharmony.rules.rounding import RULES as ROUNDING
 from emberharmony.rules.segments import RULES as SEGMENTS
@@ -54,7 +55,7 @@ RULES.update(
         op: rule
         for rules in (
             *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LOSSES, MATH),
-            *(PRODUCTS, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, TENSOR, TRANSFORMS),
+            *(PRODUCTS, RECURRENT, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, TENSOR, TRANSFORMS),
         )
         for op, rule in rules.items()
     }

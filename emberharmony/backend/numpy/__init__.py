@@ -25,6 +25,7 @@ from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
+from emberharmony.backend.numpy.recurrent_ops import NumpyRecurrentOps
 from emberharmony.backend.numpy.reduction_ops import NumpyReductionOps
 from emberharmony.backend.numpy.rounding_ops import NumpyRoundingOps
 from emberharmony.backend.numpy.segments_ops import NumpySegmentsOps
@@ -67,6 +68,7 @@ class NumpyBackend(
     NumpyActivationOps,
     NumpyConvolutionOps,
     NumpyLossesOps,
+    NumpyRecurrentOps,
     Backend,
 ):
     """The NumPy backend: tensors are `numpy.ndarray`, and 0-d results are arrays too, never NumPy scalars."""

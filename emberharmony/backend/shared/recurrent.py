@@ -1,29 +1,21 @@
 """Recurrent layers: checks of their arguments, which PyTorch's kernels do not make on all devices."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core.errors import ArgumentError, ShapeError
 
 
 def check_recurrent(
-    gates: int,
-    x: Any,
-    weight_ih: Any,
-    weight_hh: Any,
-    bias_ih: Any,
-    bias_hh: Any,
-    time_major: bool,
-    weight_hr: Any = None,
+    gates: int, x: Any, weights: Sequence[Any], time_major: bool, weight_hr: Any = None
 ) -> tuple[int, int, int]:
     """Returns the batch size, the length of the state and the length of the outputs of a recurrent layer.
 
     Args:
         gates: the number of blocks of rows that the weights have.
         x: the sequences, (batch, time, features) or, if `time_major`, (time, batch, features).
-        weight_ih: (gates * hidden, features).
-        weight_hh: (gates * hidden, outputs).
-        bias_ih: None, or (gates * hidden,).
-        bias_hh: like `bias_ih`.
+        weights: `weight_ih` (gates * hidden, features), `weight_hh` (gates * hidden, outputs), and the biases of both,
+            each None or (gates * hidden,).
         time_major: see `x`.
         weight_hr: None, or (outputs, hidden); without it the outputs are the state.
 
@@ -33,6 +25,7 @@ def check_recurrent(
     if len(x.shape) != 3:
         order = "(time, batch, features)" if time_major else "(batch, time, features)"
         raise ShapeError(f"expected sequences of shape {order}, got {tuple(x.shape)}")
+    weight_ih, weight_hh, bias_ih, bias_hh = weights
     time, batch = (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])
     if not time:
         raise ShapeError("expected sequences of at least one element, got length 0")

@@ -15,7 +15,7 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_watched
 
 Native = Callable[..., tuple[torch.Tensor, ...]]
-_VF: Any = torch._VF  # type: ignore[attr-defined]
+_VF: Any = torch._VF
 _PLAIN = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}
 
 
@@ -75,7 +75,7 @@ def _run(
 class TorchRecurrentOps:
     """Holds the ops of `ops/recurrent.py`."""
 
-    composed: Callable[[str], Native]
+    composed: Any
 
     def rnn(
         self,
@@ -89,11 +89,11 @@ class TorchRecurrentOps:
         time_major: bool = False,
         reverse: bool = False,
     ) -> tuple[torch.Tensor, ...]:
-        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         if not _is_native(x, *weights, h):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse)
         check_activation(activation)
-        batch, hidden, _ = check_recurrent(1, x, *weights, time_major)
+        batch, hidden, _ = check_recurrent(1, x, weights, time_major)
         check_state("h", h, batch, hidden)
         return _run(_PLAIN[activation], x, weights, [(h, hidden)], time_major, reverse)
 
@@ -108,10 +108,10 @@ class TorchRecurrentOps:
         time_major: bool = False,
         reverse: bool = False,
     ) -> tuple[torch.Tensor, ...]:
-        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         if not _is_native(x, *weights, h):
             return self.composed("gru")(x, *weights, h, time_major, reverse)
-        batch, hidden, _ = check_recurrent(3, x, *weights, time_major)
+        batch, hidden, _ = check_recurrent(3, x, weights, time_major)
         check_state("h", h, batch, hidden)
         return _run(_VF.gru, x, weights, [(h, hidden)], time_major, reverse)
 
@@ -128,10 +128,10 @@ class TorchRecurrentOps:
         time_major: bool = False,
         reverse: bool = False,
     ) -> tuple[torch.Tensor, ...]:
-        weights = [weight_ih, weight_hh, bias_ih, bias_hh]
+        weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         if not _is_native(x, *weights, h, c, weight_hr):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse)
-        batch, hidden, outputs = check_recurrent(4, x, *weights, time_major, weight_hr)
+        batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs)
         check_state("c", c, batch, hidden)
         further = [] if weight_hr is None else [weight_hr]
