@@ -4,6 +4,8 @@ import doctest
 import functools
 import inspect
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -130,6 +132,47 @@ def test_probabilities_0_and_1_have_the_losses_and_gradients_of_torch(backend: s
     found = gradient(lambda x: nn.losses.binary_cross_entropy(x, t, reduction="none"), p)
     np.testing.assert_allclose(found, theirs.grad.numpy(), rtol=1e-6)
     assert math.isnan(nn.losses.binary_cross_entropy([1.5], [1.0]).tolist())
+
+
+EDGES = [
+    ("binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits", ([0.0, 0.0, 0.0], [0.0, 1.0, 0.25]), {}),
+    ("huber", "huber_loss", ([1.0, -1.0, 0.0], [0.0, 0.0, 0.0]), {}),
+    ("smooth_l1", "smooth_l1_loss", ([2.0, -2.0, 0.0], [0.0, 0.0, 0.0]), {"beta": 2.0}),
+    ("l1", "l1_loss", ([1.0, 2.0], [1.0, 1.0]), {}),
+    ("margin_ranking", "margin_ranking_loss", ([1.0, 0.0], [0.0, 1.0], [1.0, -1.0]), {"margin": 1.0}),
+    ("hinge_embedding", "hinge_embedding_loss", ([1.0, 0.0, 2.0], [-1.0, 1.0, -1.0]), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "theirs", "arrays", "options"), EDGES)
+def test_gradients_where_a_loss_has_an_edge_are_those_of_torch(
+    name: str, theirs: str, arrays: Any, options: dict[str, Any], backend: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    x, *others = (torch.tensor(each) for each in arrays)
+    getattr(torch.nn.functional, theirs)(x.requires_grad_(), *others, reduction="sum", **options).backward()
+    found = gradient(lambda x: getattr(nn.losses, name)(x, *arrays[1:], reduction="sum", **options), arrays[0])
+    np.testing.assert_allclose(found, x.grad.numpy(), rtol=1e-6)
+
+
+COMPILED = """
+import torch
+from emberharmony import nn, ops
+ops.set_backend("torch")
+ops.compile(ops.sin)  # imports what cannot be imported while a function is traced
+x, ids = ops.convert_to_tensor([[1.0, 2.0], [3.0, 4.0]]), ops.convert_to_tensor([0, 1])
+for name, args in {"cross_entropy": (x, ids), "nll": (x, ids), "mse": (x, x), "huber": (x, x)}.items():
+    loss = getattr(nn.losses, name)
+    compiled = torch.compile(lambda *args: loss(*args), backend="eager", fullgraph=True)
+    assert compiled(*args).tolist() == loss(*args).tolist(), name
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.fresh_process
+def test_torch_compiles_losses_as_one_graph() -> None:
+    pytest.importorskip("torch")
+    subprocess.run([sys.executable, "-c", COMPILED], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -156,13 +156,13 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     (p, t), kind = matching(name, input=input, target=target)
-    inside = ops.greater(ops.multiply(p, ops.subtract(1.0, p)), _LEAST_PRODUCT)
+    inside = ops.greater(ops.multiply(p, _rest(p)), _LEAST_PRODUCT)
     safe = ops.where(inside, p, 0.5)
     near = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
     # At the ends the value is constant, and the gradient is that of a line.
     held = ops.stop_gradient(p)
     line = ops.multiply(ops.subtract(p, held), ops.divide(ops.subtract(held, t), _LEAST_PRODUCT))
-    logs = [ops.maximum(ops.log(q), _LEAST_LOG) for q in (held, ops.subtract(1.0, held))]
+    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (held, _rest(held))]
     loss = ops.where(inside, near, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, fitted(name, "weight", weight, p))
@@ -198,13 +198,13 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     (x, t), kind = matching(name, input=input, target=target)
-    # softplus(x) = max(x, 0) + tail: with the tail added last, small losses keep their digits.
-    tail = ops.log1p(ops.exp(ops.negative(ops.absolute(x))))
-    below = ops.negative(ops.minimum(x, 0.0))
+    # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
+    below = ops.clip(x, None, 0.0)
+    tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(below, 2.0), x)))
     if pos_weight is not None:
         factor = ops.add(ops.multiply(t, ops.subtract(fitted(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
         tail, below = ops.multiply(tail, factor), ops.multiply(below, factor)
-    loss = ops.add(ops.add(ops.multiply(ops.subtract(1.0, t), x), below), tail)
+    loss = ops.add(ops.subtract(ops.multiply(_rest(t), x), below), tail)
     if weight is not None:
         loss = ops.multiply(loss, fitted(name, "weight", weight, x))
     return reduced(name, loss, reduction, kind)
@@ -247,7 +247,7 @@ def focal(
     if gamma:
         wrong = _mixed(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
         # At 0 the derivative of a power below 1 is infinite.
-        loss = ops.multiply(loss, ops.power(ops.maximum(wrong, 1e-30), gamma))
+        loss = ops.multiply(loss, ops.power(ops.clip(wrong, 1e-30, None), gamma))
     if alpha is not None:
         loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
     return reduced("focal", loss, reduction, kind)
@@ -288,7 +288,7 @@ def dice(
     both = ops.sum(ops.multiply(p, t), over)
     either = ops.add(ops.sum(p, over), ops.sum(t, over))
     share = ops.divide(ops.add(ops.multiply(both, 2.0), smooth), ops.add(either, smooth))
-    return reduced("dice", ops.subtract(1.0, share), reduction, kind)
+    return reduced("dice", _rest(share), reduction, kind)
 
 
 def kl_div(
@@ -332,7 +332,12 @@ def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
 
 def _mixed(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Returns `t * positive + (1 - t) * negative`."""
-    return ops.add(ops.multiply(t, positive), ops.multiply(ops.subtract(1.0, t), negative))
+    return ops.add(ops.multiply(t, positive), ops.multiply(_rest(t), negative))
+
+
+def _rest(x: Tensor) -> Tensor:
+    """Returns `1 - x`; a number as the first operand would take the slow path of dispatch."""
+    return ops.add(ops.negative(x), 1.0)
 
 
 def _along(weights: Tensor, x: Tensor, along: int) -> Tensor:

@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require
+from emberharmony.nn.losses.operands import Reduction, matching, operands, reduced, require, shortfall
 
 _EPSILON = 1e-12
 """What is added to the squared norms of vectors before their cosine is taken, as in torch."""
@@ -34,7 +34,7 @@ def hinge_embedding(
     Source: `torch.nn.functional.hinge_embedding_loss`.
     """
     (x, t), kind = matching("hinge_embedding", input=input, target=target)
-    apart = ops.where(ops.equal(t, 1.0), 0.0, ops.maximum(ops.subtract(margin, x), 0.0))
+    apart = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     together = ops.where(ops.equal(t, -1.0), 0.0, x)
     return reduced("hinge_embedding", ops.add(apart, together), reduction, kind)
 
@@ -79,8 +79,8 @@ def cosine_embedding(
         )
     norms = [ops.sqrt(ops.add(ops.sum(ops.square(each), -1), _EPSILON)) for each in (x, y)]
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
-    together = ops.where(ops.equal(t, 1.0), ops.subtract(1.0, cosine), 0.0)
-    apart = ops.where(ops.equal(t, -1.0), ops.maximum(ops.subtract(cosine, margin), 0.0), 0.0)
+    together = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
+    apart = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
     return reduced(name, ops.add(together, apart), reduction, kind)
 
 
@@ -177,4 +177,4 @@ def _triplet(
     near, far = distance(a, p), distance(a, n)
     if swap:
         far = ops.minimum(far, distance(p, n))
-    return reduced(name, ops.maximum(ops.add(ops.subtract(near, far), margin), 0.0), reduction, kind)
+    return reduced(name, shortfall(ops.subtract(far, near), margin), reduction, kind)

@@ -14,6 +14,7 @@ from emberharmony.nn.losses.operands import (
     operands,
     reduced,
     require,
+    shortfall,
 )
 
 
@@ -35,7 +36,7 @@ def hinge(input: TensorLike, target: TensorLike, *, margin: float = 1.0, reducti
         [0.5, 3.0]
     """
     (x, t), kind = matching("hinge", input=input, target=target)
-    return reduced("hinge", ops.maximum(ops.subtract(margin, ops.multiply(t, x)), 0.0), reduction, kind)
+    return reduced("hinge", shortfall(ops.multiply(t, x), margin), reduction, kind)
 
 
 def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -87,7 +88,7 @@ def margin_ranking(
     Source: `torch.nn.functional.margin_ranking_loss`.
     """
     (x, y, t), kind = matching("margin_ranking", input1=input1, input2=input2, target=target)
-    loss = ops.maximum(ops.subtract(margin, ops.multiply(t, ops.subtract(x, y))), 0.0)
+    loss = shortfall(ops.multiply(t, ops.subtract(x, y)), margin)
     return reduced("margin_ranking", loss, reduction, kind)
 
 
@@ -129,7 +130,7 @@ def multi_margin(
     classes = x.shape[-1]
     place, _ = class_ids(name, target, classes, tuple(x.shape[:-1]))
     own = ops.take_along_axis(x, ops.expand_dims(place, -1), -1)
-    lost = ops.maximum(ops.add(ops.subtract(x, own), margin), 0.0)
+    lost = shortfall(ops.subtract(own, x), margin)
     if p == 2:
         lost = ops.square(lost)
     other = ops.not_equal(ops.expand_dims(place, -1), ops.arange(classes))
@@ -177,7 +178,7 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     own = ops.expand_dims(ops.take_along_axis(x, place, -1), -1)
     hits = ops.equal(ops.expand_dims(place, -1), ops.arange(classes))
     named = ops.any(ops.logical_and(hits, ops.expand_dims(listed, -1)), -2, keepdims=True)
-    lost = ops.maximum(ops.add(ops.subtract(ops.expand_dims(x, -2), own), 1.0), 0.0)
+    lost = shortfall(ops.subtract(own, ops.expand_dims(x, -2)), 1.0)
     counted = ops.logical_and(ops.expand_dims(listed, -1), ops.logical_not(named))
     loss = ops.divide(ops.sum(ops.where(counted, lost, 0.0), (-2, -1)), classes)
     return reduced(name, loss, reduction, kind)

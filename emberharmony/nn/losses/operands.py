@@ -193,6 +193,11 @@ def _is_typed(target: Any) -> bool:
     return bool(ops.is_tensor(target)) or isinstance(target, Cell)
 
 
+def shortfall(x: Tensor, margin: float) -> Tensor:
+    """Returns `max(0, margin - x)`, with the gradient of -1 where both are equal, as in torch."""
+    return ops.clip(ops.add(ops.negative(x), margin), 0.0, None)
+
+
 def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tensor:
     """Returns the losses of all elements reduced, in the dtype of the result."""
     require_reduction(name, reduction)

@@ -115,7 +115,7 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
     (x, y), kind = matching("log_cosh", input=input, target=target)
     size = ops.absolute(ops.subtract(x, y))
     # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
-    near = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.minimum(size, 1.0), 0.5))), 2.0))
+    near = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
     far = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
     return reduced("log_cosh", ops.where(ops.less(size, 1.0), near, far), reduction, kind)
 
@@ -166,7 +166,7 @@ def gaussian_nll(
                 f"one axis of length 1"
             )
         )
-    variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.maximum(variance, eps), variance)))
+    variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.clip(variance, eps, None), variance)))
     scaled = ops.divide(ops.square(ops.subtract(x, y)), variance)
     loss = ops.multiply(ops.add(ops.log(variance), scaled), 0.5)
     if full:
@@ -220,8 +220,8 @@ def poisson_nll(
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     size = ops.absolute(ops.subtract(x, y))
-    near = ops.minimum(size, delta)
-    far = ops.maximum(ops.subtract(size, delta), 0.0)
+    near = ops.clip(size, None, delta)
+    far = ops.subtract(size, near)
     return ops.add(ops.multiply(ops.square(near), 0.5), ops.multiply(far, delta))
 
 

@@ -1,0 +1,26 @@
+"""`Backend.at_hand`: which tensors of integers a check may read."""
+
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core import selection
+
+
+def read(x: Any) -> Any:
+    return selection.current().at_hand(x)
+
+
+def test_the_values_are_read_on_the_cpu_or_in_checked_mode(backend: str) -> None:
+    ids = ops.convert_to_tensor([3, -1])
+    assert (read(ids) is None) is (backend == "mlx")
+    with ops.checked():
+        assert read(ids).tolist() == [3, -1]
+
+
+def test_traced_values_are_not_read(backend: str) -> None:
+    found = []
+    ops.vmap(lambda x: (found.append(read(x)), ops.add(x, 1))[1])(ops.convert_to_tensor([1, 2]))
+    assert all(x is None for x in found) or backend == "numpy"  # which calls the function for each slice
+    specs = ops.TensorSpec((2,), "int64")
+    ops.eval_shape(lambda x: (found.append(read(x)), x)[1], specs)
+    assert found[-1] is None
