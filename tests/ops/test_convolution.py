@@ -38,6 +38,41 @@ def test_padding_by_numbers_adds_zeros(padding: Any, strides: int, backend: str)
     assert np.isclose((wanted * y).sum(), (X * back).sum())
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 7, 6), (2, 4, 1, 6), (1, 4, 5, 1)])
+def test_options_as_tuples_give_the_results_of_pairs(shape: tuple[int, ...], backend: str) -> None:
+    for kind in ("float64", "float32", "float16") if backend != "mlx" else ("float32", "float16"):
+        x = ops.array(np.sin(np.arange(np.prod(shape))).reshape(shape), kind)
+        for inner, (strides, zeros, dilation) in ((4, ((2, 1), (1, 1), (1, 2))), (1, ((1, 1), (2, 1), (1, 1)))):
+            kernel = ops.array(np.cos(np.arange(3 * 2 * inner * 8.0)).reshape(3, 2, inner, 8), kind)
+            found = ops.conv(x, kernel, strides, zeros, "channels_first", dilation)
+            last = ops.conv(ops.moveaxis(x, 1, -1), kernel, strides, [(n, n) for n in zeros], None, dilation)
+            wanted = ops.to_numpy(ops.moveaxis(last, -1, 1))
+            assert ops.dtype(found).name == kind
+            assert np.allclose(ops.to_numpy(found), wanted, rtol=1e-2 if kind == "float16" else 1e-4, atol=1e-4)
+
+
+def test_bad_options_as_tuples_are_refused(backend: str) -> None:
+    x, kernel = ops.zeros((1, 4, 5, 5)), ops.zeros((3, 3, 4, 2))
+    one: Any = (1, 1)
+    for options, error, message in (
+        (((1,), one, one), ArgumentError, "strides is an integer of at least 1, or one for each of 2"),
+        (((0, 1), one, one), ArgumentError, "strides is an integer of at least 1"),
+        (((1.5, 1), one, one), ArgumentError, "strides is an integer"),
+        ((one, (-1, 0), one), ArgumentError, "padding is"),
+        ((one, one, (1, 1, 1)), ArgumentError, "dilation_rate is an integer"),
+        ((one, (0, 0), (3, 1)), ShapeError, "a window of 7 does not fit an axis of length 5"),
+        ((one, one, (2**62, 1)), ShapeError, "a window of .* does not fit"),
+        ((one, (2**62, 1), one), OutOfMemoryError, "GiB"),
+    ):
+        strides, zeros, dilation = options
+        with pytest.raises(error, match=message):
+            ops.conv(x, kernel, strides, zeros, "channels_first", dilation)
+    with pytest.raises(ShapeError, match="a tensor of 6 channels does not suit a kernel"):
+        ops.conv(ops.zeros((1, 6, 5, 5)), kernel, one, one, "channels_first", one)
+    with pytest.raises(ShapeError, match="a tensor of 8 channels does not suit a kernel"):
+        ops.conv(ops.zeros((1, 8, 5, 5)), ops.zeros((3, 3, 4, 3)), one, one, "channels_first", one)
+
+
 @pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("options", [(2, 1, 1, 1), (3, (1, 2), (2, 1), 1), (1, 0, 0, (2, 1)), ((1, 2), 3, (0, 1), 2)])

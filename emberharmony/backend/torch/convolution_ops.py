@@ -11,6 +11,7 @@ from emberharmony.backend.shared.convolution import channels_last, check_channel
 from emberharmony.backend.torch.dtypes import promotion
 
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
+_WIDE = frozenset((torch.float32, torch.float64))
 _TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
 
 
@@ -61,6 +62,29 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     return apart.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
+def _direct(x: torch.Tensor, kernel: torch.Tensor, strides: Any, padding: Any, dilation: Any) -> torch.Tensor | None:
+    """Returns the convolution of a tensor (batch, channels, *spatial) if all options are tuples that PyTorch takes.
+
+    PyTorch checks them itself, in a tenth of the time. None says that the complete path must run, which raises the
+    typed error if an option is wrong.
+    """
+    n = kernel.ndim - 2
+    if x.dtype is not kernel.dtype or x.dtype not in _WIDE or not _is_native(x, kernel) or x.ndim != n + 2:
+        return None
+    if not len(strides) == len(padding) == len(dilation) == n:
+        return None  # PyTorch would take one number for all axes
+    inner = kernel.shape[-2]
+    groups = x.shape[1] // inner
+    try:
+        # Greater numbers could overflow in PyTorch.
+        if groups * inner != x.shape[1] or max(*strides, *padding, *dilation) >= 2**31:
+            return None
+        weight = kernel.permute(n + 1, n, *range(n)).contiguous()
+        return _plain(_CONV[n - 1](_plain(x), weight, None, strides, padding, dilation, groups))
+    except (RuntimeError, TypeError):
+        return None
+
+
 def _cuts(
     excess: Sequence[tuple[int, int]], strides: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
@@ -104,6 +128,13 @@ class TorchConvolutionOps:
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> torch.Tensor:
+        if (
+            data_format == "channels_first"
+            and strides.__class__ is padding.__class__ is dilation_rate.__class__ is tuple
+        ):
+            direct = _direct(inputs, kernel, strides, padding, dilation_rate)
+            if direct is not None:
+                return direct
         x, w = promotion.common(inputs, kernel)
         if not _is_native(x, w):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
