@@ -22,28 +22,41 @@ HALF = {"float16": 16 * 2**-10, "bfloat16": 16 * 2**-7}
 """The same for half precision against float32: 16 times the distance of two neighbours at 1."""
 
 
-def require_behaviours(backend: str, case: Case) -> None:
+def require_behaviours(backend: str, case: Case, compiled: bool = True) -> None:
     """Checks that copies, transforms, other backends and half precision do not change what a layer computes.
 
-    A layer that draws random numbers, or that changes its buffers, is to be checked with `train=False`.
+    Args:
+        backend: the active backend.
+        case: the layer and its inputs. One that draws random numbers, or changes its buffers, has `train=False`.
+        compiled: whether to check `ops.compile` too, which takes seconds for layers of many ops.
     """
-    layer = getattr(nn, case.name)(*case.args, **case.kwargs, **case.ours).train(case.train)
-    layer = layer.to(dtype="float32")
-    draw = np.random.default_rng(0)
-    given = [draw.standard_normal(s).astype("float32") if type(s) is tuple else s for s in case.shapes]
-    inputs = [ops.convert_to_tensor(x) for x in given]
-    right = called(layer, inputs, case)
+    layer, inputs, right = _made(case)
     checks = (
         _require_copies,
         _require_other_backend,
         _require_shapes,
         _require_vmap,
-        _require_compile,
         _require_checkpoint,
         _require_half,
+        *([_require_compile] if compiled else []),
     )
     for check in checks:
         check(backend, case, layer, inputs, right)
+
+
+def require_compiled(backend: str, case: Case) -> None:
+    """Checks that a compiled layer computes the same."""
+    _require_compile(backend, case, *_made(case))
+
+
+def _made(case: Case) -> tuple[nn.Module, list[Any], list[np.ndarray]]:
+    """Returns a layer, inputs, and what the layer returns for them."""
+    layer = getattr(nn, case.name)(*case.args, **case.kwargs, **case.ours).train(case.train)
+    layer = layer.to(dtype="float32")
+    draw = np.random.default_rng(0)
+    given = [draw.standard_normal(s).astype("float32") if type(s) is tuple else s for s in case.shapes]
+    inputs = [ops.convert_to_tensor(x) for x in given]
+    return layer, inputs, called(layer, inputs, case)
 
 
 def called(layer: nn.Module, inputs: Sequence[Any], case: Case) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError, UninitializedParameterError
-from tests.nn.behaviours import require_behaviours, require_channels_last
+from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch, torch
 
 SHAPES = {1: (2, 4, 9), 2: (2, 4, 7, 6), 3: (1, 4, 5, 4, 6)}
@@ -66,6 +66,17 @@ TRANSPOSES = [
     )
 ]
 CASES = CONVOLUTIONS + TRANSPOSES
+LAYERS = [
+    Case("Conv1d", (4, 8, 3), (SHAPES[1],), {"padding": 1}),
+    Case("Conv2d", (4, 8, 3, 2, 1), (SHAPES[2],), {"groups": 2}),
+    Case("Conv3d", (4, 8, 2), (SHAPES[3],), {"padding": 1, "padding_mode": "circular"}),
+    Case("DepthwiseConv2d", (4, 3), (SHAPES[2],), {"padding": "same"}),
+    Case("SeparableConv1d", (4, 5, 3), (SHAPES[1],)),
+    Case("ConvTranspose1d", (4, 8, 3), (SHAPES[1],), {"stride": 2}),
+    Case("ConvTranspose2d", (4, 8, 3), (SHAPES[2],), {"groups": 2, "padding": 1}),
+    Case("ConvTranspose3d", (4, 2, 2), (SHAPES[3],)),
+]
+"""One row of each layer, or of each kind."""
 
 
 # PyTorch warns that it pads a copy.
@@ -82,22 +93,15 @@ def test_channels_may_come_last(backend: str, case: Case) -> None:
         require_channels_last(case)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("Conv1d", (4, 8, 3), (SHAPES[1],), {"padding": 1}),
-        Case("Conv2d", (4, 8, 3, 2, 1), (SHAPES[2],), {"groups": 2}),
-        Case("Conv3d", (4, 8, 2), (SHAPES[3],), {"padding": 1, "padding_mode": "circular"}),
-        Case("DepthwiseConv2d", (4, 3), (SHAPES[2],), {"padding": "same"}),
-        Case("SeparableConv1d", (4, 5, 3), (SHAPES[1],)),
-        Case("ConvTranspose1d", (4, 8, 3), (SHAPES[1],), {"stride": 2}),
-        Case("ConvTranspose2d", (4, 8, 3), (SHAPES[2],), {"groups": 2, "padding": 1}),
-        Case("ConvTranspose3d", (4, 2, 2), (SHAPES[3],)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+    require_behaviours(backend, case, compiled=case is LAYERS[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAYERS[1:], ids=str)
+def test_compiled_layers(backend: str, case: Case) -> None:
+    require_compiled(backend, case)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -4,7 +4,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import require_behaviours, require_channels_last
+from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_like_torch
 
 SHAPES = {1: (2, 3, 5), 2: (2, 3, 4, 5), 3: (2, 2, 3, 4, 5)}
@@ -23,6 +23,8 @@ CASES = [
         (UNEVEN[n], SHAPES[n][1:]),
     )
 ]
+LAYERS = CASES[1::12]
+"""One row of each layer, or of each kind."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -36,9 +38,15 @@ def test_channels_may_come_last(backend: str, case: Case) -> None:
     require_channels_last(case)
 
 
-@pytest.mark.parametrize("case", CASES[1::12], ids=str)
+@pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+    require_behaviours(backend, case, compiled=case is LAYERS[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAYERS[1:], ids=str)
+def test_compiled_layers(backend: str, case: Case) -> None:
+    require_compiled(backend, case)
 
 
 def test_wrong_inputs_and_options_are_refused(backend: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import require_behaviours, require_channels_last
+from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch, torch
 
 SHAPES = {1: (2, 3, 9), 2: (2, 3, 7, 8), 3: (1, 2, 5, 6, 7)}
@@ -62,6 +62,16 @@ CASES = [
     *(Case(f"Adaptive{kind}Pool2d", ((None, 3),), (SHAPES[2],)) for kind in ("Avg", "Max")),
     *(Case(f"Adaptive{kind}Pool3d", ((2, None, None),), (SHAPES[3],)) for kind in ("Avg", "Max")),
 ]
+LAYERS = [
+    Case("GlobalMaxPool", (True,), (SHAPES[2],)),
+    Case("MaxPool2d", (2, 2, 1), (SHAPES[2],), {"return_indices": True}),
+    Case("AvgPool1d", (2, 2, 1), (SHAPES[1],), {"count_include_pad": False}),
+    Case("LPPool2d", (2, 2), (SHAPES[2],)),
+    Case("AdaptiveAvgPool2d", (3,), (SHAPES[2],)),
+    Case("AdaptiveMaxPool1d", (3,), (SHAPES[1],)),
+    Case("GlobalAvgPool", (), (SHAPES[2],)),
+]
+"""One row of each layer, or of each kind."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -75,21 +85,15 @@ def test_channels_may_come_last(backend: str, case: Case) -> None:
     require_channels_last(case)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("MaxPool2d", (2, 2, 1), (SHAPES[2],), {"return_indices": True}),
-        Case("AvgPool1d", (2, 2, 1), (SHAPES[1],), {"count_include_pad": False}),
-        Case("LPPool2d", (2, 2), (SHAPES[2],)),
-        Case("AdaptiveAvgPool2d", (3,), (SHAPES[2],)),
-        Case("AdaptiveMaxPool1d", (3,), (SHAPES[1],)),
-        Case("GlobalAvgPool", (), (SHAPES[2],)),
-        Case("GlobalMaxPool", (True,), (SHAPES[2],)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+    require_behaviours(backend, case, compiled=case is LAYERS[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAYERS[1:], ids=str)
+def test_compiled_layers(backend: str, case: Case) -> None:
+    require_compiled(backend, case)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

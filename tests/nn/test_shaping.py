@@ -5,7 +5,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
-from tests.nn.behaviours import require_behaviours, require_channels_last
+from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_like_torch
 
 IMAGES = (2, 8, 4, 6)
@@ -43,6 +43,9 @@ CASES = [
     ),
     Case("Fold", ((5, 6), (3, 2), 1, (1, 0), (2, 2)), ((2, 12, 9),)),
 ]
+OURS = [Case("Reshape", ((2, -1),), ((4, 6),)), Case("Permute", ((2, 0, -2),), ((2, 3, 4),))]
+LAYERS = [CASES[0], CASES[7], CASES[10], CASES[14], CASES[17], CASES[19], CASES[22], *OURS]
+"""One row of each layer, or of each kind."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -59,16 +62,15 @@ def test_channels_may_come_last(backend: str, case: Case) -> None:
         require_channels_last(case)
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[7], CASES[10], CASES[14], CASES[17], CASES[19], CASES[22]], ids=str)
+@pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+    require_behaviours(backend, case, compiled=case is LAYERS[0])
 
 
-@pytest.mark.parametrize(
-    "case", [Case("Reshape", ((2, -1),), ((4, 6),)), Case("Permute", ((2, 0, -2),), ((2, 3, 4),))], ids=str
-)
-def test_layers_of_ours_under_transforms(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAYERS[1:], ids=str)
+def test_compiled_layers(backend: str, case: Case) -> None:
+    require_compiled(backend, case)
 
 
 def test_reshape_keeps_the_batch(backend: str) -> None:

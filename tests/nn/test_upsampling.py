@@ -7,7 +7,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import require_behaviours, require_channels_last
+from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_like_torch, torch
 
 SHAPES: dict[str, list[tuple[int, ...]]] = {
@@ -41,6 +41,16 @@ CASES = [
     Case("UpsamplingBilinear2d", (), ((2, 3, 4, 5),), {"size": 7}),
     Case("UpsamplingBilinear2d", (), ((2, 3, 4, 5),), {"scale_factor": (2, 1.5)}),
 ]
+LAYERS = [
+    Case("Upsample", (), ((2, 3, 4, 5),), {"scale_factor": 2}),
+    Case("Upsample", ((3, 7), None, "nearest-exact"), ((2, 3, 4, 5),)),
+    Case("Upsample", ((3, 7), None, "bilinear", True), ((2, 3, 4, 5),)),
+    Case("Upsample", ((3, 7), None, "bicubic"), ((2, 3, 4, 5),)),
+    Case("Upsample", ((2, 1), None, "area"), ((2, 3, 4, 5),)),
+    CASES[-3],
+    CASES[-1],
+]
+"""One row of each layer, or of each kind."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -54,21 +64,15 @@ def test_channels_may_come_last(backend: str, case: Case) -> None:
     require_channels_last(case)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("Upsample", (), ((2, 3, 4, 5),), {"scale_factor": 2}),
-        Case("Upsample", ((3, 7), None, "nearest-exact"), ((2, 3, 4, 5),)),
-        Case("Upsample", ((3, 7), None, "bilinear", True), ((2, 3, 4, 5),)),
-        Case("Upsample", ((3, 7), None, "bicubic"), ((2, 3, 4, 5),)),
-        Case("Upsample", ((2, 1), None, "area"), ((2, 3, 4, 5),)),
-        CASES[-3],
-        CASES[-1],
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("case", LAYERS, ids=str)
 def test_copies_transforms_and_half_precision(backend: str, case: Case) -> None:
-    require_behaviours(backend, case)
+    require_behaviours(backend, case, compiled=case is LAYERS[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", LAYERS[1:], ids=str)
+def test_compiled_layers(backend: str, case: Case) -> None:
+    require_compiled(backend, case)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
