@@ -98,7 +98,8 @@ class Convolution(Module):
         """
         x = spatial.tensor(x)
         if self._is_batch(x):
-            return self(x, *args)
+            found: Tensor = self(x, *args)
+            return found
         if self.in_channels is None:
             self.weight.on(None)  # raises
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:

@@ -177,7 +177,7 @@ class _MaxUnpool(Module):
         def unpooled(batch: Tensor) -> Tensor:
             return ops.max_unpool(batch, indices, self._size(batch, output_size), self.data_format)
 
-        return spatial.batched(unpooled, x, self.axes)  # type: ignore[no-any-return]
+        return spatial.batched(unpooled, x, self.axes)
 
     def _size(self, x: Tensor, output_size: Sequence[int] | None) -> list[int]:
         if output_size is not None:
@@ -282,7 +282,7 @@ class _AvgPool(_Pool):
         )
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(self._pooled, x, self.axes)  # type: ignore[no-any-return]
+        return spatial.batched(self._pooled, x, self.axes)
 
 
 class _DividedPool(_AvgPool):
@@ -400,7 +400,7 @@ class _LPPool(_Pool):
         return ops.lp_pool(x, self.norm_type, self.kernel_size, self.stride, self.data_format, self.ceil_mode)
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(self._pooled, x, self.axes)  # type: ignore[no-any-return]
+        return spatial.batched(self._pooled, x, self.axes)
 
 
 class LPPool1d(_LPPool):
@@ -500,7 +500,7 @@ class _AdaptiveAvgPool(_AdaptivePool):
     """The base of adaptive mean pools."""
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(  # type: ignore[no-any-return]
+        return spatial.batched(
             lambda batch: ops.adaptive_average_pool(batch, self._size(batch), self.data_format), x, self.axes
         )
 
@@ -509,7 +509,7 @@ class _AdaptiveMaxPool(_AdaptivePool):
     """The base of adaptive maximum pools."""
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return spatial.batched(  # type: ignore[no-any-return]
+        return spatial.batched(
             lambda batch: ops.adaptive_max_pool(batch, self._size(batch), self.data_format), x, self.axes
         )
 

@@ -1,7 +1,7 @@
 """Spatial axes: the layout of inputs, and layers that take a batch or a single sample."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ShapeError, brief
@@ -9,6 +9,7 @@ from emberharmony.nn.locate import fault
 from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
+T = TypeVar("T")
 DataFormat: TypeAlias = Literal["channels_first", "channels_last"]
 """Where the axis of the channels is: before the spatial axes, as in PyTorch, or behind them."""
 
@@ -22,7 +23,7 @@ def data_format(value: Any) -> DataFormat:
     return choice("data_format", value, ("channels_first", "channels_last"))  # type: ignore[return-value]
 
 
-def batched(function: Callable[[Any], Any], x: TensorLike, axes: int) -> Any:
+def batched(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     """Returns the result of a function of a batch, for a batch or for a single sample without a batch axis.
 
     Args:
@@ -38,8 +39,10 @@ def batched(function: Callable[[Any], Any], x: TensorLike, axes: int) -> Any:
     if len(x.shape) == axes + 2:
         return function(x)
     if len(x.shape) == axes + 1:
-        result = function(ops.expand_dims(x, 0))
-        return tuple(ops.squeeze(each, 0) for each in result) if isinstance(result, tuple) else ops.squeeze(result, 0)
+        result: Any = function(ops.expand_dims(x, 0))
+        if isinstance(result, tuple):
+            return cast(T, tuple(ops.squeeze(each, 0) for each in result))
+        return cast(T, ops.squeeze(result, 0))
     raise fault(
         ShapeError(
             f"expected a batch of {axes + 2} axes, with channels and {axes} spatial ones, or a sample of {axes + 1}, "

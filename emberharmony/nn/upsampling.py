@@ -88,9 +88,10 @@ class Upsample(Module):
         if self.mode == "area":
             return ops.adaptive_average_pool(x, size, self.data_format)
         if self.mode.startswith("nearest"):
+            found: Tensor = x
             for axis, count, wanted, step in zip(axes, lengths, size, steps, strict=True):
-                x = _nearest(x, axis, count, wanted, step, 0.5 if self.mode == "nearest-exact" else 0.0)
-            return x
+                found = _nearest(found, axis, count, wanted, step, 0.5 if self.mode == "nearest-exact" else 0.0)
+            return found
         if self.mode == "bicubic":
             return _cubic(x, axes, size, steps, bool(self.align_corners))
         shape = list(x.shape)
@@ -210,7 +211,8 @@ def _cubic(x: Tensor, axes: Sequence[int], size: Sequence[int], steps: Sequence[
         positions = [place * step if corners else (place + 0.5) * step - 0.5 for place in range(wanted)]
         starts = [math.floor(position) for position in positions]
         rests = [position - start for position, start in zip(positions, starts, strict=True)]
-        device, total = ops.get_device(x), None
+        device = ops.get_device(x)
+        total: Any = None
         for tap in range(-1, 3):
             places = [min(max(start + tap, 0), count - 1) for start in starts]
             part = ops.take(x, ops.convert_to_tensor(places, device=device), axis)
