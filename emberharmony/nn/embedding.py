@@ -230,7 +230,9 @@ class EmbeddingBag(_Table):
             return ops.divide(summed(rows), ops.maximum(lengths, 1.0))
         return ops.where(ops.greater(lengths, 0), largest(rows), 0.0)
 
-    def _reducers(self, shape: tuple[int, ...], offsets: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any], int]:
+    def _reducers(
+        self, shape: tuple[int, ...], offsets: Any
+    ) -> tuple[Callable[[Any], Tensor], Callable[[Any], Tensor], int]:
         """Returns functions for the sums and the maxima over the indices of each bag, and the number of bags.
 
         Raises:

@@ -260,12 +260,14 @@ class _InstanceNorm(_Running):
             raise fault(
                 ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
             )
+        if self.running_mean is None:
+            return ops.group_normalization(x, self.num_features, self.weight, self.bias, axis, self.eps)
         result, mean, variance = self._by_own(x, over, axis)
-        if self.running_mean is not None and self.running_var is not None:
-            share, shape = self.momentum, (-1, self.num_features)
-            self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), share)
+        shape = (-1, self.num_features)
+        self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
+        if self.running_var is not None:
             unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
-            self._keep(self.running_var, unbiased, share)
+            self._keep(self.running_var, unbiased, self.momentum)
         return result
 
 
@@ -531,15 +533,7 @@ class GroupNorm(Module):
                     f"expected a batch with {self.num_channels} channels on axis {axis}, got shape {tuple(x.shape)}"
                 )
             )
-        shape, last = tuple(x.shape), self.data_format == "channels_last"
-        split = (self.num_groups, self.num_channels // self.num_groups)
-        grouped = ops.reshape(x, (shape[0], math.prod(shape[1:-1]), *split) if last else (shape[0], split[0], -1))
-        found = ops.reshape(ops.layer_normalization(grouped, axis=(1, 3) if last else -1, epsilon=self.eps), shape)
-        channels = [1] * len(shape)
-        channels[axis] = self.num_channels
-        if self.weight is not None:
-            found = ops.multiply(found, ops.reshape(self.weight, channels))
-        return found if self.bias is None else ops.add(found, ops.reshape(self.bias, channels))
+        return ops.group_normalization(x, self.num_groups, self.weight, self.bias, axis, self.eps)
 
 
 class LocalResponseNorm(Module):
@@ -582,16 +576,5 @@ class LocalResponseNorm(Module):
         x = spatial.tensor(x)
         if len(x.shape) < 3:
             raise fault(ShapeError(f"expected (batch, channels, ..., length), got shape {tuple(x.shape)}"))
-        axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
-        wide = widened(x)
-        around = [(0, 0)] * len(x.shape)
-        around[axis] = self.size // 2, (self.size - 1) // 2
-        squares = ops.pad(ops.square(wide), around)
-        channels, before = x.shape[axis], (slice(None),) * axis
-        shifted = [ops.get_item(squares, (*before, slice(at, at + channels))) for at in range(self.size)]
-        total = shifted[0]
-        for each in shifted[1:]:
-            total = ops.add(total, each)
-        base = ops.add(ops.multiply(total, self.alpha / self.size), self.k)
-        found = ops.multiply(wide, ops.power(base, -self.beta))
-        return found if wide is x else ops.cast(found, ops.result_type(x, 0.0))
+        axis = 1 if self.data_format == "channels_first" else -1
+        return ops.local_response_normalization(x, self.size, self.alpha, self.beta, self.k, axis)

@@ -71,14 +71,14 @@ class _Parametrized(Module):
         return _made, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
 
 
-def _plain(kind: type[Any]) -> type[Any]:
+def _plain(kind: type[Any]) -> Any:
     """Returns the class of a layer without computed parameters."""
     line = kind.__mro__
     return line[line.index(_Parametrized) + 1] if issubclass(kind, _Parametrized) else kind
 
 
 @functools.cache
-def _class_with(kind: type[Any], names: tuple[str, ...]) -> type[Any]:
+def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a class like that of a layer, in which some parameters are computed."""
 
     def reader(name: str) -> property:
