@@ -14,6 +14,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
+from emberharmony.nn.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.types import Tensor
 
 M = TypeVar("M", bound=Module)
@@ -87,7 +88,7 @@ def _class_with(kind: Any, names: tuple[str, ...]) -> Any:
     return type(f"Parametrized{kind.__name__}", (_Parametrized, kind), {name: reader(name) for name in names})
 
 
-def _made(kind: type[Any], names: tuple[str, ...]) -> Any:
+def _made(kind: Any, names: tuple[str, ...]) -> Any:
     """Returns a layer without attributes, for `pickle` and `copy`."""
     return object.__new__(_class_with(kind, names))
 
@@ -293,7 +294,7 @@ def spectral_norm(
     `torch.nn.utils.parametrizations.spectral_norm`.
     """
     if dim is None:
-        dim = int(any(kind.__name__.startswith("ConvTranspose") for kind in type(module).__mro__))
+        dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
     before = getattr(module, name, None)
     if not isinstance(before, Parameter):
         raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}")

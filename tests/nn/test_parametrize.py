@@ -1,6 +1,7 @@
 """Parametrized tensors on every backend."""
 
 import copy
+import inspect
 import pickle
 from typing import Any
 
@@ -12,7 +13,8 @@ from emberharmony.errors import ArgumentError, ArgumentTypeError
 from tests.nn.behaviours import quick_compiler
 from tests.nn.oracle import FORWARD, GRADIENT, dtypes_of, require_close, torch
 
-LAYERS: dict[str, tuple[Any, ...]] = {"Linear": (3, 4), "Bilinear": (3, 3, 2), "Embedding": (5, 3)}
+LAYERS: dict[str, tuple[Any, ...]] = {"Linear": (3, 4), "Bilinear": (3, 3, 2), "Embedding": (5, 3), "Conv2d": (3, 4, 2)}
+LAYERS |= {"ConvTranspose1d": (3, 4, 2), "LSTM": (3, 2)}
 OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("weight_norm", "Linear", {}),
     ("weight_norm", "Linear", {"dim": 1}),
@@ -22,12 +24,17 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("weight_norm", "Bilinear", {"dim": 2}),
     ("weight_norm", "Embedding", {}),
     ("weight_norm", "Linear", {"name": "bias", "dim": None}),
+    ("weight_norm", "Conv2d", {}),
+    ("weight_norm", "LSTM", {"name": "weight_hh_l0"}),
     ("spectral_norm", "Linear", {}),
     ("spectral_norm", "Linear", {"n_power_iterations": 3}),
     ("spectral_norm", "Linear", {"dim": 1, "eps": 1e-6}),
     ("spectral_norm", "Bilinear", {}),
     ("spectral_norm", "Bilinear", {"dim": -1}),
     ("spectral_norm", "Linear", {"name": "bias"}),
+    ("spectral_norm", "Conv2d", {}),
+    ("spectral_norm", "ConvTranspose1d", {}),
+    ("spectral_norm", "ConvTranspose1d", {"dim": 0}),
 ]
 
 
@@ -35,7 +42,12 @@ def inputs(name: str) -> list[Any]:
     draw = np.random.default_rng(0)
     if name == "Embedding":
         return [np.array([1, 4, 1])]
-    return [draw.standard_normal((2, 3)).astype("float32") for _ in range(1 + (name == "Bilinear"))]
+    shape = {"Conv2d": (2, 3, 4, 4), "ConvTranspose1d": (2, 3, 4), "LSTM": (5, 2, 3)}.get(name, (2, 3))
+    return [draw.standard_normal(shape).astype("float32") for _ in range(1 + (name == "Bilinear"))]
+
+
+def first(outputs: Any) -> Any:
+    return outputs[0] if isinstance(outputs, tuple) else outputs
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), OPTIONS)
@@ -51,12 +63,12 @@ def test_they_compute_what_those_of_torch_do(
         assert list(ours.state_dict()) == list(theirs.state_dict())
         theirs = theirs.double()
         given = [x.astype(dtype) if x.dtype.kind == "f" else x for x in inputs(name)]
-        right = theirs(*(torch.tensor(x.astype("float64") if x.dtype.kind == "f" else x) for x in given))
+        right = first(theirs(*(torch.tensor(x.astype("float64") if x.dtype.kind == "f" else x) for x in given)))
         right.sin().sum().backward()
         found: list[Any] = []
 
         def loss(ours: Any = ours, found: list[Any] = found, given: Any = given) -> Any:
-            output = ours(*map(ops.convert_to_tensor, given))
+            output = first(ours(*map(ops.convert_to_tensor, given)))
             found[:] = [ops.stop_gradient(output)]
             return ops.sum(ops.sin(output))
 
@@ -67,6 +79,14 @@ def test_they_compute_what_those_of_torch_do(
             require_close(grad, parameter.grad.numpy(), GRADIENT[dtype], f"gradient by {key}")
         for key, buffer in theirs.named_buffers():
             require_close(ours.state_dict()[key], buffer.numpy(), 2 * FORWARD[dtype], f"buffer {key}")
+
+
+@pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm"])
+def test_the_parameters_are_those_of_torch(kind: str) -> None:
+    theirs = inspect.signature(getattr(torch.nn.utils.parametrizations, kind)).parameters
+    ours = dict(inspect.signature(getattr(nn.parametrize, kind)).parameters)
+    ours.pop("rng", None)
+    assert {name: each.default for name, each in ours.items()} == {name: each.default for name, each in theirs.items()}
 
 
 @pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm"])
