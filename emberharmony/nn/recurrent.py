@@ -1,8 +1,7 @@
 """Recurrent layers."""
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
@@ -11,10 +10,10 @@ from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, share
-from emberharmony.nn.recurrent_cells import NONLINEARITIES, gru_step, lstm_step, pair_of_states, rnn_step, zeros
+from emberharmony.nn.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.types import Tensor, TensorLike
 
-States = tuple[Tensor, ...]
+States: TypeAlias = tuple[Any, ...]
 """The state of a layer, and for an LSTM its cell state."""
 
 
@@ -40,9 +39,9 @@ class _Recurrent(Module):
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         self.dropout = share("dropout", dropout)
         self._proj_size = proj_size
-        self._weights: list[list[str]] = []  # for each layer and direction, the names of its parameters
+        self._names: list[list[str]] = []  # for each layer and direction, the names of its parameters
         source, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
-        self._masks = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
+        self.rng = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
         rows, out = self._gates * self.hidden_size, proj_size or self.hidden_size
         for layer in range(self.num_layers):
             width = out * (1 + self.bidirectional) if layer else self.input_size
@@ -53,13 +52,18 @@ class _Recurrent(Module):
                 if proj_size:
                     shapes["weight_hr"] = (proj_size, self.hidden_size)
                 names = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
-                self._weights.append(list(names))
+                self._names.append(list(names))
                 for name, shape in names.items():
                     setattr(self, name, Parameter(rngs.uniform(source, shape, bound, dtype)))
 
-    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
-        """Returns the outputs of one layer in one direction, (time, batch, features), and the last states."""
+    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+        """Returns the outputs of one layer in one direction, and its last states."""
         raise NotImplementedError
+
+    def _weights(self, names: list[str]) -> list[Any]:
+        """Returns two matrices, two biases or None, and further matrices."""
+        weights = [getattr(self, name) for name in names]
+        return weights if self.bias else [*weights[:2], None, None, *weights[2:]]
 
     def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
@@ -73,37 +77,35 @@ class _Recurrent(Module):
                 )
             )
         single = len(x.shape) == 2
-        x = ops.expand_dims(x, 1) if single else ops.swapaxes(x, 0, 1) if self.batch_first else x
-        if not x.shape[0]:
-            raise fault(ShapeError("expected an input of at least one time step, got none"))
-        before = self._initial(x.shape[1], single, given)
+        time_major = single or not self.batch_first
+        x = ops.expand_dims(x, 1) if single else x
+        before = self._initial(x.shape[1] if time_major else x.shape[0], single, given)
         after: list[States] = []
         for layer in range(self.num_layers):
-            if layer and self._masks is not None and self.training:
-                x = ops.dropout(x, self.dropout, generator=self._masks)
+            if layer and self.rng is not None and self.training:
+                x = ops.dropout(x, self.dropout, generator=self.rng)
             found = []
-            for reverse in (False, True)[: 1 + self.bidirectional]:
-                weights = [getattr(self, name) for name in self._weights[len(after)]]
-                output, last = self._direction(x, before[len(after)], weights, reverse)
+            for reverse in (False, True) if self.bidirectional else (False,):
+                names = self._names[len(after)]
+                output, *last = self._direction(x, before[len(after)], names, time_major, reverse)
                 found.append(output)
-                after.append(last)
+                after.append(tuple(last))
             x = ops.concatenate(found, -1) if self.bidirectional else found[0]
-        states = tuple(ops.stack(parts) for parts in zip(*after, strict=True))
         if single:
-            return ops.squeeze(x, 1), tuple(ops.squeeze(state, 1) for state in states)
-        return ops.swapaxes(x, 0, 1) if self.batch_first else x, states
+            return ops.squeeze(x, 1), tuple(ops.concatenate(parts) for parts in zip(*after, strict=True))
+        if len(after) == 1:
+            return x, tuple(ops.expand_dims(state, 0) for state in after[0])
+        return x, tuple(ops.stack(parts) for parts in zip(*after, strict=True))
 
-    def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[States]:
-        """Returns the states with which each layer and direction begins.
+    def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[Any]:
+        """Returns the states with which each layer and direction begins; None stands for zeros.
 
         Raises:
             ShapeError: if those that are given do not fit.
         """
-        count, widths = len(self._weights), (self._proj_size or self.hidden_size, self.hidden_size)
+        count, widths = len(self._names), (self._proj_size or self.hidden_size, self.hidden_size)
         if given is None:
-            weight = getattr(self, self._weights[0][1])
-            first: States = tuple(zeros((batch, width), weight) for width in widths[: 1 + (self._gates == 4)])
-            return [first] * count
+            return [(None, None)] * count
         parts = []
         for name, width, state in zip(("the state", "the cell state"), widths, given, strict=False):
             state = ops.convert_to_tensor(state)
@@ -111,7 +113,8 @@ class _Recurrent(Module):
             if tuple(state.shape) != wanted:
                 raise fault(
                     ShapeError(
-                        f"expected {name} of shape {wanted} = (layers * directions, ...), got {tuple(state.shape)}"
+                        f"expected {name} of shape {wanted}, where {count} is layers * directions, got "
+                        f"{tuple(state.shape)}"
                     )
                 )
             parts.append(ops.unstack(ops.expand_dims(state, 1) if single else state))
@@ -173,13 +176,8 @@ class RNN(_Recurrent):
         self.nonlinearity = choice("nonlinearity", nonlinearity, NONLINEARITIES)
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
-    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
-        products, weight = _product(x, weights, joined=True)
-
-        def step(by_input: Tensor, h: States) -> States:
-            return (rnn_step(by_input, ops.matmul(h[0], weight), self.nonlinearity),)
-
-        return _over_time(step, products, states, reverse)
+    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+        return ops.rnn(x, *self._weights(names), states[0], self.nonlinearity, time_major, reverse)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run(x, None if hx is None else (hx,))
@@ -239,14 +237,8 @@ class GRU(_Recurrent):
     ) -> None:
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
-    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
-        products, weight = _product(x, weights, joined=False)
-        bias = weights[3] if self.bias else None
-
-        def step(by_input: Tensor, h: States) -> States:
-            return (gru_step(by_input, ops.linear(h[0], weight, bias), h[0]),)
-
-        return _over_time(step, products, states, reverse)
+    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+        return ops.gru(x, *self._weights(names), states[0], time_major, reverse)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run(x, None if hx is None else (hx,))
@@ -316,47 +308,16 @@ class LSTM(_Recurrent):
             (input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype, proj_size
         )
 
-    def _direction(self, x: Tensor, states: States, weights: list[Any], reverse: bool) -> "tuple[Tensor, States]":
-        products, weight = _product(x, weights, joined=True)
-        projection = ops.matrix_transpose(weights[-1]) if self.proj_size else None
-
-        def step(by_input: Tensor, before: States) -> States:
-            h, c = lstm_step(ops.add(by_input, ops.matmul(before[0], weight)), before[1])
-            return h if projection is None else ops.matmul(h, projection), c
-
-        return _over_time(step, products, states, reverse)
+    def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
+        weight_ih, weight_hh, bias_ih, bias_hh, *projection = self._weights(names)
+        weight_hr = projection[0] if projection else None
+        return ops.lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, *states, weight_hr, time_major, reverse)
 
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         outputs, (states, cell_states) = self._run(x, None if hx is None else pair_of_states(hx))
         return outputs, (states, cell_states)
-
-
-def _product(x: Tensor, weights: list[Any], joined: bool) -> tuple[Tensor, Tensor]:
-    """Returns the products of all time steps with the first weight, and the second weight, transposed.
-
-    Args:
-        x: (time, batch, features).
-        weights: of the input and of the state, and the two biases or none.
-        joined: whether the second bias is added here, because it is added to the same sum.
-    """
-    bias = weights[2] if len(weights) > 3 else None
-    if bias is not None and joined:
-        bias = ops.add(bias, weights[3])
-    return ops.linear(x, ops.matrix_transpose(weights[0]), bias), ops.matrix_transpose(weights[1])
-
-
-def _over_time(
-    step: Callable[[Tensor, States], States], products: Tensor, states: States, reverse: bool
-) -> "tuple[Tensor, States]":
-    """Returns the states after each step, stacked in the order of time, and the last states."""
-    rows = ops.unstack(products)
-    outputs: list[Tensor] = []
-    for row in reversed(rows) if reverse else rows:
-        states = step(row, states)
-        outputs.append(states[0])
-    return ops.stack(outputs[::-1] if reverse else outputs), states
 
 
 class Bidirectional(Module):
