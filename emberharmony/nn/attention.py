@@ -157,7 +157,7 @@ class MultiheadAttention(Module):
         self.head_dim = embed_dim // num_heads
         self.rope = rope
         self._check(rope)
-        self._masks = rngs.generator(rng, "dropout") if dropout else None
+        self.rng = rngs.generator(rng, "dropout") if dropout else None
         self._initialize(bias, add_bias_kv, rngs.generator(rng), dtype)
 
     def _check(self, rope: Module | None) -> None:
@@ -236,7 +236,7 @@ class MultiheadAttention(Module):
                 earlier = ops.to_device(earlier, ops.get_device(q))
                 mask = earlier if mask is None else ops.logical_and(mask, earlier)
         weights: Tensor | None = None
-        if need_weights or (self.training and self._masks is not None):
+        if need_weights or (self.training and self.rng is not None):
             outputs, weights = self._weighted(q, k, v, bias, mask, is_causal)
         else:
             outputs = ops.dot_product_attention(q, k, v, bias, mask, is_causal=is_causal)
@@ -361,8 +361,8 @@ class MultiheadAttention(Module):
         if mask is not None:
             logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
         weights = ops.softmax(logits, -1)
-        if self.training and self._masks is not None:
-            weights = ops.dropout(weights, self.dropout, generator=self._masks)
+        if self.training and self.rng is not None:
+            weights = ops.dropout(weights, self.dropout, generator=self.rng)
         return ops.swapaxes(ops.matmul(weights, ops.swapaxes(v, 1, 2)), 1, 2), weights
 
 
