@@ -179,6 +179,11 @@ from emberharmony.nn.shaping import Reshape as Reshape
 from emberharmony.nn.shaping import Unflatten as Unflatten
 from emberharmony.nn.shaping import Unfold as Unfold
 from emberharmony.nn.state import Loaded as Loaded
+from emberharmony.nn.transformer import Transformer as Transformer
+from emberharmony.nn.transformer import TransformerDecoder as TransformerDecoder
+from emberharmony.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from emberharmony.nn.transformer import TransformerEncoder as TransformerEncoder
+from emberharmony.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from emberharmony.nn.transposed import ConvTranspose1d as ConvTranspose1d
 from emberharmony.nn.transposed import ConvTranspose2d as ConvTranspose2d
 from emberharmony.nn.transposed import ConvTranspose3d as ConvTranspose3d
@@ -250,6 +255,7 @@ __all__ = [
     *("GaussianDropout", "GaussianNoise"),
     *("KVCache", "MultiHeadAttention", "MultiheadAttention"),
     *("ALiBi", "LearnedPositional", "RoPE", "SinusoidalPositionalEncoding"),
+    *("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"),
     *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
     *("Embedding", "EmbeddingBag"),
     *("LoRALinear", "add_lora", "parametrize"),
