@@ -61,6 +61,7 @@ from emberharmony.nn.convolution import DepthwiseConv3d as DepthwiseConv3d
 from emberharmony.nn.convolution import SeparableConv1d as SeparableConv1d
 from emberharmony.nn.convolution import SeparableConv2d as SeparableConv2d
 from emberharmony.nn.convolution import SeparableConv3d as SeparableConv3d
+from emberharmony.nn.convolutional_recurrent import ConvLSTM2d as ConvLSTM2d
 from emberharmony.nn.dropout import AlphaDropout as AlphaDropout
 from emberharmony.nn.dropout import Dropout as Dropout
 from emberharmony.nn.dropout import Dropout1d as Dropout1d
@@ -256,7 +257,7 @@ __all__ = [
     *("KVCache", "MultiHeadAttention", "MultiheadAttention"),
     *("ALiBi", "LearnedPositional", "RoPE", "SinusoidalPositionalEncoding"),
     *("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer"),
-    *("GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
+    *("ConvLSTM2d", "GRU", "LSTM", "RNN", "Bidirectional", "GRUCell", "LSTMCell", "RNNCell"),
     *("Embedding", "EmbeddingBag"),
     *("LoRALinear", "add_lora", "parametrize"),
 ]

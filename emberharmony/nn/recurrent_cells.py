@@ -230,8 +230,12 @@ def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
     return ops.add(new, ops.multiply(kept, ops.subtract(h, new)))
 
 
-def lstm_step(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the next state and cell state of an LSTM from the sum of the products and the cell state before."""
-    enter, forget, new, leave = ops.split(gates, 4, -1)
+def lstm_step(gates: Tensor, c: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """Returns the next state and cell state of an LSTM from the sum of the products and the cell state before.
+
+    Args:
+        gates: the four gates, one after the other on the axis.
+    """
+    enter, forget, new, leave = ops.split(gates, 4, axis)
     c = ops.add(ops.multiply(ops.sigmoid(forget), c), ops.multiply(ops.sigmoid(enter), ops.tanh(new)))
     return ops.multiply(ops.sigmoid(leave), ops.tanh(c)), c
