@@ -1,6 +1,7 @@
 """Measures training: `python benchmarks/nn.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
 
-The rows are steps of optimizers over 100 parameters, small ones (up to 400 elements) and of mixed sizes (up to 65,536).
+The rows are training steps (`benchmarks/training.py`), and steps of optimizers over 100 parameters, small ones (up to 400
+elements) and of mixed sizes (up to 65,536).
 The native call is the step of `torch.optim` with `foreach=True`, in the same process, and for MLX also that of
 `mlx.optimizers`, whose results are computed too. Gradients are the same in all steps. NumPy has no optimizers, so it is
 compared with PyTorch.
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import training
 from pairs import MODULES, Call, alone, head, installed, library, line, machine, parser, timed, write
 
 from emberharmony import Parameter, ops, optim
@@ -111,7 +113,12 @@ def optimizer_rows(backend: str) -> Iterator[Row]:
                 yield Row(f"{title}, mlx", mlx_step(kind, options, values, gradients), ours)
 
 
-KINDS: tuple[Callable[[str], Iterator[Row]], ...] = (optimizer_rows,)
+def training_rows(backend: str) -> Iterator[Row]:
+    """Yields training steps of small models."""
+    yield from (Row(*each) for each in training.rows(backend))
+
+
+KINDS: tuple[Callable[[str], Iterator[Row]], ...] = (training_rows, optimizer_rows)
 """What yields the rows of a backend."""
 
 
