@@ -1,10 +1,10 @@
-"""`emberharmony demo`: one training run that switches the backend on the way, and the same run on NumPy alone."""
+"""`emberharmony demo`: trainings that switch the backend on the way, and the same trainings on NumPy alone."""
 
 import click
 
-from emberharmony import demo as program
 from emberharmony.backend.discovery import BUILTIN, install_line, is_installed
 from emberharmony.cli.drawing import progress, table
+from emberharmony.demo import digits, gpt, pictures
 
 
 @click.command()
@@ -12,30 +12,79 @@ from emberharmony.cli.drawing import progress, table
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of the split and of the initial weights."
 )
-@click.option("--steps", default=60, show_default=True, type=click.IntRange(1), help="Steps on each backend.")
+@click.option(
+    "--steps", default=60, show_default=True, type=click.IntRange(1), help="Steps of the regression on each backend."
+)
+@click.option(
+    "--gpt-steps", default=20, show_default=True, type=click.IntRange(0), help="Steps of the GPT on each backend."
+)
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, writable=True),
     help="Also draw the loss curves and write them to this file.",
 )
-def demo(names: tuple[str, ...], seed: int, steps: int, plot: str | None) -> None:
-    """Train on 1,797 handwritten digits, and switch the backend during the training."""
+def demo(names: tuple[str, ...], seed: int, steps: int, gpt_steps: int, plot: str | None) -> None:
+    """Train a regression and a small GPT, and switch the backend during the training.
+
+    The regression learns 1,797 handwritten digits. The GPT learns sonnets, letter by letter, with AdamW and dropout.
+    The same trainings then run on NumPy alone, and all results are compared.
+    """
     chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
     if plot:
-        program.check_picture(plot)
-    with progress(2 * steps * len(chosen), "training") as advance:
-        result = program.run(chosen, seed=seed, steps=steps, advance=advance)
-    click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen)}")
-    legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
-    rows = [(name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs]
-    click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), rows))
-    verdict = "AGREES" if result.agrees else "DIFFERS"
-    click.echo(f"{verdict}: the weights differ by at most {result.difference:.2e}, tolerance {program.TOLERANCE:.0e}")
+        pictures.check_picture(plot)
+    curves = []
+    with progress(2 * steps * len(chosen), "training on digits") as advance:
+        regression = digits.run(chosen, seed=seed, steps=steps, advance=advance)
+    agrees = _show_digits(regression, chosen, steps)
+    curves.append(_curves("softmax regression on digits", regression))
+    if gpt_steps:
+        with progress(2 * gpt_steps * len(chosen), "training a GPT") as advance:
+            model = gpt.run(chosen, seed=seed, steps=gpt_steps, advance=advance)
+        agrees = _show_gpt(model, chosen, gpt_steps) and agrees
+        curves.append(_curves("a small GPT on sonnets", model))
     for name in BUILTIN:
         if not is_installed(name):
             click.echo(f"{name} is not installed; to install it: {install_line(name)}")
     if plot:
-        program.draw(result, plot)
+        pictures.draw(curves, plot)
         click.echo(f"loss curves: {plot}")
-    if not result.agrees:
+    if not agrees:
         raise SystemExit(1)
+
+
+def _curves(title: str, result: digits.Result | gpt.Result) -> pictures.Curves:
+    return pictures.Curves(title, [(leg.backend, leg.losses) for leg in result.legs], result.reference.losses)
+
+
+def _verdict(agrees: bool) -> str:
+    return "AGREES" if agrees else "DIFFERS"
+
+
+def _show_digits(result: digits.Result, chosen: list[str], steps: int) -> bool:
+    click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen)}")
+    legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
+    rows = [(name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs]
+    click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), rows))
+    click.echo(
+        f"{_verdict(result.agrees)}: the weights differ by at most {result.difference:.2e}, tolerance "
+        f"{digits.TOLERANCE:.0e}"
+    )
+    return result.agrees
+
+
+def _show_gpt(result: gpt.Result, chosen: list[str], steps: int) -> bool:
+    click.echo(
+        f"\na GPT of {result.parameters:,} parameters with AdamW and dropout, {steps} steps on each of: "
+        f"{' -> '.join(chosen)}"
+    )
+    legs = [*result.legs, result.reference]
+    rows = [(leg.backend, leg.steps, f"{leg.losses[-1]:.6f}", f"{leg.seconds:.1f}") for leg in legs]
+    click.echo(table(("backend", "steps", "loss", "seconds"), rows))
+    found = result.differences
+    masks = "equal" if found.masks else "different"
+    click.echo(
+        f"{_verdict(found.agrees)}: losses differ by at most {found.loss:.2e} (tolerance {gpt.LOSS:.0e}), weights by "
+        f"{found.weights:.2e} ({gpt.WEIGHTS:.0e}), the optimizer's state by {found.state:.2e} of its largest elements "
+        f"({gpt.STATE:.0e}); dropout masks are {masks}"
+    )
+    return found.agrees

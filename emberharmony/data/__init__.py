@@ -1,4 +1,4 @@
-"""The data that comes with the package, as host arrays."""
+"""The data that comes with the package, as host arrays and text."""
 
 import gzip
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Digits", "digits"]
+__all__ = ["Digits", "digits", "sonnets"]
 
 
 class Digits(NamedTuple):
@@ -28,3 +28,11 @@ def digits(held_out: int = 397, seed: int = 0) -> Digits:
     table = np.random.default_rng(seed).permutation(table)
     images, labels = (table[:, :64] / 16.0).astype(np.float32), table[:, 64].copy()
     return Digits(images[:-held_out], labels[:-held_out], images[-held_out:], labels[-held_out:])
+
+
+def sonnets() -> str:
+    """Returns 21 sonnets by William Shakespeare, 12,893 letters with the spaces between them, in modern spelling.
+
+    Source: Shakespeare's Sonnets, 1609, in the public domain.
+    """
+    return (Path(__file__).parent / "sonnets.txt").read_text(encoding="utf-8")

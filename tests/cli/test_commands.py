@@ -77,16 +77,18 @@ def test_backend_set_says_why_a_file_cannot_be_changed(tmp_path: Path, monkeypat
 def test_the_demo_agrees_between_backends_and_saves_a_picture(tmp_path: Path) -> None:
     before = ops.get_backend()
     picture = tmp_path / "loss.png"
-    status, output = run("demo", "--steps", "5", "--plot", str(picture))
+    status, output = run("demo", "--steps", "5", "--gpt-steps", "2", "--plot", str(picture))
     assert status == 0, output
-    assert "AGREES" in output
+    assert output.count("AGREES") == 2
+    assert "dropout masks are equal" in " ".join(output.split())
     assert picture.stat().st_size > 1000
     assert ops.get_backend() == before
 
 
 def test_the_demo_runs_one_backend_and_refuses_an_unknown_name() -> None:
-    status, output = run("demo", "--steps", "3", "--backend", "numpy", "--seed", "3")
+    status, output = run("demo", "--steps", "3", "--gpt-steps", "0", "--backend", "numpy", "--seed", "3")
     assert status == 0
+    assert "GPT" not in output
     assert "torch │" not in output
     status, output = run("demo", "--backend", "nunpy")
     assert status == 2
@@ -112,7 +114,7 @@ main()
         ("backend show", "numpy (from "),
         ("backend list", "numpy "),
         ("op sin --backend numpy", "ops.sin: a primitive"),
-        ("demo --backend numpy --steps 2", "AGREES"),
+        ("demo --backend numpy --steps 2 --gpt-steps 1", "AGREES"),
     ],
 )
 def test_the_commands_run_without_any_extra(arguments: str, said: str) -> None:
@@ -142,7 +144,7 @@ def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("emberharmony.demo.run", interrupted)
+    monkeypatch.setattr("emberharmony.demo.digits.run", interrupted)
     result = CliRunner().invoke(command, ["demo", "--backend", "numpy"])
     assert result.exit_code == 130
     assert "Interrupted." in result.output

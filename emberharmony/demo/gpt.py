@@ -1,0 +1,140 @@
+"""A small GPT with AdamW and dropout, on several backends in turn and on NumPy alone, compared after each step."""
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony import nn, ops
+from emberharmony.core.types import BackendName
+from emberharmony.data import sonnets
+from emberharmony.demo.programs import example
+
+LOSS, WEIGHTS, STATE = 1e-5, 2e-4, 1e-4
+"""The largest differences that count as agreement: of a loss, of a weight, and of the state of the optimizer.
+
+The state is compared with the largest element of each tensor. Rounding alone causes differences of about 5e-7 in the
+losses. AdamW divides by the root of the mean square of a gradient, so it enlarges differences of weights whose
+gradients are near 0.
+"""
+
+BATCH = 8
+
+
+class Leg(NamedTuple):
+    """A part of the training, on one backend: its steps, the loss of each, and its duration in seconds."""
+
+    backend: str
+    steps: str
+    losses: list[float]
+    seconds: float
+
+
+class Comparison(NamedTuple):
+    """The largest differences between two trainings, and whether all dropout masks are equal."""
+
+    loss: float
+    weights: float
+    state: float
+    masks: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the differences are within `LOSS`, `WEIGHTS` and `STATE`, and the masks are equal."""
+        return self.masks and self.loss <= LOSS and self.weights <= WEIGHTS and self.state <= STATE
+
+
+class Result(NamedTuple):
+    """The result of a demo: its legs, the same training on NumPy alone, and how they differ."""
+
+    parameters: int
+    legs: list[Leg]
+    reference: Leg
+    differences: Comparison
+
+
+class Training:
+    """A training that can be continued on another backend at any step.
+
+    Args:
+        steps: how many steps the learning rate is planned for.
+        seed: of the initial weights, the dropout masks and the order of the batches.
+    """
+
+    def __init__(self, steps: int, seed: int) -> None:
+        self.program = example("training/gpt")
+        text = self.program.Text(sonnets())
+        self.model = self.program.GPT(len(text.alphabet), seed=seed)
+        self.optimizer = self.program.adamw(self.model, steps)
+        self.batches = text.batches(BATCH, seed=seed + 1).forever()
+        self.losses: list[float] = []
+        self.masks: list[bytes] = []
+
+    def step(self) -> None:
+        """Makes a step on the active backend, and notes its loss and the first dropout mask that it draws."""
+        numbers, later = next(self.batches)
+        self.masks.append(self._next_mask())
+        loss = ops.backward(lambda: self.program.loss(self.model, numbers, later), self.model)
+        self.optimizer.step()
+        self.losses.append(float(loss))
+
+    def _next_mask(self) -> bytes:
+        """Returns the dropout mask that is drawn next, which all masks before it have led to."""
+        dropout = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
+        drawn = copy.deepcopy(dropout)(ops.ones((BATCH, 64)))
+        return bytes(np.packbits(np.asarray(ops.to_numpy(drawn)) != 0))
+
+    def arrays(self) -> tuple[list[Any], list[Any]]:
+        """Returns the weights, and the tensors of the state of the optimizer, as arrays."""
+        weights = [np.array(x) for x in self.model.state_dict(host=True).values()]
+        rows = self.optimizer.state_dict()["state"].values()
+        state = [np.asarray(ops.to_numpy(x)) for row in rows for x in row.values() if ops.is_tensor(x)]
+        return weights, state
+
+
+def compared(one: Training, other: Training) -> Comparison:
+    """Returns the largest differences between two trainings of equal length."""
+    losses = max(abs(a - b) for a, b in zip(one.losses, other.losses, strict=True))
+    (weights, state), (other_weights, other_state) = one.arrays(), other.arrays()
+    gaps = [float(np.abs(a - b).max()) for a, b in zip(weights, other_weights, strict=True)]
+    shares = [
+        float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-30)) for a, b in zip(state, other_state, strict=True)
+    ]
+    return Comparison(losses, max(gaps), max(shares), one.masks == other.masks)
+
+
+def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callable[[], None] = lambda: None) -> Result:
+    """Trains `steps` steps on each backend in turn, then as many steps on NumPy alone; restores the active backend.
+
+    Raises:
+        BackendNotFoundError: if a backend is unknown.
+        BackendUnavailableError: if a backend cannot be loaded.
+    """
+    before = ops.get_backend()
+    total = steps * len(backends)
+    try:
+        legs = []
+        switching: Training | None = None
+        for leg, name in enumerate(backends):
+            ops.set_backend(BackendName(name))
+            switching = switching or Training(total, seed)
+            legs.append(_leg(switching, name, leg * steps, steps, advance))
+        assert switching is not None
+        ops.set_backend("numpy")
+        alone = Training(total, seed)
+        reference = _leg(alone, "numpy alone", 0, total, advance)
+        differences = compared(switching, alone)
+    finally:
+        ops.set_backend(before)
+    return Result(sum(x.size for x in alone.arrays()[0]), legs, reference, differences)
+
+
+def _leg(training: Training, name: str, done: int, steps: int, advance: Callable[[], None]) -> Leg:
+    started = time.perf_counter()
+    for _ in range(steps):
+        training.step()
+        advance()
+    seconds = time.perf_counter() - started
+    return Leg(name, f"{done + 1} to {done + steps}", training.losses[done:], seconds)

@@ -1,0 +1,22 @@
+"""The example programs that the demo runs."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+
+def example(name: str) -> ModuleType:
+    """Returns an example as a module, from the wheel or from the checkout.
+
+    Args:
+        name: its path below `examples/`, without the ending.
+    """
+    package = Path(__file__).resolve().parents[1]
+    places = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
+    path = next(place for place in places if place.exists())
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
