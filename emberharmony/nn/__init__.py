@@ -6,7 +6,6 @@ from emberharmony.nn import data as data
 from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
 from emberharmony.nn import metrics as metrics
-from emberharmony.nn import nodes as _nodes  # noqa: F401  (makes modules nodes of trees)
 from emberharmony.nn import parametrize as parametrize
 from emberharmony.nn.activations import CELU as CELU
 from emberharmony.nn.activations import ELU as ELU
@@ -73,10 +72,10 @@ from emberharmony.nn.dropout import GaussianDropout as GaussianDropout
 from emberharmony.nn.dropout import GaussianNoise as GaussianNoise
 from emberharmony.nn.embedding import Embedding as Embedding
 from emberharmony.nn.embedding import EmbeddingBag as EmbeddingBag
-from emberharmony.nn.fit import History as History
-from emberharmony.nn.fit import NonFiniteLossWarning as NonFiniteLossWarning
-from emberharmony.nn.fit import Step as Step
-from emberharmony.nn.fit import fit as fit
+from emberharmony.nn.fitting import History as History
+from emberharmony.nn.fitting import NonFiniteLossWarning as NonFiniteLossWarning
+from emberharmony.nn.fitting import Step as Step
+from emberharmony.nn.fitting import fit as fit
 from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split

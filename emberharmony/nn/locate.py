@@ -4,25 +4,25 @@ import sys
 
 from emberharmony.core.errors import EmberError
 from emberharmony.core.state.locations import LOCATORS, located
-from emberharmony.nn.module import Module
+from emberharmony.nn.walk import Holder, named_modules
 
 
 def location() -> str:
     """Returns the innermost layer that is being called and its model, as in "blocks.0.linear of Net"; or ""."""
-    modules: list[Module] = []
+    modules: list[Holder] = []
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if code.co_argcount and (not modules or code.co_varnames[0] == "self"):
             first = frame.f_locals.get(code.co_varnames[0])
-            if isinstance(first, Module):
+            if isinstance(first, Holder):
                 modules.append(first)
         frame = frame.f_back  # type: ignore[assignment]
     if not modules:
         return ""
     inner, outer = modules[0], modules[-1]
     try:
-        name = next((name for name, module in outer.named_modules() if module is inner), "")
+        name = next((name for name, module in named_modules(outer) if module is inner), "")
     except EmberError:  # a model that contains itself has no names
         name = ""
     kind, whole = type(inner).__name__, type(outer).__name__

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from emberharmony import Buffer, Parameter, to_backend
+from emberharmony import Buffer, Parameter, ops, to_backend
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.types import BackendLike, DTypeLike
-from emberharmony.nn import state, walk
+from emberharmony.nn import locate as locate  # errors name the layer
+from emberharmony.nn import nodes, state, walk
 
 M = TypeVar("M", bound="Module")
 
@@ -275,3 +276,6 @@ def _options(module: Module) -> list[str]:
         elif value != parameter.default and value != (parameter.default,) * len(value if type(value) is tuple else ()):
             shown.append(f"{parameter.name}={value!r}")
     return shown
+
+
+ops.register_node(Module, nodes.flattened, nodes.restored)

@@ -5,8 +5,8 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.trees.nodes import KINDS
-from emberharmony.nn.module import Module
 from emberharmony.nn.rngs import Rngs
+from emberharmony.nn.walk import Holder
 
 
 class Static(list[tuple[str, Any]]):
@@ -33,7 +33,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _holds_leaves(value: Any) -> bool:
-    if isinstance(value, (Cell, Module)):
+    if isinstance(value, (Cell, Holder)):
         return True
     if isinstance(value, dict):
         return any(map(_holds_leaves, value.values()))
@@ -42,7 +42,7 @@ def _holds_leaves(value: Any) -> bool:
     return hasattr(value, "__dlpack__") or KINDS[type(value)] in ("dataclass", "registered")
 
 
-def flattened(module: Module) -> tuple[dict[str, Any], tuple[type[Module], Static]]:
+def flattened(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
     """Returns the attributes of a module that hold leaves, and the rest of it."""
     children: dict[str, Any] = {}
     static = Static()
@@ -54,13 +54,10 @@ def flattened(module: Module) -> tuple[dict[str, Any], tuple[type[Module], Stati
     return children, (type(module), static)
 
 
-def restored(static: tuple[type[Module], Static], children: dict[str, Any]) -> Module:
+def restored(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:
     """Returns a module with these attributes."""
     cls, attributes = static
     made = object.__new__(cls)
     vars(made).update(attributes)
     vars(made).update(children)
     return made
-
-
-ops.register_node(Module, flattened, restored)

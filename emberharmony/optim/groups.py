@@ -173,6 +173,8 @@ class ParameterGroups:
 
     def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
+        if hasattr(given, "named_parameters"):  # a module
+            given = given.named_parameters()
         given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
         names: list[str]
         if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):

@@ -57,8 +57,8 @@ class Optimizer(ParameterGroups):
     `ops.vmap` and the other transforms take; in their state the count of steps is a tensor.
 
     Args:
-        params: parameters, a tree with parameters, pairs of name and parameter, or a list of groups: dicts with
-            `"params"` and the options that differ from those of the optimizer. None for the pure form alone.
+        params: a module, parameters, a tree with parameters, pairs of name and parameter, or a list of groups: dicts
+            with `"params"` and the options that differ from those of the optimizer. None for the pure form alone.
         lr: the learning rate, or a schedule, which returns it for the number of steps made before.
         options: the options of groups that do not give their own.
 

@@ -89,3 +89,12 @@ def test_a_merged_module_follows_the_backend_and_trains(backend: str) -> None:
             ops.backward(lambda: ops.sum(made(ops.ones((2, 3)))), made)
             optimizer.step()
     assert made.calls.value.tolist() == [float(len(ops.available_backends()))]
+
+
+def test_an_optimizer_of_a_module_knows_its_names(backend: str) -> None:
+    net = Counting()
+    optimizer = optim.SGD(net, lr=1.0)
+    assert optimizer.param_groups[0]["param_names"] == ["linear.weight", "linear.bias"]
+    optimizer.step({"linear.bias": [2.0]})
+    groups = optim.SGD([{"params": net.linear, "lr": 0.5}], lr=1.0).param_groups
+    assert groups[0]["param_names"] == ["weight", "bias"]

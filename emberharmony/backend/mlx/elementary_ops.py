@@ -228,7 +228,9 @@ class MLXElementaryOps:
     arctan2 = staticmethod(promotion.binary(_arctan2, inexact=True))
     sinh = staticmethod(promotion.unary(mx.sinh))
     cosh = staticmethod(promotion.unary(mx.cosh))
-    tanh = staticmethod(fast(mx.tanh, f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")(_tanh))
+    tanh = staticmethod(
+        fast(mx.tanh, f"(untransformed or {{0}}.dtype == native_float32) and {promotion.inexact}")(_tanh)
+    )
     arcsinh = staticmethod(promotion.unary(mx.arcsinh))
     arccosh = staticmethod(promotion.unary(mx.arccosh))
     arctanh = staticmethod(promotion.unary(mx.arctanh))

@@ -209,5 +209,5 @@ def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tenso
 
 
 def in_kind(x: Tensor, kind: DType) -> Tensor:
-    """Returns a result in the dtype of the operands."""
-    return x if ops.dtype(x) == kind else ops.cast(x, kind)
+    """Returns a result in the dtype of the operands; in an `ops.autocast` block losses stay in float32."""
+    return x if ops.dtype(x) == kind or selection.active().variant else ops.cast(x, kind)
