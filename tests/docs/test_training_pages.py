@@ -1,0 +1,29 @@
+"""The pages on training: their examples run on every backend, and the tables of `autocast` are complete."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend.autocast import HALF, WIDE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("training.md", "porting.md", "switching.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_give_the_results_that_they_show(page: str, backend: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    example = doctest.DocTestParser().get_doctest(text, {"ops": ops, "__name__": "page"}, page, None, 0)
+    lines: list[str] = []
+    failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
+    assert attempted
+    assert not failures, "".join(lines)
+
+
+@pytest.mark.parametrize(("head", "names"), [("half precision", HALF), ("float32", WIDE)])
+def test_the_table_of_autocast_has_each_op(head: str, names: frozenset[str]) -> None:
+    text = (DOCS / "training.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith(f"| {head} |"))
+    assert row == f"| {head} | {', '.join(f'`{name}`' for name in sorted(names))} |"
