@@ -61,5 +61,5 @@ def train(steps: int = 250, size: int = 64, progress: bool = True) -> tuple[Repe
 if __name__ == "__main__":
     trained, steps_made = train()
     share = accuracy(trained, *tasks(500, seed=3))
-    last = steps_made.losses[-1]
-    print(f"{ops.get_backend()}: loss {last:.4f}, {ops.multiply(share, 100.0):.2f}% of 1500 symbols are repeated rightly")
+    last, percent = steps_made.losses[-1], ops.multiply(share, 100.0)
+    print(f"{ops.get_backend()}: loss {last:.4f}, {percent:.2f}% of 1500 symbols are repeated rightly")

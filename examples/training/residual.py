@@ -75,4 +75,5 @@ if __name__ == "__main__":
     trained, steps_made = train()
     test = digits()
     share = accuracy(trained, test.test_images, test.test_labels)
-    print(f"{ops.get_backend()}: loss {steps_made.losses[-1]:.4f}, {ops.multiply(share, 100.0):.2f}% of 397 held-out images")
+    last, percent = steps_made.losses[-1], ops.multiply(share, 100.0)
+    print(f"{ops.get_backend()}: loss {last:.4f}, {percent:.2f}% of 397 held-out images")
