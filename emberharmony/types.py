@@ -15,6 +15,7 @@ from emberharmony.core.types import HostArray as HostArray
 from emberharmony.core.types import Norm as Norm
 from emberharmony.core.types import Operand as Operand
 from emberharmony.core.types import Shape as Shape
+from emberharmony.core.types import SpatialPadding as SpatialPadding
 from emberharmony.core.types import Tensor as Tensor
 from emberharmony.core.types import TensorLike as TensorLike
 from emberharmony.core.types import TensorOrDType as TensorOrDType
@@ -33,6 +34,7 @@ __all__ = [
     "Norm",
     "Operand",
     "Shape",
+    "SpatialPadding",
     "Tensor",
     "TensorLike",
     "TensorOrDType",

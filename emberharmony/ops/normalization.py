@@ -6,10 +6,11 @@ Dtype: integers become the default float.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.convolution import each
 from emberharmony.backend.shared.normalization import EPSILON, check_groups
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.types import Axis, Tensor, TensorLike, Varying
@@ -19,6 +20,11 @@ from emberharmony.ops.pooling import average_pool
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.shape import moveaxis, reshape
 from emberharmony.ops.tensor import cast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import convolution as shared_convolution
+else:
+    shared_convolution = Deferred("emberharmony.backend.shared.convolution")
 
 
 @op
@@ -165,7 +171,7 @@ def local_response_normalization(
     place of the sum, as in `torch.nn.LocalResponseNorm`.
     """
     (place,) = normalized(axis, len(x.shape))
-    (width,) = each(size, 1, "size")
+    (width,) = shared_convolution.each(size, 1, "size")
     wide = widened(x)
     if not math.prod(wide.shape):
         return _like(wide, x)

@@ -163,7 +163,7 @@ def lstm(
 
     Example:
         >>> outputs, h, c = ops.lstm([[[1.0], [2.0]]], [[0.0]] * 4, [[0.0]] * 4, c=[[8.0]])
-        >>> outputs.shape, c.tolist()
+        >>> tuple(outputs.shape), c.tolist()
         ((1, 2, 1), [[2.0]])
 
     Source: `torch.nn.LSTM`, after Hochreiter and Schmidhuber, Long short-term memory, 1997.

@@ -10,7 +10,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, share
-from emberharmony.nn.recurrent_cells import NONLINEARITIES, pair_of_states
+from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.types import Tensor, TensorLike
 
 States: TypeAlias = tuple[Any, ...]

@@ -7,8 +7,8 @@ from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
-from emberharmony.nn.dropout import Dropout
-from emberharmony.nn.linear import Linear
+from emberharmony.nn.layers.dropout import Dropout
+from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike

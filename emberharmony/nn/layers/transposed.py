@@ -7,7 +7,7 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
-from emberharmony.nn.convolution import Convolution
+from emberharmony.nn.layers.convolution import Convolution
 from emberharmony.nn.locate import fault
 from emberharmony.nn.options import choice, lengths
 from emberharmony.nn.spatial import DataFormat

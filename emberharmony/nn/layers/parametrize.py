@@ -14,7 +14,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
-from emberharmony.nn.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.types import Tensor
 
 M = TypeVar("M", bound=Module)
