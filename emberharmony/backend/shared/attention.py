@@ -3,7 +3,6 @@
 With shapes that do not fit, a fused kernel could read beyond its inputs.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,15 +76,25 @@ def steps_of_angles(pairs: int, base: float, scale: float) -> Array:
     return scale * base ** (-np.arange(pairs, dtype=np.float64) / max(pairs, 1))
 
 
-@functools.lru_cache(maxsize=16)
+# A dict instead of functools.lru_cache: torch.compile (torch 2.13) warns about an lru_cache, and ignores it.
+_ROTATIONS: dict[tuple[int, int, int, float, float], tuple[Array, Array]] = {}
+_MANY = 16
+
+
 def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -> tuple[Array, Array]:
     """Returns the cosines and sines of the angles of positions from `offset` on, each of shape (length, pairs).
 
     They are computed in float64, because float32 holds the angle of a far position with few digits behind the point.
     All layers of a model ask for the same ones, so the latest results are kept.
     """
-    angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
-    return np.cos(angles), np.sin(angles)
+    key = length, offset, pairs, base, scale
+    found = _ROTATIONS.get(key)
+    if found is None:
+        if len(_ROTATIONS) >= _MANY:
+            _ROTATIONS.clear()
+        angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
+        _ROTATIONS[key] = found = np.cos(angles), np.sin(angles)
+    return found
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
