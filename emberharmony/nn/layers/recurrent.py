@@ -60,10 +60,10 @@ class _Recurrent(Module):
         """Returns the outputs of one layer in one direction, and its last states."""
         raise NotImplementedError
 
-    def _weights(self, names: list[str]) -> list[Any]:
-        """Returns two matrices, two biases or None, and further matrices."""
-        weights = [getattr(self, name) for name in names]
-        return weights if self.bias else [*weights[:2], None, None, *weights[2:]]
+    def _weights(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
+        """Returns two matrices, and two biases or None."""
+        biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
+        return getattr(self, names[0]), getattr(self, names[1]), *biases
 
     def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
@@ -309,9 +309,9 @@ class LSTM(_Recurrent):
         )
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
-        weight_ih, weight_hh, bias_ih, bias_hh, *projection = self._weights(names)
-        weight_hr = projection[0] if projection else None
-        return ops.lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, *states, weight_hr, time_major, reverse)
+        h, c = states
+        weight_hr = getattr(self, names[-1]) if self.proj_size else None
+        return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse)
 
     def __call__(
         self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None

@@ -447,7 +447,8 @@ class Transformer(Module):
         decoder: Any = self.decoder
         memory = encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        return decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
+        found: Tensor = decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
+        return found
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: DTypeLike | None = None) -> Tensor:
