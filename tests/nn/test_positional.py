@@ -50,6 +50,11 @@ def test_rope_rotates_pairs(backend: str, options: dict[str, Any], dims: int) ->
     x = DRAW.standard_normal((2, 3, 5, 8)).astype("float32")
     each = np.array([4, 0])
     require_close(layer(x, ops.array(each)), _rotated(x, dims, **full, offset=each), 2e-6, "with an offset each")
+    moved = np.moveaxis(x, 2, 1)
+    require_close(layer(moved, 5, axis=1), np.moveaxis(_rotated(x, dims, **full, offset=5), 2, 1), 2e-6, "another axis")
+    frequencies = [full["base"] ** (-2 * i / dims) for i in range(dims // 2)]
+    given = nn.RoPE(dims, full["traditional"], scale=full["scale"], frequencies=frequencies)
+    require_close(given(x), _rotated(x, dims, **full, offset=0), 2e-6, "with frequencies")
     gradient = ops.grad(lambda y: ops.sum(ops.multiply(layer(y), x)))(x)
     back = {**full, "scale": -full["scale"]}  # the transpose of a rotation turns the other way
     require_close(gradient, _rotated(x, dims, **back, offset=0), 1e-5, "gradient")
@@ -125,7 +130,9 @@ def test_wrong_inputs_and_options_are_refused(backend: str) -> None:
         nn.SinusoidalPositionalEncoding(3)
     with pytest.raises(ArgumentError, match="min_freq and max_freq must be positive, got 0 and 1"):
         nn.SinusoidalPositionalEncoding(4, min_freq=0)
-    with pytest.raises(ShapeError, match=r"8 features or more, got \(5, 6\) \(in RoPE\)"):
+    with pytest.raises(ArgumentError, match="expected 2 frequencies, dims / 2, got 1"):
+        nn.RoPE(4, frequencies=[1.0])
+    with pytest.raises(ShapeError, match=r"in RoPE"):
         nn.RoPE(8)(ops.zeros((5, 6)))
     with pytest.raises(ShapeError, match=r"expected logits of shape \(batch, heads, queries, keys\), got \(2, 2\)"):
         nn.ALiBi()(ops.zeros((2, 2)))

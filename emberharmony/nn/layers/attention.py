@@ -108,7 +108,8 @@ class MultiheadAttention(Module):
         batch_first: whether the first axis is the batch.
         num_kv_heads: the number of heads of keys and values, which divides `num_heads`; each is shared by a group of
             query heads. None is `num_heads`.
-        rope: rotates queries and keys by their positions, an `nn.RoPE`.
+        rope: rotates queries and keys by their positions: an `nn.RoPE`, or a module with its call, which gets tensors
+            (batch, time, heads, width).
         rng: draws the initial values, which are those of PyTorch, and the masks of dropout.
         dtype: the dtype of the parameters; None is the default floating dtype.
 
@@ -223,7 +224,7 @@ class MultiheadAttention(Module):
         q, k, v = (self._heads(x) for x in self._projected(query, key, value))
         past = 0 if cache is None else cache.length
         if self.rope is not None:
-            q, k = (ops.swapaxes(self.rope(ops.swapaxes(x, 1, 2), offset=past), 1, 2) for x in (q, k))
+            q, k = self.rope(q, offset=past, axis=1), self.rope(k, offset=past, axis=1)
         if cache is not None:
             k, v = cache.extend(k, v)
         keys = k.shape[1]
@@ -236,10 +237,13 @@ class MultiheadAttention(Module):
                 earlier = ops.to_device(earlier, ops.get_device(q))
                 mask = earlier if mask is None else ops.logical_and(mask, earlier)
         weights: Tensor | None = None
-        if need_weights or (self.training and self.rng is not None):
-            outputs, weights = self._weighted(q, k, v, bias, mask, is_causal)
+        rate = self.dropout if self.training else 0.0
+        if need_weights:
+            outputs, weights = self._weighted(q, k, v, bias, mask, is_causal, rate)
         else:
-            outputs = ops.dot_product_attention(q, k, v, bias, mask, is_causal=is_causal)
+            outputs = ops.dot_product_attention(
+                q, k, v, bias, mask, is_causal=is_causal, dropout_rate=rate, seed=self.rng
+            )
         if not self.batch_first and not single:
             outputs = ops.swapaxes(outputs, 0, 1)
         outputs = self.out_proj(ops.reshape(outputs, (*outputs.shape[:2], self.embed_dim)))
@@ -345,7 +349,7 @@ class MultiheadAttention(Module):
         return ops.reshape(mask, four)
 
     def _weighted(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, is_causal: bool
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, is_causal: bool, rate: float
     ) -> tuple[Tensor, Tensor]:
         """Returns the outputs, (batch, queries, heads, width), and the weights, (batch, heads, queries, keys)."""
         group = self.num_heads // self.num_kv_heads
@@ -361,8 +365,8 @@ class MultiheadAttention(Module):
         if mask is not None:
             logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
         weights = ops.softmax(logits, -1)
-        if self.training and self.rng is not None:
-            weights = ops.dropout(weights, self.dropout, generator=self.rng)
+        if rate:
+            weights = ops.dropout(weights, rate, generator=self.rng)
         return ops.swapaxes(ops.matmul(weights, ops.swapaxes(v, 1, 2)), 1, 2), weights
 
 

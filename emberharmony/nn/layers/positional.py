@@ -1,6 +1,7 @@
 """Positional encodings."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from emberharmony import Parameter, ops
@@ -9,7 +10,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length
+from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -28,7 +29,7 @@ class RoPE(Module):
     """Rotates pairs of features by angles that grow with the position.
 
     Position p turns pair i of `dims` / 2 by `scale * p * base ** (-2 * i / dims)`. A call takes the offset of the first
-    position too, an integer, or a tensor with one for each element of the first axis.
+    position too, an integer, or a tensor with one for each element of the first axis, and the axis of the positions.
 
     Shape: x (..., time, features) to the same; features after the first `dims` stay as they are.
 
@@ -38,9 +39,10 @@ class RoPE(Module):
             of Hugging Face.
         base: the base of the angles.
         scale: the factor of the positions.
+        frequencies: one number for each pair in place of `base ** (-2 * i / dims)`, as models for long texts have them.
 
     Raises:
-        ArgumentError: if `dims` is odd.
+        ArgumentError: if `dims` is odd, or there is not one frequency for each pair.
 
     Example:
         >>> layer = nn.RoPE(2)
@@ -50,46 +52,23 @@ class RoPE(Module):
     Source: Su et al., RoFormer, 2021; `mlx.nn.RoPE`.
     """
 
-    def __init__(self, dims: int, traditional: bool = False, base: float = 10000.0, scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        dims: int,
+        traditional: bool = False,
+        base: float = 10000.0,
+        scale: float = 1.0,
+        *,
+        frequencies: Sequence[float] | None = None,
+    ) -> None:
         self.dims, self.traditional = _even("dims", dims), bool(traditional)
-        self.base, self.scale = float(base), float(scale)
+        self.base, self.scale = number("base", base), number("scale", scale)
+        self.frequencies = None if frequencies is None else [number("frequencies", each) for each in frequencies]
+        if self.frequencies is not None and len(self.frequencies) != self.dims // 2:
+            raise fault(ArgumentError(f"expected {self.dims // 2} frequencies, dims / 2, got {len(self.frequencies)}"))
 
-    def __call__(self, x: TensorLike, offset: Any = 0) -> Tensor:
-        x = ops.convert_to_tensor(x)
-        if len(x.shape) < 2 or x.shape[-1] < self.dims:
-            raise fault(
-                ShapeError(
-                    f"expected x of shape (..., time, features) with {self.dims} features or more, got {tuple(x.shape)}"
-                )
-            )
-        half, features = self.dims // 2, x.shape[-1]
-        cos, sin = self._turns(x, offset)
-        if self.traditional:
-            pairs = ops.reshape(x[..., : self.dims], (*x.shape[:-1], half, 2))
-            one, other = pairs[..., 0], pairs[..., 1]
-        else:
-            one, other = x[..., :half], x[..., half : self.dims]
-        turned = [
-            ops.subtract(ops.multiply(one, cos), ops.multiply(other, sin)),
-            ops.add(ops.multiply(one, sin), ops.multiply(other, cos)),
-        ]
-        if self.traditional:
-            found = ops.reshape(ops.stack(turned, -1), (*x.shape[:-1], self.dims))
-        else:
-            found = ops.concatenate(turned, -1)
-        return found if features == self.dims else ops.concatenate([found, x[..., self.dims :]], -1)
-
-    def _turns(self, x: Tensor, offset: Any) -> tuple[Tensor, Tensor]:
-        """Returns the cosines and sines of the angles, with the dtype of the input."""
-        half, kind = self.dims // 2, ops.dtype(x)
-        wide: DTypeLike = kind if kind.itemsize > 4 else "float32"
-        frequencies = ops.array([self.scale * self.base ** (-i / half) for i in range(half)], wide)
-        positions = ops.arange(x.shape[-2])
-        if ops.is_tensor(offset) and len(offset.shape):
-            offset = ops.reshape(offset, (-1,) + (1,) * (len(x.shape) - 2))
-        positions = ops.expand_dims(ops.cast(ops.add(positions, offset), wide), -1)
-        angles = ops.to_device(ops.multiply(positions, frequencies), ops.get_device(x))
-        return ops.cast(ops.cos(angles), kind), ops.cast(ops.sin(angles), kind)
+    def __call__(self, x: TensorLike, offset: Any = 0, axis: int = -2) -> Tensor:
+        return ops.rope(x, self.dims, offset, self.traditional, self.base, self.scale, self.frequencies, axis)
 
 
 class ALiBi(Module):
