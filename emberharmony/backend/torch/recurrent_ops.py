@@ -4,7 +4,6 @@ The kernels (PyTorch 2.13) have no batching rule for `vmap`, that of `lstm` has 
 CUDA have no second derivatives.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -137,10 +136,5 @@ class TorchRecurrentOps:
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs)
         check_state("c", c, batch, hidden)
-        states = [(h, outputs), (c, hidden)]
-        if weight_hr is None:
-            return _run(_VF.lstm, x, weights, states, time_major, reverse)
-        with warnings.catch_warnings():
-            # It tells only which kernel PyTorch chooses.
-            warnings.filterwarnings("ignore", "LSTM with projections", UserWarning)
-            return _run(_VF.lstm, x, [*weights, weight_hr], states, time_major, reverse)
+        further = [] if weight_hr is None else [weight_hr]
+        return _run(_VF.lstm, x, [*weights, *further], [(h, outputs), (c, hidden)], time_major, reverse)
