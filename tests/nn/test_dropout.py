@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import require_behaviours
+from tests.nn.behaviours import quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
 from tests.nn.signatures import given, require_parameters
 
@@ -158,6 +158,16 @@ def test_transforms_draw_as_plain_calls_do(backend: str, name: str) -> None:
     wanted = ops.to_numpy(loss(seeded(kind, 0.4)))
     require_close(loss(ops.checkpoint(seeded(kind, 0.4))), wanted, 1e-6, "checkpoint")
     assert np.isfinite(wanted).all()
+
+
+def test_a_compiled_layer_draws_a_new_mask_at_each_call(backend: str) -> None:
+    plain, layer = seeded(nn.Dropout, 0.4), seeded(nn.Dropout, 0.4)
+    with quick_compiler(backend):
+        compiled = ops.compile(layer)
+        for _ in range(3):
+            np.testing.assert_array_equal(
+                ops.to_numpy(compiled(ops.ones((4, 5)))), ops.to_numpy(plain(ops.ones((4, 5))))
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import nn, ops
-from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import require_behaviours
+from emberharmony import TensorSpec, nn, ops
+from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError, UninitializedParameterError
+from tests.nn.behaviours import quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
 from tests.nn.signatures import given, require_parameters
 
@@ -130,6 +130,43 @@ def test_value_and_grad_and_grad_keep_the_running_statistics(backend: str) -> No
     ops.grad(lambda x: ops.sum(layer(x)))(x)
     assert layer.state_dict()["num_batches_tracked"].tolist() == 2
     require_close(layer.running_mean, np.array([0.38]), 2e-6, "running_mean")
+
+
+def test_a_compiled_layer_keeps_the_running_statistics(backend: str) -> None:
+    x = ops.random.normal((5, 3), generator=ops.random.Generator(0))
+    plain, layer = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    with quick_compiler(backend):
+        compiled = ops.compile(layer)
+        for _ in range(2):
+            require_close(compiled(x), ops.to_numpy(plain(x)), 2e-6, "output")
+    for name, value in plain.state_dict(host=True).items():
+        require_close(layer.state_dict()[name], value, 2e-6, name)
+
+
+def test_vmap_and_eval_shape_treat_the_running_statistics_as_calls_do(backend: str) -> None:
+    x = ops.random.normal((2, 5, 3), generator=ops.random.Generator(0))
+    plain, layer = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    ops.eval_shape(layer, x[0])
+    assert layer.state_dict()["num_batches_tracked"].tolist() == 0
+    require_close(ops.vmap(layer)(x), np.stack([ops.to_numpy(plain(x[i])) for i in range(2)]), 2e-6, "vmap")
+    for name, value in plain.state_dict(host=True).items():
+        require_close(layer.state_dict()[name], value, 2e-6, name)
+
+
+def test_build_finds_the_number_of_channels(backend: str) -> None:
+    for name, shape in {"BatchNorm1d": (4, 3), "BatchNorm2d": (4, 3, 2, 2), "InstanceNorm1d": (3, 2)}.items():
+        lazy = getattr(nn, name)(None, affine=True, track_running_stats=True)
+        layer = getattr(nn, name)(3, affine=True, track_running_stats=True)
+        with pytest.raises(UninitializedParameterError, match=r"nn\.build"):
+            lazy.state_dict()
+        assert nn.build(lazy, TensorSpec(shape)) is lazy
+        assert repr(lazy) == repr(layer)
+        x = ops.random.normal(shape, generator=ops.random.Generator(0))
+        require_close(lazy(x), ops.to_numpy(layer(x)), 0.0, name)
+        for key, value in layer.state_dict(host=True).items():
+            require_close(lazy.state_dict()[key], value, 0.0, key)
+    last = nn.build(nn.InstanceNorm2d(None, data_format="channels_last"), TensorSpec((4, 2, 3)))
+    assert last.num_features == 3
 
 
 def test_a_large_mean_costs_no_digits(backend: str) -> None:

@@ -8,6 +8,7 @@ from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import spatial
+from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
@@ -26,7 +27,7 @@ class _Running(Module):
 
     def __init__(
         self,
-        num_features: int,
+        num_features: int | None,
         eps: float,
         momentum: float | None,
         affine: bool,
@@ -35,16 +36,35 @@ class _Running(Module):
         data_format: spatial.DataFormat,
         dtype: DTypeLike | None,
     ) -> None:
-        self.num_features = length("num_features", num_features)
+        self.num_features = None if num_features is None else length("num_features", num_features)
         self.eps, self.momentum = number("eps", eps), None if momentum is None else number("momentum", momentum)
         self.affine, self.track_running_stats = affine, track_running_stats
         self.data_format = spatial.data_format(data_format)
-        shape = (self.num_features,)
-        self.weight = Parameter(ops.ones(shape, dtype)) if affine else None
-        self.bias = Parameter(ops.zeros(shape, dtype)) if affine and bias else None
-        self.running_mean = Buffer(ops.zeros(shape, dtype)) if track_running_stats else None
-        self.running_var = Buffer(ops.ones(shape, dtype)) if track_running_stats else None
-        self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if track_running_stats else None
+        self._initialize(bias, dtype)
+
+    def _initialize(self, bias: bool, dtype: DTypeLike | None) -> None:
+        def filled(value: float, kind: type[Any], wanted: bool = True) -> Any:
+            if not wanted:
+                return None
+            if self.num_features is None:
+                return UninitializedParameter()
+            return kind(ops.full((self.num_features,), value, dtype))
+
+        tracked = self.track_running_stats
+        self.weight: Parameter | None = filled(1.0, Parameter, self.affine)
+        self.bias: Parameter | None = filled(0.0, Parameter, self.affine and bias)
+        self.running_mean: Buffer | None = filled(0.0, Buffer, tracked)
+        self.running_var: Buffer | None = filled(1.0, Buffer, tracked)
+        self.num_batches_tracked = Buffer(ops.zeros((), "int64")) if tracked else None
+        if self.num_features is None:
+            self._build = (bias, dtype)
+
+    def build(self, shape: tuple[int, ...]) -> None:
+        """Makes the parameters for an input of a shape, if there are none yet."""
+        if self.num_features is None:
+            single = len(shape) == self.axes + 1 and isinstance(self, _InstanceNorm)
+            self.num_features = shape[-1 if self.data_format == "channels_last" else 0 if single else 1]
+            self._initialize(*vars(self).pop("_build"))
 
     def _channels(self, x: Tensor) -> int:
         """Returns the axis of the channels of a batch.
@@ -71,7 +91,7 @@ class _Running(Module):
         variance = ops.mean(ops.square(centred), over, True)
         factor = ops.rsqrt(ops.add(variance, self.eps))
         shape = [1] * len(x.shape)
-        shape[axis] = self.num_features
+        shape[axis] = x.shape[axis]
         if self.weight is not None:
             factor = ops.multiply(factor, ops.reshape(self.weight, shape))
         result = ops.multiply(centred, factor)
@@ -91,7 +111,7 @@ class _BatchNorm(_Running):
 
     def __init__(
         self,
-        num_features: int,
+        num_features: int | None,
         eps: float = 1e-5,
         momentum: float | None = 0.1,
         affine: bool = True,
@@ -112,7 +132,7 @@ class _BatchNorm(_Running):
         axis = self._channels(x)
         if not self.training and self.running_mean is not None:
             return self._by_running(x, axis)
-        count = math.prod(x.shape) // self.num_features
+        count = math.prod(x.shape) // x.shape[axis]
         if count < 2:
             raise fault(
                 ShapeError(
@@ -140,7 +160,7 @@ class BatchNorm1d(_BatchNorm):
     Shape: (batch, channels) or (batch, channels, length), or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of the batch in the running statistics; None makes them the means over all batches.
         affine: whether there are a weight and a bias.
@@ -178,7 +198,7 @@ class BatchNorm2d(_BatchNorm):
     Shape: (batch, channels, height, width), or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of the batch in the running statistics; None makes them the means over all batches.
         affine: whether there are a weight and a bias.
@@ -206,7 +226,7 @@ class BatchNorm3d(_BatchNorm):
     Shape: (batch, channels, depth, height, width), or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of the batch in the running statistics; None makes them the means over all batches.
         affine: whether there are a weight and a bias.
@@ -233,7 +253,7 @@ class _InstanceNorm(_Running):
 
     def __init__(
         self,
-        num_features: int,
+        num_features: int | None,
         eps: float = 1e-5,
         momentum: float = 0.1,
         affine: bool = False,
@@ -261,9 +281,9 @@ class _InstanceNorm(_Running):
                 ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
             )
         if self.running_mean is None:
-            return ops.group_normalization(x, self.num_features, self.weight, self.bias, axis, self.eps)
+            return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
         result, mean, variance = self._by_own(x, over, axis)
-        shape = (-1, self.num_features)
+        shape = (-1, x.shape[axis])
         self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
         if self.running_var is not None:
             unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
@@ -277,7 +297,7 @@ class InstanceNorm1d(_InstanceNorm):
     Shape: (batch, channels, length), without the batch, or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of a batch in the running statistics.
         affine: whether there are a weight and a bias.
@@ -312,7 +332,7 @@ class InstanceNorm2d(_InstanceNorm):
     Shape: (batch, channels, height, width), without the batch, or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of a batch in the running statistics.
         affine: whether there are a weight and a bias.
@@ -340,7 +360,7 @@ class InstanceNorm3d(_InstanceNorm):
     Shape: (batch, channels, depth, height, width), without the batch, or with the channels last, to the same.
 
     Args:
-        num_features: the number of channels.
+        num_features: the number of channels; None if `nn.build` shall find it.
         eps: added to the variance.
         momentum: the share of a batch in the running statistics.
         affine: whether there are a weight and a bias.

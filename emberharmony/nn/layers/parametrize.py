@@ -68,7 +68,7 @@ class _Parametrized(Module):
     parametrizations: dict[str, ParametrizationList]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # The class is made when it is needed, so that its name leads a pickle nowhere.
+        # `pickle` finds a class by its name, but this one is in no module, so its parts are pickled instead.
         return _made, (_plain(type(self)), tuple(self.parametrizations)), vars(self)
 
 
