@@ -180,8 +180,11 @@ def random_uniform(
             else convert_to_tensor(source.uniform(shape, wanted), wanted)
         )
         return _between(values, minval, maxval)
-    if source is None and low == 0.0 and high == 1.0:
-        return standard_uniform(shape, dtype)
+    if low == 0.0 and high == 1.0:
+        if source is None:
+            return standard_uniform(shape, dtype)
+        if wanted.bits > 16:  # rounding to half precision can give 1
+            return convert_to_tensor(source.uniform(shape, wanted), wanted)
     check_bounds(low, high, wanted)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
     limit = max(low, below(high, wanted))
