@@ -426,8 +426,11 @@ def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:
     Raises:
         DTypeError: if it has no derivative.
     """
+    tensor = parameter.value
+    if tensor.__class__ is result_tree.backend.tensor_type and result_tree.is_inexact(tensor):
+        return tensor
     what = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
-    tensor = result_tree.tensor(parameter.value, what)
+    tensor = result_tree.tensor(tensor, what)
     if not result_tree.is_inexact(tensor):
         raise DTypeError(
             f"{result_tree.head}{what} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no derivative; "
