@@ -69,7 +69,8 @@ def _require_copies(backend: str, case: Case, layer: nn.Module, inputs: list[Any
         assert repr(copied) == repr(layer)
         assert copied.training == layer.training
         for found, wanted in zip(called(copied, inputs, case), right, strict=True):
-            np.testing.assert_array_equal(found, wanted, err_msg=f"{case}: copied")
+            # Kernels may round the elements before an aligned address in another way.
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7, err_msg=f"{case}: copied")
         for one, other in zip(copied.parameters(), layer.parameters(), strict=True):
             assert one is not other
 
