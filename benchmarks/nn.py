@@ -1,7 +1,7 @@
 """Measures training: `python benchmarks/nn.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
 
-The rows are training steps (`benchmarks/training.py`), and steps of optimizers over 100 parameters, small ones (up to 400
-elements) and of mixed sizes (up to 65,536).
+The rows are training steps (`benchmarks/training.py`), and steps of optimizers over 100 parameters: small ones (up to
+400 elements) and mixed ones (up to 65,536).
 The native call is the step of `torch.optim` with `foreach=True`, in the same process, and for MLX also that of
 `mlx.optimizers`, whose results are computed too. Gradients are the same in all steps. NumPy has no optimizers, so it is
 compared with PyTorch.

@@ -38,6 +38,7 @@ BY_NAME = {
     "backend/discovery.py": "loads a backend as a plugin",
     "core/deferred.py": "delays imports from floors below",
     "core/registry.py": "loads the declarations, which fill the registry",
+    "nn/__init__.py": "loads the public names on first use",
     "testing/__init__.py": "loads the public names on first use",
     "testing/samples/__init__.py": "loads every file of the folder",
     "transforms/tape.py": "loads the rules, which fill the table of the tape",

@@ -216,7 +216,7 @@ def _pulled(loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bo
     """
     if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
         return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
-    engine: Any = torch.autograd.Variable._execution_engine  # type: ignore[attr-defined]
+    engine: Any = torch.autograd.Variable._execution_engine
     found: Sequence[torch.Tensor | None] = engine.run_backward(
         (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
     )

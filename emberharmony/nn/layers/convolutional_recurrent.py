@@ -8,9 +8,9 @@ from emberharmony.core.errors import ShapeError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.layers.convolution import Conv2d, Padding
+from emberharmony.nn.layers.recurrent_cells import lstm_step, pair_of_states, zeros
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.layers.recurrent_cells import lstm_step, pair_of_states, zeros
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 

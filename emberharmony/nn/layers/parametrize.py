@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.nn import rngs
+from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
-from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.types import Tensor
 
 M = TypeVar("M", bound=Module)

@@ -1,16 +1,16 @@
 """Recurrent layers."""
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
+from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, share
-from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.types import Tensor, TensorLike
 
 States: TypeAlias = tuple[Any, ...]
@@ -177,7 +177,8 @@ class RNN(_Recurrent):
         self._prepare((input_size, hidden_size), num_layers, bias, batch_first, dropout, bidirectional, rng, dtype)
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
-        return ops.rnn(x, *self._weights(names), states[0], self.nonlinearity, time_major, reverse)
+        activation = cast("Literal['tanh', 'relu']", self.nonlinearity)
+        return ops.rnn(x, *self._weights(names), states[0], activation, time_major, reverse)
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         outputs, (states,) = self._run(x, None if hx is None else (hx,))

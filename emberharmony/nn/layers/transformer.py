@@ -12,9 +12,9 @@ from emberharmony.nn import rngs
 from emberharmony.nn.layers.attention import KVCache, MultiheadAttention
 from emberharmony.nn.layers.dropout import Dropout
 from emberharmony.nn.layers.linear import Linear
+from emberharmony.nn.layers.normalization import LayerNorm
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.layers.normalization import LayerNorm
 from emberharmony.nn.options import choice, length
 from emberharmony.types import Tensor, TensorLike
 
