@@ -88,6 +88,8 @@ class Backend:
     """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
     boolean_keys: ClassVar[bool] = True
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
+    joinable: ClassVar[int] = 2**12
+    """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     compiles_variants: ClassVar[bool] = True

@@ -19,17 +19,14 @@ from emberharmony.optim.groups import State
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
-SMALL = 2**12
-"""The most elements of a parameter in a vector; the copies of a larger one cost more than calls for it alone."""
-
-LONGEST = 2**16
-"""The most elements of a vector, so that it stays in the cache."""
+LONGEST = 2**18
+"""The most elements of a vector, which takes memory for a step and should stay in the cache."""
 
 FEWEST = 4
 """The fewest parameters in a vector."""
 
-STATELESS = 8, 4
-"""What divides `SMALL`, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
+STATELESS = 16, 4
+"""What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
 _ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
 
@@ -222,7 +219,9 @@ def arranged(
         held: the states of parameters.
         stateless: whether the rule has no state.
     """
-    small, fewest = (SMALL // STATELESS[0], FEWEST * STATELESS[1]) if stateless else (SMALL, FEWEST)
+    small, fewest = selection.current().joinable, FEWEST
+    if stateless:
+        small, fewest = small // STATELESS[0], fewest * STATELESS[1]
     groups: dict[Any, list[int]] = {}
     single = []
     states = []

@@ -227,7 +227,7 @@ def test_training_goes_on_on_another_backend(kind: str, here: str, there: str) -
 
 def test_large_parameters_are_computed_alone(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
     monkeypatch.setattr(vectors, "FEWEST", 4)
-    monkeypatch.setattr(vectors, "SMALL", 34)
+    monkeypatch.setattr(type(selection.current()), "joinable", 34)
     monkeypatch.setattr(vectors, "LONGEST", 60)
     rows = rows_of()
     optimizer = KINDS["AdamW"](cells_of())

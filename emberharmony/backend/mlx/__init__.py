@@ -82,6 +82,7 @@ class MLXBackend(
     name = "mlx"
     tensor_type = mx.array
     dtypes = DTYPES
+    joinable = 2**14
     boolean_keys = False
     # MLX raises ValueError or RuntimeError for most faults, so the message decides. The first rule that matches counts:
     # specific patterns come before general ones.

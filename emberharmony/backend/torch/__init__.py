@@ -93,6 +93,7 @@ class TorchBackend(
     tensor_type = torch.Tensor
     dtypes = DTYPES
     exact_type = False
+    joinable = 2**14
     eager = True
     compiles_variants = False
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
