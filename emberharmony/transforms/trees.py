@@ -278,7 +278,7 @@ class FlatFunction(ResultTree):
 
     def _are_inexact(self, tensors: Sequence[Any]) -> bool:
         kinds = self.backend.kinds
-        return all([kinds[dtype] in _INEXACT for dtype in {x.dtype for x in tensors}])
+        return all(kinds[dtype] in _INEXACT for dtype in {x.dtype for x in tensors})
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""

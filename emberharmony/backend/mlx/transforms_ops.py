@@ -117,7 +117,7 @@ class MLXTransformsOps:
 
 def _by_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
-    return checking() or is_nested() or any([isinstance(tensor, TensorProxy) for tensor in tensors])
+    return checking() or is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
 
 def _untraced(outputs: Sequence[Any]) -> list[mx.array]:

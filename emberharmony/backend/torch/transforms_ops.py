@@ -187,7 +187,7 @@ def _gradients_of_autograd(
     requires gradients.
     """
     with _WITH_GRAD if torch.is_grad_enabled() else torch.enable_grad():
-        asked = not constant and any([x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals])
+        asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
         leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
         with Watched(leaves):
             outputs = list(fn(*leaves))
