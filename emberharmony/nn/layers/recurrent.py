@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, cast
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.types import DTypeLike
-from emberharmony.nn import rngs
+from emberharmony.nn import rngs, spatial
 from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
@@ -62,12 +62,12 @@ class _Recurrent(Module):
 
     def _weights(self, names: list[str]) -> tuple[Any, Any, Any, Any]:
         """Returns two matrices, and two biases or None."""
-        biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
-        return getattr(self, names[0]), getattr(self, names[1]), *biases
+        biases = (getattr(self, names[2]).value, getattr(self, names[3]).value) if self.bias else (None, None)
+        return getattr(self, names[0]).value, getattr(self, names[1]).value, *biases
 
     def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
-        x = ops.convert_to_tensor(x)
+        x = spatial.tensor(x)
         if len(x.shape) not in (2, 3) or x.shape[-1] != self.input_size:
             axes = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
             raise fault(
@@ -311,7 +311,7 @@ class LSTM(_Recurrent):
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:
         h, c = states
-        weight_hr = getattr(self, names[-1]) if self.proj_size else None
+        weight_hr = getattr(self, names[-1]).value if self.proj_size else None
         return ops.lstm(x, *self._weights(names), h, c, weight_hr, time_major, reverse)
 
     def __call__(
