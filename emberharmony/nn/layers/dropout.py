@@ -60,7 +60,7 @@ class Dropout(_Dropout):
     """
 
     def _disturbed(self, x: Tensor) -> Tensor:
-        return ops.random.dropout(x, self.p, generator=self.rng)
+        return ops.random.dropout(x, self.p, generator=self.rng) if self.p else x
 
 
 class _ChannelDropout(_Noise):
