@@ -31,6 +31,45 @@ def test_wrong_arguments_are_refused(backend: str) -> None:
         ops.adaptive_max_pool(np.ones((1, 4, 1)), (2, 2))
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 7, 6), (2, 3, 1, 6), (1, 1, 5, 2)])
+def test_options_as_tuples_give_the_results_of_pairs(shape: tuple[int, ...], backend: str) -> None:
+    x = ops.array(np.sin(np.arange(np.prod(shape))).reshape(shape), "float32")
+    for size, strides, zeros, spread in (
+        ((1, 2), None, (0, 1), (1, 1)),
+        ((3, 2), (2, 1), (1, 1), (1, 1)),
+        ((2, 1), (1, 1), (1, 0), (2, 3)),
+    ):
+        pairs = [(n, n) for n in zeros]
+        options: tuple[dict[str, Any], ...] = ({"dilation_rate": spread}, {}, {"count_include_pad": True})
+        for pool, more in zip((ops.max_pool, ops.average_pool, ops.average_pool), options, strict=True):
+            try:
+                wanted = pool(ops.moveaxis(x, 1, -1), size, strides, pairs, **more)
+            except (ArgumentError, ShapeError) as error:
+                with pytest.raises(type(error)):
+                    pool(x, size, strides, zeros, "channels_first", **more)
+                continue
+            found = pool(x, size, strides, zeros, "channels_first", **more)
+            assert np.allclose(ops.to_numpy(found), ops.to_numpy(ops.moveaxis(wanted, -1, 1)), rtol=1e-6)
+
+
+def test_bad_options_as_tuples_are_refused(backend: str) -> None:
+    x: Any = ops.zeros((1, 3, 4, 4))
+    one: Any = (1, 1)
+    for pool in (ops.max_pool, ops.average_pool):
+        for size, strides, zeros, error, message in (
+            ((2,), one, one, ArgumentError, "pool_size is an integer of at least 1, or one for each of 2"),
+            ((2, 0), one, (0, 0), ArgumentError, "pool_size is an integer of at least 1"),
+            ((2, 2), (0, 1), one, ArgumentError, "strides is an integer of at least 1"),
+            ((2, 2), ("1", 1), one, ArgumentError, "strides is an integer"),
+            ((2, 2), one, (2, 0), ArgumentError, "padding of at most 1 suits windows of length 2"),
+            ((2, 2), one, (-1, 0), ArgumentError, "padding is"),
+            ((5, 2), one, (0, 0), ShapeError, "a window of 5 does not fit an axis of length 4"),
+            ((2**62, 1), one, (0, 0), ShapeError, "a window of .* does not fit"),
+        ):
+            with pytest.raises(error, match=message):
+                pool(x, size, strides, zeros, "channels_first")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("op", ["max_pool", "average_pool", "adaptive_max_pool", "adaptive_average_pool"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_pools_accept_both_data_formats_and_any_number_of_axes(op: str, dtype: str, backend: str) -> None:

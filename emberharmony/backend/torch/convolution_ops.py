@@ -11,7 +11,8 @@ from emberharmony.backend.shared.convolution import channels_last, check_channel
 from emberharmony.backend.torch.dtypes import promotion
 
 _CONV = (functional.conv1d, functional.conv2d, functional.conv3d)
-_WIDE = frozenset((torch.float32, torch.float64))
+WIDE = frozenset((torch.float32, torch.float64))
+"""The dtypes in which PyTorch's kernels compute as they are."""
 _TRANSPOSED = (functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d)
 
 
@@ -69,7 +70,7 @@ def _direct(x: torch.Tensor, kernel: torch.Tensor, strides: Any, padding: Any, d
     typed error if an option is wrong.
     """
     n = kernel.ndim - 2
-    if x.dtype is not kernel.dtype or x.dtype not in _WIDE or not _is_native(x, kernel) or x.ndim != n + 2:
+    if x.dtype is not kernel.dtype or x.dtype not in WIDE or not _is_native(x, kernel) or x.ndim != n + 2:
         return None
     if not len(strides) == len(padding) == len(dilation) == n:
         return None  # PyTorch would take one number for all axes

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from emberharmony.backend.shared.convolution import Pool, channels_last, divisor, each, pool_windows
-from emberharmony.backend.torch.convolution_ops import flat
+from emberharmony.backend.torch.convolution_ops import WIDE, flat
 from emberharmony.backend.torch.dtypes import promotion
 
 Native = Callable[..., torch.Tensor]
@@ -82,6 +82,31 @@ def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     return pool(padded, plan.size, plan.strides, 0, plan.dilation)
 
 
+def _direct(kernels: tuple[Native, ...], x: torch.Tensor, windows: Sequence[Any], *options: Any) -> torch.Tensor | None:
+    """Returns the pool of a tensor (batch, channels, *spatial) if its windows are given by tuples that PyTorch takes.
+
+    PyTorch checks them itself, in a tenth of the time. None says that the complete path must run, which raises the
+    typed error if an option is wrong.
+
+    Args:
+        kernels: PyTorch's function for each number of spatial axes.
+        x: the tensor.
+        windows: size, stride and padding, and dilation if the kernels have it before their other options.
+        options: the other options of the kernels.
+    """
+    n = x.ndim - 2
+    # PyTorch would take a tuple of one number for all axes.
+    if x.dtype not in WIDE or not _is_native(x) or any(w.__class__ is not tuple or len(w) != n for w in windows):
+        return None
+    try:
+        # Greater numbers could overflow in PyTorch.
+        if max(map(max, windows)) >= 2**31:
+            return None
+        return kernels[n - 1](x, *windows, *options)
+    except (RuntimeError, TypeError):
+        return None
+
+
 def _adaptive(name: str, kernels: tuple[Native, ...]) -> Any:
     def adaptive(self: Any, inputs: torch.Tensor, output_size: Any, data_format: str | None = None) -> torch.Tensor:
         if not _is_native(inputs):
@@ -110,6 +135,11 @@ class TorchPoolingOps:
         dilation_rate: Any = 1,
         ceil_mode: bool = False,
     ) -> torch.Tensor:
+        if data_format == "channels_first" and not ceil_mode:
+            steps = pool_size if strides is None else strides
+            direct = _direct(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
+            if direct is not None:
+                return direct
         if not _is_native(inputs):
             composed = self.composed("max_pool")
             return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
@@ -128,6 +158,11 @@ class TorchPoolingOps:
         count_include_pad: bool = False,
         divisor_override: int | None = None,
     ) -> torch.Tensor:
+        if data_format == "channels_first" and divisor_override is None and not ceil_mode:
+            steps = pool_size if strides is None else strides
+            direct = _direct(_AVERAGE, inputs, (pool_size, steps, padding), False, bool(count_include_pad))
+            if direct is not None:
+                return direct
         x = promotion.floats(inputs)
         if not _is_native(x):
             options = (ceil_mode, count_include_pad, divisor_override)
