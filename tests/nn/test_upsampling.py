@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops
-from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from tests.nn.behaviours import require_behaviours, require_channels_last, require_compiled
 from tests.nn.oracle import Case, dtypes_of, require_like_torch, torch
 
@@ -92,6 +92,8 @@ def test_nearest_keeps_integers(backend: str) -> None:
     x = ops.array([[[1, 2, 3]]], "int32")
     for size in (6, 2, 4):
         assert ops.dtype(nn.Upsample(size)(x)).name == "int32"
+    with pytest.raises(DTypeError, match="mode 'linear' takes a floating tensor, got int32; cast it"):
+        nn.Upsample(6, mode="linear")(x)
 
 
 def test_wrong_inputs_name_the_layer(backend: str) -> None:
