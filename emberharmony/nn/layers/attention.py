@@ -78,7 +78,7 @@ class KVCache(Module):
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads; a call returns the outputs and, unless it is told not to, the weights.
+    """Attention of several heads: a call returns the outputs and the weights, or None for weights that nobody needs.
 
     `layer(query, key, value)` is the form of PyTorch; without `value` the keys are the values too, and without `key`
     the layer attends to its queries. Its other arguments:

@@ -9,8 +9,8 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
-from emberharmony.optim.line_search import Line, Point
 from emberharmony.optim.options import AT_LEAST_0, RATE, Limit, one_of
+from emberharmony.optim.rules.line_search import Line, Point
 from emberharmony.optim.saved import SavedState, moved
 from emberharmony.optim.schedules import Rate
 

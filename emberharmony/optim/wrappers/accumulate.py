@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer, Plan
 from emberharmony.optim.terms import wide
-from emberharmony.optim.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
 
 
 class Accumulate(Wrapper):

@@ -11,7 +11,7 @@ from emberharmony.optim.clipping import NonFiniteGradientError
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer, Plan
 from emberharmony.optim.terms import all_finite
-from emberharmony.optim.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
 
 _STATE = ("skipped", "in_a_row")
 

@@ -9,7 +9,7 @@ from emberharmony.core.state.commits import Step
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer, Plan
-from emberharmony.optim.wrapper import Wrapper, chosen
+from emberharmony.optim.wrappers.wrapper import Wrapper, chosen
 
 
 class Lookahead(Wrapper):

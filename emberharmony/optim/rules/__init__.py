@@ -1,0 +1,1 @@
+"""The rules of the optimizers: how one step changes a parameter."""

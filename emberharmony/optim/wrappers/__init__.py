@@ -1,0 +1,1 @@
+"""What wraps an optimizer or its parameters: accumulation, averages, skipped steps."""
