@@ -1,7 +1,6 @@
 """The initializers: their distributions, equal values on every backend, and the formulas of torch."""
 
 import copy
-import doctest
 import inspect
 import math
 import pickle
@@ -212,11 +211,3 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 def test_wrong_arguments_are_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.parametrize(
-    "documented", [each for each in vars(init).values() if ">>>" in (getattr(each, "__doc__", "") or "")], ids=str
-)
-def test_the_examples_of_a_docstring_give_the_results_that_they_show(documented: Any, backend: str) -> None:
-    example = doctest.DocTestParser().get_doctest(inspect.getdoc(documented) or "", {}, "init", None, 0)
-    assert not doctest.DocTestRunner(verbose=False).run(example).failed

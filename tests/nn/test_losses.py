@@ -1,6 +1,5 @@
 """The losses against torch, at extreme values, in half precision, under transforms and with wrong arguments."""
 
-import doctest
 import functools
 import inspect
 import math
@@ -318,12 +317,3 @@ def test_tensors_of_ids_are_checked(wrong: int, backend: str) -> None:
 
 
 FUNCTIONS = [each for each in vars(nn.losses).values() if inspect.isfunction(each)]
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
-def test_the_examples_of_a_docstring_give_the_results_that_they_show(function: Any, backend: str) -> None:
-    example = doctest.DocTestParser().get_doctest(inspect.getdoc(function), {}, function.__name__, None, 0)
-    lines: list[str] = []
-    failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
-    assert attempted
-    assert not failures, "".join(lines)

@@ -1,7 +1,5 @@
 """The metrics against their definitions in float64, over batches, merged, saved and with wrong arguments."""
 
-import doctest
-import inspect
 import itertools
 import json
 import math
@@ -241,12 +239,6 @@ def test_wrong_arguments_are_refused(call: Any, error: type[Exception], message:
 
 
 DOCUMENTED = [each for each in vars(metrics).values() if isinstance(each, type) and ">>>" in (each.__doc__ or "")]
-
-
-@pytest.mark.parametrize("documented", DOCUMENTED, ids=lambda each: each.__name__)
-def test_the_examples_of_a_docstring_give_the_results_that_they_show(documented: Any, backend: str) -> None:
-    example = doctest.DocTestParser().get_doctest(inspect.getdoc(documented) or "", {}, "metrics", None, 0)
-    assert not doctest.DocTestRunner(verbose=False).run(example).failed
 
 
 def test_every_metric_is_documented_by_an_example() -> None:
