@@ -98,14 +98,22 @@ class Upsample(Module):
         kind = ops.dtype(x)
         if not kind.is_floating:
             raise fault(DTypeError(f"mode {self.mode!r} takes a floating tensor, got {kind.name}; cast it"))
-        resized = _cubic if self.mode == "bicubic" else _linear
-        result = ops.cast(x, "float32") if kind.bits == 16 else x
+        if self.mode == "bicubic":
+            return _cubic(x, axes, size, steps, bool(self.align_corners))
+        shape = list(x.shape)
+        scales, offsets = [], []
         for axis, count, wanted, step in zip(axes, lengths, size, steps, strict=True):
-            if self.align_corners:
-                step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
-            positions = [place * step if self.align_corners else (place + 0.5) * step - 0.5 for place in range(wanted)]
-            result = resized(result, axis, count, positions)
-        return ops.cast(result, kind)
+            scale, offset = 1 / step, 0.0
+            if self.align_corners and count > 1:
+                # The first element stays at its place, which is 1/2 in both images.
+                scale = (wanted - 1) / (count - 1) if wanted > 1 else 1.0
+                offset = 0.5 - 0.5 * scale
+            elif self.align_corners:
+                scale = float(wanted)
+            scales.append(scale)
+            offsets.append(offset)
+            shape[axis] = wanted
+        return ops.scale_and_translate(x, shape, scales, offsets, axes, "linear", False)
 
     def _geometry(self, lengths: Sequence[int]) -> tuple[list[int], list[float]]:
         """Returns the lengths of the output, and by how much the position in the input grows from one to the next."""
@@ -194,37 +202,32 @@ def _nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre:
         return x if wanted == count else ops.repeat(x, wanted // count, axis)
     step = _single(step)
     places = [min(math.floor(_single((place + centre) * step)), count - 1) for place in range(wanted)]
-    return _taken(x, axis, places)
-
-
-def _linear(x: Tensor, axis: int, count: int, positions: Sequence[float]) -> Tensor:
-    """Returns a tensor interpolated linearly along an axis at positions; the ends are continued as constants."""
-    inside = [min(max(position, 0.0), count - 1.0) for position in positions]
-    starts = [min(math.floor(position), max(count - 2, 0)) for position in inside]
-    rests = [position - start for position, start in zip(inside, starts, strict=True)]
-    ends = [min(start + 1, count - 1) for start in starts]
-    return _weighted(x, axis, [starts, ends], [[1.0 - rest for rest in rests], rests])
-
-
-def _cubic(x: Tensor, axis: int, count: int, positions: Sequence[float]) -> Tensor:
-    """Returns a tensor interpolated by the cubic kernel along an axis, whose ends are continued as constants."""
-    starts = [math.floor(position) for position in positions]
-    rests = [position - start for position, start in zip(positions, starts, strict=True)]
-    taps = range(-1, 3)
-    places = [[min(max(start + tap, 0), count - 1) for start in starts] for tap in taps]
-    return _weighted(x, axis, places, [[_keys(abs(rest - tap)) for rest in rests] for tap in taps])
-
-
-def _weighted(x: Tensor, axis: int, places: list[list[int]], weights: list[list[float]]) -> Tensor:
-    """Returns sums of weighted elements along an axis; places and weights have shape (terms, elements)."""
-    parts = _taken(x, axis, places)
-    shares = ops.convert_to_tensor(weights, ops.dtype(x), device=ops.get_device(x))
-    shares = ops.reshape(shares, (*shares.shape, *[1] * (len(x.shape) - axis - 1)))
-    return ops.sum(ops.multiply(parts, shares), axis)
-
-
-def _taken(x: Tensor, axis: int, places: Any) -> Tensor:
     return ops.take(x, ops.convert_to_tensor(places, device=ops.get_device(x)), axis)
+
+
+def _cubic(x: Tensor, axes: Sequence[int], size: Sequence[int], steps: Sequence[float], corners: bool) -> Tensor:
+    """Returns a tensor resized by the cubic kernel; elements at the edges are repeated outside."""
+    kind = ops.dtype(x)
+    if kind.bits == 16:
+        x = ops.cast(x, "float32")
+    for axis, wanted, step in zip(axes, size, steps, strict=True):
+        count = x.shape[axis]
+        if corners:
+            step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
+        positions = [place * step if corners else (place + 0.5) * step - 0.5 for place in range(wanted)]
+        starts = [math.floor(position) for position in positions]
+        rests = [position - start for position, start in zip(positions, starts, strict=True)]
+        device = ops.get_device(x)
+        total: Any = None
+        for tap in range(-1, 3):
+            places = [min(max(start + tap, 0), count - 1) for start in starts]
+            part = ops.take(x, ops.convert_to_tensor(places, device=device), axis)
+            shares = [_keys(abs(rest - tap)) for rest in rests]
+            weights = ops.convert_to_tensor(shares, ops.dtype(x), device=device)
+            part = ops.multiply(part, ops.reshape(weights, (-1, *[1] * (len(x.shape) - axis - 1))))
+            total = part if total is None else ops.add(total, part)
+        x = total
+    return ops.cast(x, kind)
 
 
 def _keys(distance: float) -> float:
