@@ -209,3 +209,10 @@ def test_wrong_options_and_inputs_are_refused(backend: str) -> None:
         nn.DropPath()(ops.zeros(()))
     with pytest.raises(ShapeError, match=r"expected a batch with channels, got shape \(3,\)"):
         nn.FeatureAlphaDropout()(ops.zeros(3))
+
+
+def test_a_probability_of_0_draws_no_numbers(backend: str) -> None:
+    layer = nn.Dropout(0.0, rng=ops.random.Generator(0))
+    before = layer.rng.state_dict()
+    assert layer(ops.ones(3)).tolist() == [1.0, 1.0, 1.0]
+    assert layer.rng.state_dict() == before

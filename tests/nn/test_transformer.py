@@ -158,6 +158,18 @@ def test_dropout_is_equal_on_every_backend_and_differs_between_layers(backend: s
     assert (found[3] != found[4]).any()
 
 
+def test_layers_that_are_computed_again_drop_the_same_elements(backend: str) -> None:
+    x = ops.convert_to_tensor(np.random.default_rng(0).standard_normal(TGT).astype("float32"))
+    found = []
+    for wrapped in (nn.Sequential, nn.Remat):
+        layer = nn.TransformerEncoderLayer(8, 2, 12, 0.5, norm_first=True, rng=nn.Rngs(1))
+        module = wrapped(layer)
+        ops.backward(lambda module=module: ops.sum(ops.square(module(x))), layer)
+        found.append([ops.to_numpy(parameter.grad) for parameter in layer.parameters()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * abs(one).max())
+
+
 def test_the_layers_of_a_stack_have_parameters_of_their_own(backend: str) -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 12)
     net = nn.TransformerEncoder(layer, 2)
