@@ -190,7 +190,7 @@ class NativeDTypes(dict[Any, Any]):
         backend: the backend's name, for messages.
         dtypes: its native dtypes, by neutral dtype.
         on_first_use: functions to call when a dtype is looked up for the first time, by neutral dtype; if the result is
-            not None, it replaces the native dtype.
+            not None, it replaces the native dtype. That of a dtype the backend lacks raises an error which says why.
     """
 
     def __init__(
@@ -212,6 +212,8 @@ class NativeDTypes(dict[Any, Any]):
     def __missing__(self, dtype: object) -> Any:
         neutral = as_dtype(dtype)
         if neutral not in self.natives:
+            if neutral in self._on_first_use:
+                self._on_first_use[neutral]()  # raises the error with the install line
             raise DTypeError(
                 f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
                 f"{', '.join(self.available)}: cast to one of these"

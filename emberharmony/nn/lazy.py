@@ -11,12 +11,17 @@ M = TypeVar("M", bound=Module)
 
 
 class UninitializedParameter(Parameter):
-    """A parameter whose shape `nn.build` finds."""
+    """A parameter whose shape `nn.build` finds.
 
-    __slots__ = ()
+    Args:
+        layer: the layer that has the parameter.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("layer",)
+
+    def __init__(self, layer: Module) -> None:
         super().__init__(0.0)
+        self.layer = type(layer).__name__
 
     def on(self, bound: Any) -> NoReturn:
         """Raises the error that says how to find the shape.
@@ -26,8 +31,8 @@ class UninitializedParameter(Parameter):
         """
         raise fault(
             UninitializedParameterError(
-                "the parameter has no shape yet, because the layer has not seen an input: call "
-                "nn.build(model, example) before the model is used"
+                f"a parameter of a layer {self.layer} has no shape yet, because the layer has not seen an input: call "
+                f"nn.build(model, example) before the model is used"
             )
         )
 

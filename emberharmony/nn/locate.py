@@ -8,7 +8,7 @@ from emberharmony.nn.walk import Holder, named_modules
 
 
 def location() -> str:
-    """Returns the innermost layer that is being called and its model, as in "blocks.0.linear of Net"; or ""."""
+    """Returns the innermost layer being called or made, and its model, as in "blocks.0.linear of Net"; or ""."""
     modules: list[Holder] = []
     frame = sys._getframe(1)
     while frame is not None:
@@ -26,7 +26,15 @@ def location() -> str:
     except EmberError:  # a model that contains itself has no names
         name = ""
     kind, whole = type(inner).__name__, type(outer).__name__
-    return f"{name} of {whole}, a {kind}" if name else kind
+    if name:
+        return f"{name} of {whole}, {_article(kind)} {kind}"
+    return kind if inner is outer else f"{kind} of {whole}"  # a layer that is being made has no name yet
+
+
+def _article(kind: str) -> str:
+    """Returns the indefinite article of the name of a class: an Embedding, an LSTM, a Linear."""
+    spelled = kind[1:2].isupper()  # letter by letter, as in LSTM
+    return "an" if kind[0] in ("AEFHILMNORSX" if spelled else "AEIOU") else "a"
 
 
 def fault(error: EmberError) -> EmberError:

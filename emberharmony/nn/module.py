@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from reprlib import recursive_repr
 from typing import Any, TypeVar
 
 from emberharmony import Buffer, Parameter, ops, to_backend
@@ -248,6 +249,7 @@ class Module(walk.Holder):
 
         return summary(self, specs, depth)
 
+    @recursive_repr()
     def __repr__(self) -> str:
         inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]
         head, options = type(self).__name__, ", ".join(_options(self))

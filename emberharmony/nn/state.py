@@ -11,6 +11,7 @@ from emberharmony.core.errors import (
     DTypeError,
     EmberError,
     StateDictError,
+    UninitializedParameterError,
     brief,
     suggest,
 )
@@ -52,7 +53,8 @@ def saved_places(module: "Module", persistent_only: bool) -> dict[str, Cell]:
 def state_dict(module: "Module", host: bool, persistent_only: bool) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
     named = saved_places(module, persistent_only)
-    return {name: ops.to_numpy(cell.value) if host else cell.value for name, cell in named.items()}
+    values = {name: _value(module, name, cell) for name, cell in named.items()}
+    return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
 def load_state_dict(
@@ -74,7 +76,7 @@ def load_state_dict(
     cast: list[str] = []
     for name, cell in named.items():
         if name in given:
-            before = cell.value
+            before = _value(module, name, cell)
             try:
                 tensor = _own(given[name])
                 _require_like(tensor, before)
@@ -108,6 +110,21 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
         return tensor if device is None else ops.to_device(tensor, device)
 
     return [step for cell in cells for step in cell.changing(changed)]
+
+
+def _value(module: "Module", name: str, cell: Cell) -> Any:
+    """Returns the tensor of a cell.
+
+    Raises:
+        UninitializedParameterError: if its shape is not known yet; the message has the name.
+    """
+    try:
+        return cell.value
+    except UninitializedParameterError as error:
+        raise UninitializedParameterError(
+            f"{name} of {type(module).__name__} has no shape yet, because its layer has not seen an input: call "
+            f"nn.build(model, example) before the model is used"
+        ) from error
 
 
 def _renamed(values: Values, rename: Callable[[str], str] | None) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def test_a_given_table_is_frozen_unless_asked_otherwise(backend: str) -> None:
 
 def test_an_index_out_of_range_names_the_layer(backend: str) -> None:
     net = nn.Sequential(nn.Identity(), nn.Embedding(3, 2))
-    with pytest.raises(IndexOutOfBoundsError, match="in 1 of Sequential, a Embedding"), ops.checked():
+    with pytest.raises(IndexOutOfBoundsError, match="in 1 of Sequential, an Embedding"), ops.checked():
         net(ops.convert_to_tensor([0, 3]))
     with pytest.raises(IndexOutOfBoundsError, match="in Embedding"):
         nn.Embedding(3, 2)([0, -4])

@@ -104,7 +104,7 @@ def test_wrong_inputs_name_the_layer(backend: str) -> None:
         (nn.Upsample((3, 4)), (1, 2, 5), r"size=\(3, 4\) does not fit 1 spatial axes"),
         (nn.Upsample(scale_factor=0.1), (1, 2, 5), r"scale_factor=0\.1 leaves no elements of spatial axes \(5,\)"),
     ):
-        with pytest.raises(ShapeError, match=f"{message}.*in 0 of Sequential, a Upsample"):
+        with pytest.raises(ShapeError, match=f"{message}.*in 0 of Sequential, an Upsample"):
             nn.Sequential(layer)(ops.zeros(shape))
 
 

@@ -103,6 +103,8 @@ def test_local_response_normalization_is_that_of_pytorch(size: int, backend: str
 def test_a_group_of_constants_is_zero(backend: str) -> None:
     x = np.array([[1.0, 1.0, 5.0, 7.0]], np.float32)
     assert ops.to_numpy(ops.group_normalization(x, 2))[0, :2].tolist() == [0.0, 0.0]
+    alone = ops.to_numpy(ops.group_normalization(x[:, 2:], 2, np.ones(2, "float32"), x[0, 2:]))
+    assert np.allclose(alone, [[5.0, 7.0]], rtol=0, atol=1e-4)  # groups of one element
     assert ops.shape(ops.group_normalization(np.ones((0, 3, 4)), 2)) == (0, 3, 4)
 
 

@@ -52,7 +52,8 @@ class TorchNormalizationOps:
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
         plain = plain and (scale is not None or offset is None)
         if plain and x.is_floating_point() and x.numel() and not is_nested(x):
-            # It also fails for tensors that are not contiguous.
-            result = functional.group_norm(x.movedim(place, 1).contiguous(), groups, scale, offset, epsilon)
+            # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
+            rows = x.movedim(place, 1).contiguous()
+            result = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
             return result.movedim(1, place)
         return self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)

@@ -59,7 +59,8 @@ class Convolution(Module):
         self._bias_shape = (-1,) if last else (-1, *[1] * n)
         source = rngs.generator(rng)
         if self.in_channels is None:
-            self.weight, self.bias = UninitializedParameter(), UninitializedParameter() if bias else None
+            self.weight = UninitializedParameter(self)
+            self.bias = UninitializedParameter(self) if bias else None
             self._build = (bias, source, dtype)
         else:
             self._initialize(bias, source, dtype)

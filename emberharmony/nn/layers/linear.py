@@ -63,7 +63,8 @@ class Linear(Module):
         self.weight: Parameter
         self.bias: Parameter | None
         if in_features is None:
-            self.weight, self.bias = UninitializedParameter(), UninitializedParameter() if bias else None
+            self.weight = UninitializedParameter(self)
+            self.bias = UninitializedParameter(self) if bias else None
             self._build = (bias, rngs.generator(rng), dtype)
         else:
             self._initialize(self.in_features or 1, bias, rngs.generator(rng), dtype)
