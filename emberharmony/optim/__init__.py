@@ -40,3 +40,16 @@ __all__ = [
     *("EMA", "LossScaler", "SWA"),
     *("Optimizer", "ReduceOnPlateau", "SGD", "elementwise", "schedules"),
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Raises `AttributeError` for an unknown name, with the nearest one.
+
+    Raises:
+        AttributeError: always.
+    """
+    # Imported here, so that `dir` of the package shows public names only.
+    from emberharmony.core.errors import suggest
+
+    hint = "" if name.startswith("_") else suggest(name, __all__)
+    raise AttributeError(f"module 'emberharmony.optim' has no attribute {name!r}{hint}")

@@ -221,3 +221,10 @@ def test_the_summary_shows_names_shapes_and_counts(backend: str) -> None:
     ]
     assert lines[-1] == "45 parameters, 42 of them trainable, and 2 elements in buffers"
     assert len(net.summary(depth=1).splitlines()) < len(lines)
+
+
+def test_an_unknown_name_gets_a_hint_and_all_names_load() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Liner'; did you mean 'Linear'"):
+        _ = nn.Liner  # type: ignore[attr-defined]
+    assert all(getattr(nn, name) is not None for name in nn.__all__)
+    assert dir(nn) == sorted(nn.__all__)

@@ -500,3 +500,8 @@ def test_users_write_optimizers_by_a_rule(backend: str) -> None:
     assert lists(weight.value) == [1.5, 0.5]
     pure = Signs(None, 0.5)
     assert lists(pure.update([ops.ones((1,))], pure.init([ops.ones((1,))]), [ops.ones((1,))])[0]) == [[0.5]]
+
+
+def test_an_unknown_name_gets_a_hint() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'AdamWW'; did you mean 'AdamW'"):
+        _ = optim.AdamWW  # type: ignore[attr-defined]
