@@ -14,7 +14,6 @@ NAMES: dict[str, str] = {
     "containers": "Lambda ModuleDict ModuleList ParameterDict ParameterList Remat Repeat Residual Sequential",
     "fitting": "History NonFiniteLossWarning Step fit",
     "functional": "functional_call merge split value_and_grad",
-    "layers": "parametrize",
     "layers.activations": (
         "CELU ELU GEGLU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh Heaviside LeakyReLU LogSigmoid "
         "LogSoftmax Mish PReLU RReLU ReLU ReLU2 ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus "
@@ -68,7 +67,7 @@ NAMES: dict[str, str] = {
 }
 """By module, the public names that it defines, separated by spaces."""
 
-MODULES = ("data", "init", "losses", "metrics")
+MODULES = ("data", "init", "losses", "metrics", "parametrize")
 """The modules that are public themselves."""
 
 _HOMES = {name: module for module, names in NAMES.items() for name in names.split()}

@@ -7,6 +7,7 @@ from emberharmony.nn import data as data
 from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
 from emberharmony.nn import metrics as metrics
+from emberharmony.nn import parametrize as parametrize
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
 from emberharmony.nn.containers import ModuleList as ModuleList
@@ -24,7 +25,6 @@ from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split
 from emberharmony.nn.functional import value_and_grad as value_and_grad
-from emberharmony.nn.layers import parametrize as parametrize
 from emberharmony.nn.layers.activations import CELU as CELU
 from emberharmony.nn.layers.activations import ELU as ELU
 from emberharmony.nn.layers.activations import GEGLU as GEGLU
