@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import TensorSpec, nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError, UninitializedParameterError
-from tests.nn.behaviours import quick_compiler, require_behaviours
+from tests.nn.behaviours import forget_compiled, quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
 from tests.nn.signatures import given, require_parameters
 
@@ -134,6 +134,7 @@ def test_value_and_grad_and_grad_keep_the_running_statistics(backend: str) -> No
 
 def test_a_compiled_layer_keeps_the_running_statistics(backend: str) -> None:
     x = ops.random.normal((5, 3), generator=ops.random.Generator(0))
+    forget_compiled(backend)
     plain, layer = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     with quick_compiler(backend):
         compiled = ops.compile(layer)
