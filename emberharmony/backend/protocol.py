@@ -978,8 +978,8 @@ class TensorBackend(Protocol):
         """Returns the sum along a diagonal of the last two axes."""
         ...
 
-    def linear(self, x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-        """Returns `x @ weight + bias`."""
+    def linear(self, x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, transposed: bool = False) -> Tensor:
+        """Returns `x @ weight + bias`, or `x @ weight.T + bias`."""
         ...
 
     def linspace(self, start: float | Tensor, stop: float | Tensor, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: DTypeLike | None = None, axis: int = 0, device: DeviceLike | None = None) -> Tensor | tuple[Tensor, Tensor]:

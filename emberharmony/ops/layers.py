@@ -10,14 +10,17 @@ from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.ops.indexing import take
 from emberharmony.ops.math import add
 from emberharmony.ops.products import matmul
+from emberharmony.ops.shape import matrix_transpose
 
 
 @op
-def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """Returns `x @ weight + bias`.
+def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, transposed: bool = False) -> Tensor:
+    """Returns `x @ weight + bias`, or `x @ weight.T + bias`.
 
-    The weight has the axes (in, out), as the kernels of `conv` and of Keras's `Dense` have. The weight of a linear
-    layer of PyTorch or MLX has the axes (out, in): pass `ops.matrix_transpose(weight)`.
+    The weight has the axes (in, out), as the kernels of `conv` and of Keras's `Dense` have, unless it is `transposed`.
+
+    Args:
+        transposed: whether the weight has the axes (out, in), as that of a linear layer of PyTorch or MLX has.
 
     Shape: x (..., in), weight (in, out) and bias (out,) to (..., out).
 
@@ -27,12 +30,16 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None) ->
     Example:
         >>> ops.linear([1.0, 2.0], [[1.0], [10.0]], [0.5]).tolist()
         [21.5]
+        >>> ops.linear([1.0, 2.0], [[1.0, 10.0]], transposed=True).tolist()
+        [21.0]
     """
-    if len(weight.shape) != 2 or not len(x.shape) or x.shape[-1] != weight.shape[0]:
+    if len(weight.shape) != 2 or not len(x.shape) or x.shape[-1] != weight.shape[1 if transposed else 0]:
+        wanted, other, change = ("out, in", "in, out", "False") if transposed else ("in, out", "out, in", "True")
         raise ShapeError(
-            f"expected x of shape (..., in) and a weight of shape (in, out), got {tuple(x.shape)} and "
-            f"{tuple(weight.shape)}; a weight of shape (out, in) is transposed by ops.matrix_transpose"
+            f"expected x of shape (..., in) and a weight of shape ({wanted}), got {tuple(x.shape)} and "
+            f"{tuple(weight.shape)}; pass transposed={change} with a weight of shape ({other})"
         )
+    weight = matrix_transpose(weight) if transposed else weight
     product = matmul(x, weight)
     if bias is None:
         return product

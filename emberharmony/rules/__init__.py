@@ -26,6 +26,7 @@ from emberharmony.rules.elementary import RULES as ELEMENTARY
 from emberharmony.rules.fft import RULES as FFT
 from emberharmony.rules.histograms import RULES as HISTOGRAMS
 from emberharmony.rules.indexing import RULES as INDEXING
+from emberharmony.rules.layers import RULES as LAYERS
 from emberharmony.rules.losses import RULES as LOSSES
 from emberharmony.rules.math import RULES as MATH
 from emberharmony.rules.products import RULES as PRODUCTS
@@ -54,8 +55,21 @@ RULES.update(
     {
         op: rule
         for rules in (
-            *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LOSSES, MATH),
-            *(PRODUCTS, RECURRENT, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, TENSOR, TRANSFORMS),
+            *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LAYERS, LOSSES),
+            *(
+                MATH,
+                PRODUCTS,
+                RECURRENT,
+                REDUCTION,
+                ROUNDING,
+                SEGMENTS,
+                SHAPE,
+                SOLVER,
+                SORTING,
+                SPECIAL,
+                TENSOR,
+                TRANSFORMS,
+            ),
         )
         for op, rule in rules.items()
     }

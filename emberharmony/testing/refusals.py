@@ -97,7 +97,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "bincount": ((ArgumentError, case(np.array([-1]))),),
     # Layers, convolutions, pooling and Fourier transforms.
     "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
-    "linear": ((ShapeError, case(_X, _X)),),
+    "linear": ((ShapeError, case(_X, _X)), (ShapeError, case(_X, _X.T, None, True))),
     "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
     "group_normalization": (
         (ArgumentError, case(_X, 0)),

@@ -24,6 +24,29 @@ def test_the_weight_of_a_library_with_the_other_layout_is_transposed(backend: st
     wanted = (X @ W + 1).tolist()
     assert ops.linear(X, W, [1.0, 1.0]).tolist() == wanted
     assert ops.linear(X, ops.matrix_transpose(W.T), [1.0, 1.0]).tolist() == wanted
+    assert ops.linear(X, W.T, [1.0, 1.0], transposed=True).tolist() == wanted
+    with pytest.raises(errors.ShapeError, match="pass transposed=False with a weight of shape"):
+        ops.linear(X, W, transposed=True)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 4, 3), (0, 3)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_gradients_are_those_of_the_product_and_the_sum(
+    backend: str, shape: tuple[int, ...], transposed: bool
+) -> None:
+    x, bias = np.linspace(-1.0, 2.0, int(np.prod(shape)), dtype=np.float32).reshape(shape), np.ones(2, np.float32)
+    weight = W.T.copy() if transposed else W
+
+    def composed(x: Any, w: Any, b: Any) -> Any:
+        return ops.sum(ops.tanh(ops.add(ops.matmul(x, ops.matrix_transpose(w) if transposed else w), b)))
+
+    def native(x: Any, w: Any, b: Any) -> Any:
+        return ops.sum(ops.tanh(ops.linear(x, w, b, transposed)))
+
+    wanted, found = (ops.grad(fn, argnums=(0, 1, 2))(x, weight, bias) for fn in (composed, native))
+    for one, other in zip(wanted, found, strict=True):
+        assert tuple(one.shape) == tuple(other.shape)
+        np.testing.assert_allclose(ops.to_numpy(one), ops.to_numpy(other), rtol=1e-5, atol=1e-6)
 
 
 def test_the_gradient_of_a_row_is_the_sum_over_its_places(backend: str) -> None:

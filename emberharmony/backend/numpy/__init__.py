@@ -20,6 +20,7 @@ from emberharmony.backend.numpy.elementary_ops import NumpyElementaryOps
 from emberharmony.backend.numpy.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.histograms_ops import NumpyHistogramsOps
 from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
+from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
@@ -67,6 +68,7 @@ class NumpyBackend(
     NumpyDeviceOps,
     NumpyActivationOps,
     NumpyConvolutionOps,
+    NumpyLayersOps,
     NumpyLossesOps,
     NumpyRecurrentOps,
     Backend,

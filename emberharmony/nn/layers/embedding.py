@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice, held, length
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -143,7 +143,7 @@ class Embedding(_Table):
 
         Shape: x (..., embedding_dim) to (..., num_embeddings).
         """
-        return ops.linear(x, ops.matrix_transpose(self.weight))
+        return ops.linear(x, held(self.weight), None, True)
 
 
 class EmbeddingBag(_Table):

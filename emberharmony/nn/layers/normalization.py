@@ -11,7 +11,7 @@ from emberharmony.nn import spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import held, length, number
 from emberharmony.ops.normalization import widened
 from emberharmony.types import Tensor, TensorLike
 
@@ -449,7 +449,7 @@ class LayerNorm(_LastAxes):
         self.bias = Parameter(ops.zeros(self.normalized_shape, dtype)) if elementwise_affine and bias else None
 
     def __call__(self, x: TensorLike) -> Tensor:
-        return ops.layer_normalization(self._checked(x), self.weight, self.bias, self._axis, self.eps)
+        return ops.layer_normalization(self._checked(x), held(self.weight), held(self.bias), self._axis, self.eps)
 
 
 class RMSNorm(_LastAxes):

@@ -12,8 +12,17 @@ D: dict[str, Any] = {"dtypes": FLOATS + HALVES + COMPLEX, "differentiable": True
 SAMPLES = [
     Sample(
         "linear",
-        lambda x, w, b=0: x @ w + b,
-        (case(_X, _W), case(_X, _W, _B), case(_X[0, 0], _W, _B), case(_X[:, :0], _W, _B)),
+        lambda x, w, b=None, transposed=False: x @ (w.T if transposed else w) + (0 if b is None else b),
+        (
+            case(_X, _W),
+            case(_X, _W, _B),
+            case(_X[0, 0], _W, _B),
+            case(_X[:, :0], _W, _B),
+            case(_X, _W.T, _B, True),
+            case(_X[0], _W.T, None, True),
+            case(_X[0, 0], _W.T, _B, transposed=True),
+            case(_X[..., :0], _W[:0], _B),
+        ),
         tolerance=4,
         floor=16,
         integers=("int32", "int64"),
