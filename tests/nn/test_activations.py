@@ -9,7 +9,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
-from tests.nn.signatures import given, require_parameters
 
 PLAIN = (
     *("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Softsign", "LogSigmoid", "Sigmoid", "Tanh", "Tanhshrink"),
@@ -58,7 +57,6 @@ CASES = [
     Case("RReLU", train=False),
     Case("RReLU", (0.25, 0.75), train=False),
 ]
-DEPRECATED = "torch deprecates it in favour of `min_val` and `max_val`"
 OURS = [Case("ReLU2"), Case("SwiGLU", (0,)), Case("GEGLU", (), ((3, 4),)), Case("Heaviside")]
 
 
@@ -75,13 +73,6 @@ EACH = {case.name: case for case in reversed([*CASES, *OURS])}
 @pytest.mark.parametrize("name", EACH)
 def test_layers_stay_the_same_under_transforms_and_copies(backend: str, name: str) -> None:
     require_behaviours(backend, EACH[name])
-
-
-@pytest.mark.parametrize("name", sorted({case.name for case in CASES}))
-def test_the_parameters_are_those_of_torch_and_have_rows(name: str) -> None:
-    omitted = {"min_value": DEPRECATED, "max_value": DEPRECATED} if name == "Hardtanh" else None
-    rows = [given(name, case.args, case.kwargs) for case in CASES if case.name == name]
-    require_parameters(name, set().union({"dtype"}, *rows), omitted)
 
 
 @pytest.mark.filterwarnings("ignore:Implicit dimension choice")

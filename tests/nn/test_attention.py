@@ -10,7 +10,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
-from tests.nn.signatures import given, require_parameters
 
 NAME = "MultiheadAttention"
 DRAW = np.random.default_rng(5)
@@ -227,8 +226,3 @@ def test_the_layer_has_the_names_of_both_libraries() -> None:
 @pytest.mark.parametrize("case", [CASES[7], CASES[-1]], ids=str)
 def test_layers_behave_as_layers(backend: str, case: Case) -> None:
     require_behaviours(backend, case)
-
-
-def test_every_parameter_of_torch_is_in_a_row() -> None:
-    rows = {name for case in CASES for name in given(NAME, case.args, case.kwargs)}
-    require_parameters(NAME, rows | {"dtype"})

@@ -12,7 +12,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tests.nn.behaviours import forget_compiled, quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
-from tests.nn.signatures import given, require_parameters
 
 IMAGES = (2, 3, 4, 5)
 CASES = [
@@ -49,12 +48,6 @@ def test_after_eval_and_without_a_probability_the_layers_do_what_those_of_torch_
 def test_the_extreme_probabilities_are_those_of_torch(backend: str, name: str, p: float) -> None:
     shape = next(case.shapes for case in CASES if case.name == name)
     require_like_torch(Case(name, (p,), shape), "float32")
-
-
-@pytest.mark.parametrize("name", sorted({case.name for case in CASES}))
-def test_the_parameters_are_those_of_torch_and_have_rows(name: str) -> None:
-    rows = [given(name, case.args, case.kwargs) for case in CASES if case.name == name]
-    require_parameters(name, set().union(*rows))
 
 
 @pytest.mark.parametrize("case", [*CASES[1:], *OURS], ids=lambda case: case.name)

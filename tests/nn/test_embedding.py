@@ -9,7 +9,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, EmberError, IndexOutOfBoundsError, ShapeError
 from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch, torch
-from tests.nn.signatures import given, require_parameters
 
 PAIRS = np.array([[1, 2, 4, 5], [4, 3, 2, 1]])
 REPEATED = np.array([[1, 1, 4], [4, 1, 0]])
@@ -40,16 +39,6 @@ CASES = [
     Case("EmbeddingBag", (6, 3), (FLAT, STARTS, (8,)), {"mode": "sum", "padding_idx": 2}),
     Case("EmbeddingBag", (6, 3), (FLAT, ENDS, (8,)), {"mode": "sum", "include_last_offset": True}),
 ]
-IN_PLACE = (
-    "torch's forward changes the table itself, which a transform or a frozen table must not see; rescale the rows that "
-    "are too long after the step"
-)
-OMITTED = {
-    "max_norm": IN_PLACE,
-    "norm_type": IN_PLACE,
-    "sparse": "no backend has sparse gradients for all optimizers; the gradient is a dense tensor",
-    "_weight": "private; from_pretrained and load_state_dict take a table",
-}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -61,13 +50,6 @@ def test_layers_compute_what_those_of_torch_do(backend: str, case: Case) -> None
 @pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[6], CASES[8], CASES[14]], ids=str)
 def test_layers_stay_the_same_under_transforms_and_copies(backend: str, case: Case) -> None:
     require_behaviours(backend, case)
-
-
-@pytest.mark.parametrize("name", ["Embedding", "EmbeddingBag"])
-def test_the_parameters_are_those_of_torch_and_have_rows(name: str) -> None:
-    omitted = {**OMITTED, "_freeze": "private; freeze() does it"} if name == "Embedding" else OMITTED
-    rows = [given(name, case.args, case.kwargs) for case in CASES if case.name == name]
-    require_parameters(name, set().union({"dtype", "scale_grad_by_freq"}, *rows), omitted)
 
 
 def gradient(layer: nn.Module, *inputs: Any) -> np.ndarray:

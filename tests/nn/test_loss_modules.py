@@ -12,32 +12,12 @@ import pytest
 from emberharmony import errors, nn, ops
 from emberharmony.nn.losses import Loss
 from tests.nn.loss_rows import ROWS, Row
-from tests.nn.signatures import require_parameters, torch
+from tests.nn.oracle import torch
 
 KINDS = [each for each in vars(nn.losses).values() if isinstance(each, type) and each is not Loss]
-OURS_ALONE = {"FocalLoss", "DiceLoss", "HingeLoss", "LogCoshLoss"}
-WITH_WEIGHTS = "it has weights of its own, so it is a layer; compose nn.Linear and nn.CrossEntropyLoss"
-MISSING = {
-    "AdaptiveLogSoftmaxWithLoss": WITH_WEIGHTS,
-    "LinearCrossEntropyLoss": WITH_WEIGHTS,
-    "NLLLoss2d": "deprecated",
-}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_the_parameters_are_those_of_torch_and_have_rows(kind: type[Loss]) -> None:
-    if kind.__name__ in OURS_ALONE:
-        assert not hasattr(torch.nn, kind.__name__)
-        return
-    names = {name for row in ROWS if row.name == kind.function.__name__ for name in row.options}
-    assert names or kind in (nn.MSELoss, nn.L1Loss, nn.SoftMarginLoss, nn.MultiLabelMarginLoss)
-    others = {"distance_function"} if kind is nn.TripletMarginWithDistanceLoss else set()
-    require_parameters(kind.__name__, {*names, *others, "reduction"})  # each row runs with each reduction
-
-
-def test_every_loss_of_torch_is_there_or_is_omitted_for_a_reason() -> None:
-    theirs = {name for name in dir(torch.nn) if name.endswith(("Loss", "Loss2d"))}
-    assert theirs - set(MISSING) == {kind.__name__ for kind in KINDS} - OURS_ALONE
+def test_each_function_has_a_module() -> None:
     functions = {each.__name__ for each in vars(nn.losses).values() if inspect.isfunction(each)}
     assert functions == {kind.function.__name__ for kind in KINDS}
 

@@ -9,7 +9,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_like_torch
-from tests.nn.signatures import OMITTED, given, parameters, require_parameters
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")  # of torch, about its own speed
@@ -176,20 +175,3 @@ BEHAVING = [
 @pytest.mark.parametrize("case", BEHAVING, ids=str)
 def test_layers_behave_as_layers(backend: str, case: Case) -> None:
     require_behaviours(backend, case)
-
-
-def test_every_parameter_of_torch_is_in_a_row() -> None:
-    for kind in KINDS:
-        name = f"{kind}Cell"
-        rows = {each for case in CASES if case.name == name for each in given(name, case.args, case.kwargs)}
-        require_parameters(name, rows | {"dtype"})
-        # The signatures of these classes of torch are `*args, **kwargs`; that of their base has the mode too.
-        theirs = parameters(torch.nn.modules.rnn.RNNBase)
-        wanted = [*theirs][1:4] + (["nonlinearity"] if kind == "RNN" else []) + [*theirs][4:]
-        wanted = [each for each in wanted if each not in OMITTED and (kind == "LSTM" or each != "proj_size")]
-        ours = parameters(getattr(nn, kind))
-        assert [each for each in ours if each != "rng"] == wanted
-        assert all(ours[each] == theirs.get(each, "tanh") for each in wanted)
-        cases = [case for case in CASES if case.name == kind]
-        in_rows = {each for case in cases for each in (*[*ours][: len(case.args)], *case.kwargs)}
-        assert in_rows >= {*wanted} - {"dtype"}

@@ -12,7 +12,6 @@ from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ShapeError
 from tests.nn.behaviours import require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
-from tests.nn.signatures import given, require_parameters
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning")  # of torch, about its own speed
@@ -249,16 +248,3 @@ def test_wrong_options_are_refused() -> None:
         nn.TransformerDecoderLayer(8, 2, 0)
     with pytest.raises(ArgumentError, match="num_layers must be at least 1, got 0"):
         nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12), 0)
-
-
-def test_every_parameter_of_torch_is_in_a_row() -> None:
-    for name in ("TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer"):
-        rows = {each for case in LAYERS + WHOLE if case.name == name for each in given(name, case.args, case.kwargs)}
-        require_parameters(name, rows | {"dtype"}, defaults={"activation": "relu"})
-    fused = "an option of a kernel of torch; the results are the same"
-    require_parameters(
-        "TransformerEncoder",
-        {"encoder_layer", "num_layers", "norm"},
-        {"enable_nested_tensor": fused, "mask_check": fused},
-    )
-    require_parameters("TransformerDecoder", {"decoder_layer", "num_layers", "norm"})
