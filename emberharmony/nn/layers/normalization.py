@@ -47,7 +47,7 @@ class _Running(Module):
             if not wanted:
                 return None
             if self.num_features is None:
-                return UninitializedParameter()
+                return UninitializedParameter(self)
             return kind(ops.full((self.num_features,), value, dtype))
 
         tracked = self.track_running_stats
