@@ -46,6 +46,13 @@ def test_erf_is_precise_near_zero(backend: str, dtype: str, rtol: float) -> None
     np.testing.assert_allclose(ops.to_numpy(ops.cast(ops.erf(x), "float64")), exact, rtol=rtol)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_erf_of_many_elements_is_that_of_each_part(backend: str, dtype: str) -> None:
+    x = ops.matrix_transpose(ops.cast(np.linspace(-5.0, 5.0, 160_001).reshape(-1, 1) * np.ones((1, 2)), dtype))
+    whole, parts = ops.erf(x), [ops.erf(x[:, at : at + 20_000]) for at in range(0, 160_001, 20_000)]
+    np.testing.assert_array_equal(*(ops.to_numpy(each) for each in (whole, ops.concatenate(parts, 1))))
+
+
 def test_erfc_is_precise_for_large_numbers(backend: str) -> None:
     x = np.array([9.0, 5.0, -9.0, INF, -INF, NAN], np.float32)
     np.testing.assert_allclose(ops.to_numpy(ops.erfc(x)), special.erfc(x.astype(np.float64)), rtol=5e-6)

@@ -9,6 +9,9 @@ from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared import elementary
 from emberharmony.core.dispatch import fast
 
+_BLOCK = 2**15
+"""`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
+
 
 def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
     """Returns an op that computes a function of `backend.shared.elementary` in float64."""
@@ -52,7 +55,13 @@ def _erf(x: np.ndarray) -> np.ndarray:
     x = promotion.floats(x)
     if x.dtype == np.float64:
         return elementary.erf(np, x)
-    return elementary.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+    if x.size < 4 * _BLOCK:
+        return elementary.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
+    flat, found = x.reshape(-1), np.empty(x.size, x.dtype)
+    for start in range(0, x.size, _BLOCK):
+        block = flat[start : start + _BLOCK].astype(np.float32, copy=False)
+        found[start : start + _BLOCK] = elementary.erf_single(np, block)
+    return found.reshape(x.shape)
 
 
 class NumpyElementaryOps:
