@@ -17,6 +17,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.numeric.promotion import as_inexact
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
 
@@ -56,8 +57,9 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     Raises:
         DTypeError: if an operand is complex.
     """
-    given = [ops.convert_to_tensor(value) for value in values]
-    kinds = [ops.dtype(x) for x in given]
+    # A tensor that is being differentiated would hand each call of an op to its tape.
+    given: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
+    kinds = [selection.current().dtype_of(x) for x in given]
     kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*given)
     if kind.is_floating and kind.bits > 16 and all(each is kind for each in kinds):
         return given, kind
@@ -210,4 +212,5 @@ def reduced(name: str, loss: Tensor, reduction: Reduction, kind: DType) -> Tenso
 
 def in_kind(x: Tensor, kind: DType) -> Tensor:
     """Returns a result in the dtype of the operands; in an `ops.autocast` block losses stay in float32."""
-    return x if ops.dtype(x) == kind or selection.active().variant else ops.cast(x, kind)
+    bound = selection.active()
+    return x if bound.backend.dtype_of(x) == kind or bound.variant else ops.cast(x, kind)
