@@ -1,4 +1,4 @@
-"""Configuration of the documentation. It writes the pages of the ops from the registry before the build."""
+"""Configuration of the documentation. It writes the pages of ops and layers from docstrings before the build."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from pages import write_pages
+from pages import write_module_pages, write_pages
 
+from emberharmony import nn, optim
 from emberharmony.version import __version__
 
 project = "EmberHarmony"
@@ -21,3 +22,5 @@ html_theme = "furo"
 html_title = f"EmberHarmony {version}"
 
 write_pages(HERE / "api")
+for package in (nn, optim):
+    write_module_pages(HERE / "api" / package.__name__.rpartition(".")[2], package)

@@ -1,11 +1,14 @@
-"""Writes the pages of the ops, one for each category, from the declarations and a conformance report."""
+"""Writes the pages of the ops, of the layers and of the optimizers, from docstrings and a conformance report."""
 
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,12 +23,6 @@ from emberharmony.testing.samples import all_samples
 
 _BLOCK = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|Shape|Dtype|Source):(?: (.+))?")
 _ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \((?P<kind>[^)]+)\))?: (?P<text>.+)")
-
-
-def _signature(spec: OpSpec) -> str:
-    signature = inspect.signature(spec.declared)
-    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
-    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 def write_pages(folder: Path) -> None:
@@ -44,9 +41,57 @@ def write_pages(folder: Path) -> None:
             body = as_markdown(spec.declared.__doc__ or "")
             names = f"Also: {', '.join(f'`{alias}`' for alias in spec.aliases)}.\n\n" if spec.aliases else ""
             shown = spelled(spec.name).removeprefix("ops.")
-            parts.append(f"\n## {shown}\n\n```python\n{shown}{_signature(spec)}\n```\n\n{names}{body}\n")
+            parts.append(f"\n## {shown}\n\n```python\n{shown}{_plain(spec.declared)}\n```\n\n{names}{body}\n")
         (folder / f"{category}.md").write_text("".join(parts), encoding="utf-8")
     (folder / "matrix.md").write_text(matrix(_quick_report()), encoding="utf-8")
+
+
+def write_module_pages(folder: Path, package: ModuleType) -> None:
+    """Writes one page for each file of a package with public classes or functions, after deleting the old pages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.md"):
+        old.unlink()
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        module = importlib.import_module(info.name)
+        found = {
+            name: each
+            for name, each in vars(module).items()
+            if name[0] != "_" and getattr(each, "__module__", "") == info.name and _is_public(name, each, package)
+        }
+        if found:
+            title, _, rest = (module.__doc__ or info.name).strip().partition("\n")
+            stem = info.name.removeprefix(f"{package.__name__}.")
+            parts = [f"# {stem}: {title.rstrip('.')}\n\n{as_markdown(rest)}\n"]
+            parts += [_entry(name, each) for name, each in found.items()]
+            (folder / f"{stem}.md").write_text("".join(parts), encoding="utf-8")
+
+
+def _is_public(name: str, each: Any, package: ModuleType) -> bool:
+    """Returns whether a class or function can be reached from a package, or from the namespace it is written for."""
+    public = {name: vars(package)[name] for name in package.__all__}
+    spaces = [x for x in public.values() if inspect.ismodule(x) and each.__module__.startswith(x.__name__)]
+    return callable(each) and (public.get(name) is each or any(vars(space).get(name) is each for space in spaces))
+
+
+def _entry(name: str, each: Any) -> str:
+    """Returns the section of a class or function: its signature, its docstring and those of its methods."""
+    parts = [f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(each.__doc__ or '')}\n"]
+    for method, defined in vars(each).items() if isinstance(each, type) else ():
+        if method[0] != "_" and inspect.isfunction(defined) and defined.__doc__:
+            shown = f"{name}.{method}"
+            parts.append(
+                f"\n### {shown}\n\n```python\n{shown}{_plain(defined)}\n```\n\n{as_markdown(defined.__doc__)}\n"
+            )
+    return "".join(parts)
+
+
+def _plain(function: Any) -> str:
+    """Returns a signature without annotations; that of an error or warning is left out."""
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return ""
+    signature = inspect.signature(function)
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
 def _quick_report() -> Report:

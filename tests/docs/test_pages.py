@@ -1,6 +1,7 @@
 """The pages that `docs/pages.py` writes from the declarations and from a conformance report."""
 
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emberharmony import ops
+from emberharmony import nn, ops, optim
 from emberharmony.core.registry import OPS
 
 FILE = Path(__file__).parents[2] / "docs" / "pages.py"
@@ -169,3 +170,16 @@ def test_every_op_has_a_row_and_a_place_on_a_page(pages: ModuleType, tmp_path: P
     assert all(f"| `{op}` |" in table for op in OPS)
     assert {file.stem for file in tmp_path.glob("*.md")} == {spec.category for spec in OPS.values()} | {"matrix"}
     assert "not on" not in table
+
+
+def test_every_layer_and_optimizer_has_a_place_on_a_page(pages: ModuleType, tmp_path: Path) -> None:
+    for package in (nn, optim):
+        folder = tmp_path / package.__name__
+        pages.write_module_pages(folder, package)
+        text = "".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
+        heads = re.findall(r"^## (\w+)$", text, re.MULTILINE)
+        public = {name for name in package.__all__ if not inspect.ismodule(vars(package)[name])}
+        assert public - set(heads) <= {"Buffer", "Parameter"}
+        assert " at 0x" not in text
+        assert "Args:\n" not in text
+        assert "options.md" not in {page.name for page in folder.glob("*.md")}

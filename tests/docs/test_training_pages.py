@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("training.md", "porting.md", "switching.md")
+PAGES = ("training.md", "porting.md", "switching.md", "layers.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
