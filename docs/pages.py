@@ -68,7 +68,7 @@ def write_module_pages(folder: Path, package: ModuleType) -> None:
 
 def _is_public(name: str, each: Any, package: ModuleType) -> bool:
     """Returns whether a class or function can be reached from a package, or from the namespace it is written for."""
-    public = {name: vars(package)[name] for name in package.__all__}
+    public = {name: getattr(package, name) for name in package.__all__}
     spaces = [x for x in public.values() if inspect.ismodule(x) and each.__module__.startswith(x.__name__)]
     return callable(each) and (public.get(name) is each or any(vars(space).get(name) is each for space in spaces))
 

@@ -178,7 +178,7 @@ def test_every_layer_and_optimizer_has_a_place_on_a_page(pages: ModuleType, tmp_
         pages.write_module_pages(folder, package)
         text = "".join(page.read_text(encoding="utf-8") for page in folder.glob("*.md"))
         heads = re.findall(r"^## (\w+)$", text, re.MULTILINE)
-        public = {name for name in package.__all__ if not inspect.ismodule(vars(package)[name])}
+        public = {name for name in package.__all__ if not inspect.ismodule(getattr(package, name))}
         assert public - set(heads) <= {"Buffer", "Parameter"}
         assert " at 0x" not in text
         assert "Args:\n" not in text

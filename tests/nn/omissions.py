@@ -19,7 +19,6 @@ _DEPRECATED = "torch deprecates it in favour of `min_val` and `max_val`"
 _INDICES = {"return_indices": "no op gives the indices of adaptive windows"}
 _FUSED = "an option of a kernel of torch; the results are the same"
 _LAZY = "`None` as the number of features or channels, and `nn.build`"
-_LAZY_NORM = "give the number of channels, which is that of the layer before"
 _RANDOM_WINDOWS = "its windows are drawn at random by a rule that only PyTorch has"
 _WITH_WEIGHTS = "it has weights of its own, so it is a layer; compose `nn.Linear` and `nn.CrossEntropyLoss`"
 
@@ -50,10 +49,7 @@ CLASSES: Mapping[str, str] = {
     "DataParallel": "torch recommends processes instead; a model here is on one device",
     "FractionalMaxPool2d": _RANDOM_WINDOWS,
     "FractionalMaxPool3d": _RANDOM_WINDOWS,
-    **{f"LazyBatchNorm{n}d": _LAZY_NORM for n in (1, 2, 3)},
-    **{f"LazyConv{n}d": _LAZY for n in (1, 2, 3)},
-    **{f"LazyConvTranspose{n}d": _LAZY for n in (1, 2, 3)},
-    **{f"LazyInstanceNorm{n}d": _LAZY_NORM for n in (1, 2, 3)},
+    **{f"Lazy{kind}{n}d": _LAZY for kind in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)},
     "LazyLinear": _LAZY,
     "LinearCrossEntropyLoss": _WITH_WEIGHTS,
     "LinearCrossEntropyOptions": "the options of `LinearCrossEntropyLoss`",

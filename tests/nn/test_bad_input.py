@@ -31,7 +31,7 @@ class Making(nn.Module):
 
 THREE = [(5, 2, 6), (5, 2, 8), (5, 2, 8)]
 INPUTS: list[tuple[nn.Module, list[Any], str, str]] = [
-    (nn.Linear(3, 4), [(2, 5)], "(2, 5)", "(3, 4)"),
+    (nn.Linear(3, 4), [(2, 5)], "(2, 5)", "(4, 3)"),
     (nn.Bilinear(3, 4, 2), [(5, 6), (5, 4)], "(5, 6)", "(..., 3)"),
     (nn.Conv1d(3, 4, 3), [(1, 6, 8)], "(1, 6, 8)", "3 channels"),
     (nn.Conv2d(3, 4, 3), [(1, 6, 8, 8)], "(1, 6, 8, 8)", "3 channels"),
@@ -47,9 +47,9 @@ INPUTS: list[tuple[nn.Module, list[Any], str, str]] = [
     (nn.RMSNorm(5), [(2, 6)], "(2, 6)", "(5,)"),
     (nn.PReLU(5), [(2, 6)], "(2, 6)", "5 channels"),
     (nn.LSTM(3, 4), [(5, 2, 6)], "(5, 2, 6)", "(time, batch, 3)"),
-    (nn.GRUCell(3, 4), [(2, 6)], "(2, 6)", "(3, 12)"),
+    (nn.GRUCell(3, 4), [(2, 6)], "(2, 6)", "(12, 3)"),
     (nn.MultiheadAttention(8, 2), THREE, "(5, 2, 6)", "(queries, batch, 8)"),
-    (nn.RoPE(6), [(2, 3, 5)], "(2, 3, 5)", "6 features"),
+    (nn.RoPE(6), [(2, 3, 5)], "at most 5", "got 6"),
     (nn.BatchNorm1d(3), [(1, 3)], "(1, 3)", "more than one value for each channel"),
     (nn.BatchNorm2d(3), [(1, 3, 1, 1)], "(1, 3, 1, 1)", "more than one value for each channel"),
     (nn.InstanceNorm1d(3), [(2, 3, 1)], "(2, 3, 1)", "more than one value for each sample"),
