@@ -210,7 +210,7 @@ def test_the_initial_values_are_those_of_torch_in_distribution(backend: str, kin
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_a_wrong_shape_names_the_layer(backend: str, layer: nn.Module, shape: Any, message: str) -> None:
-    with pytest.raises(ShapeError, match=rf"{message}.*in 0 of Sequential, a {type(layer).__name__}"):
+    with pytest.raises(ShapeError, match=rf"{message}.*in 0 of Sequential, an? {type(layer).__name__}"):
         nn.Sequential(layer)(ops.zeros(shape))
 
 

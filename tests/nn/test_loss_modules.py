@@ -81,7 +81,7 @@ def test_an_error_names_the_loss_in_its_model(backend: str) -> None:
         def __call__(self, x: Any) -> Any:
             return self.loss(x, [1.0])
 
-    with pytest.raises(errors.ShapeError, match=r"mse\(\): target has shape \(1,\).*in loss of .*Net, a MSELoss"):
+    with pytest.raises(errors.ShapeError, match=r"mse\(\): target has shape \(1,\).*in loss of .*Net, an MSELoss"):
         Net()([1.0, 2.0])
 
 
