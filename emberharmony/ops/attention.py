@@ -153,7 +153,7 @@ def rope(
         step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
         step = to_device(convert_to_tensor(step, kind), device)
         step = step if frequencies is None else multiply(step, factor)
-        first = cast(convert_to_tensor(offset), kind)
+        first = to_device(cast(convert_to_tensor(offset), kind), device)
         samples = tuple(first.shape)
         if samples not in ((), x.shape[:1]) or (samples and not place):
             raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")

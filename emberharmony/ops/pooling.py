@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+from emberharmony.backend.host import host_indices
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import number
 from emberharmony.core.types import SpatialPadding, Tensor, TensorLike
 from emberharmony.ops.comparison import equal, greater_equal, isnan, less, logical_and, logical_or
@@ -25,7 +26,7 @@ from emberharmony.ops.indexing import get_item, take_along_axis, where
 from emberharmony.ops.math import add, divide, maximum, multiply, power
 from emberharmony.ops.reduction import argmax, max, mean
 from emberharmony.ops.shape import expand_dims, moveaxis, pad, repeat, reshape, squeeze, stack
-from emberharmony.ops.tensor import cast, convert_to_tensor
+from emberharmony.ops.tensor import cast, convert_to_tensor, is_tensor
 from emberharmony.ops.writing import put_along_axis
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def max_unpool(
     Shape: inputs and indices (batch, *windows, channels) to (batch, *output_size, channels).
 
     Raises:
-        IndexOutOfBoundsError: if an index is out of range.
+        IndexOutOfBoundsError: if an index is out of range; MLX checks a tensor of indices in checked mode only.
         ShapeError: if the shapes do not fit.
 
     Example:
@@ -141,6 +142,11 @@ def max_unpool(
     Source: `torch.nn.MaxUnpool1d`.
     """
     x, last = _channels_last(inputs, data_format)
+    if not is_tensor(indices):
+        known, count = host_indices(indices), math.prod(output_size)
+        outside = known[(known < -count) | (known >= count)]
+        if outside.size:
+            raise IndexOutOfBoundsError(f"index {outside.flat[0]} is out of bounds for windows of {count} elements")
     places = convert_to_tensor(indices)
     places = places if last else moveaxis(places, 1, -1)
     if tuple(places.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:

@@ -102,7 +102,7 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "group_normalization": (
         (ArgumentError, case(_X, 0)),
         (ArgumentError, case(_X, 1, axis=0)),
-        (ShapeError, case(_X, 2)),
+        (ShapeError, case(_X, 3)),
         (ShapeError, case(_X, 1, _X)),
     ),
     "local_response_normalization": ((ArgumentError, case(_X, 0)), (AxisError, case(_X, 1, axis=2))),
