@@ -80,12 +80,17 @@ def cross_entropy(
             return in_kind(loss, kind)
         total = ops.sum(loss)
         return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
-    place, kept = class_ids(name, target, classes, _without(along, x), ignore_index)
+    # The op gives an id that is not a class the loss 0, so ignored ids need not be replaced.
+    masked = not label_smoothing and weights is None and not 0 <= ignore_index < classes
+    place, kept = class_ids(name, target, classes, _without(along, x), ignore_index, masked)
     if not label_smoothing:
         # The op takes fewer passes over the logits than its parts, and is most used for the last axis.
         last = -1 if along == len(x.shape) - 1 else along
         lost = ops.sparse_categorical_crossentropy(place, x, True, last)
-        lost, counted = _counted(lost, place, kept, weights)
+        if not masked:
+            lost, counted = _counted(lost, place, kept, weights)
+        else:
+            counted = None if kept is None or reduction != "mean" else ops.cast(kept, ops.dtype(lost))
         return _averaged(name, lost, counted, reduction, kind)
     logs = ops.log_softmax(x, along)
     lost, counted = _counted(_picked(logs, place, along), place, kept, weights)

@@ -135,7 +135,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 
 def class_ids(
-    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None
+    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None, masked: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Returns class ids as indices of classes, and which positions count; None if all do.
 
@@ -148,6 +148,7 @@ def class_ids(
         classes: how many classes there are.
         shape: the shape that `target` must have.
         ignored: an id whose positions do not count; their index is 0.
+        masked: whether the caller takes ids that are not classes, which are then returned as they are.
 
     Raises:
         ArgumentTypeError: if the ids are not integers.
@@ -180,8 +181,8 @@ def class_ids(
                 )
             )
     kept = None if ignored is None else ops.not_equal(ids, ignored)
-    place = ids if kept is None else ops.where(kept, ids, 0)
-    if known is None:
+    place = ids if kept is None or masked else ops.where(kept, ids, 0)
+    if known is None and not masked:
         place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
     return place, kept
 
