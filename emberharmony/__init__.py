@@ -13,6 +13,7 @@ from emberharmony.version import __version__ as __version__
 if TYPE_CHECKING:
     from emberharmony import backend as backend
     from emberharmony import errors as errors
+    from emberharmony import io as io
     from emberharmony import nn as nn
     from emberharmony import ops as ops
     from emberharmony import optim as optim
@@ -33,6 +34,7 @@ _LAZY = {
     "ops": "emberharmony.ops",
     "nn": "emberharmony.nn",
     "optim": "emberharmony.optim",
+    "io": "emberharmony.io",
     "backend": "emberharmony.backend",
     "errors": "emberharmony.errors",
     "testing": "emberharmony.testing",

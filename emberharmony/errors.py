@@ -29,6 +29,7 @@ from emberharmony.core.errors import StateDictError as StateDictError
 from emberharmony.core.errors import TracedTensorError as TracedTensorError
 from emberharmony.core.errors import UninitializedParameterError as UninitializedParameterError
 from emberharmony.core.errors import UnsupportedOpError as UnsupportedOpError
+from emberharmony.core.errors import WeightFileError as WeightFileError
 
 __all__ = [
     "ArgumentError",
@@ -55,4 +56,5 @@ __all__ = [
     "TracedTensorError",
     "UninitializedParameterError",
     "UnsupportedOpError",
+    "WeightFileError",
 ]

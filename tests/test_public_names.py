@@ -17,6 +17,7 @@ PUBLIC = (
     "emberharmony.backend",
     "emberharmony.data",
     "emberharmony.errors",
+    "emberharmony.io",
     "emberharmony.optim",
     "emberharmony.testing",
     "emberharmony.types",

@@ -99,6 +99,26 @@ class BackendExecutionError(EmberError, RuntimeError):
     """Raised when a native error has no more specific type; the native error is the cause."""
 
 
+class WeightFileError(EmberError, ValueError):
+    """Raised when a file of tensors is damaged, is no file of tensors, or cannot be read or written.
+
+    Args:
+        kind: what is wrong, as a word for programs: "truncated", "overlap", "duplicate", ...; `docs/weights.md` has all.
+        path: the file.
+        reason: what was found, and what was expected.
+        tensor: the name of the tensor that is wrong, if it is one.
+        hint: the way out, if there is one.
+    """
+
+    def __init__(self, kind: str, path: str, reason: str, tensor: str | None = None, hint: str = "") -> None:
+        super().__init__(kind, path, reason, tensor, hint)
+        self.kind, self.path, self.reason, self.tensor, self.hint = kind, path, reason, tensor, hint
+
+    def __str__(self) -> str:
+        tensor = "" if self.tensor is None else f", tensor {brief(self.tensor)}"
+        return f"{self.path}{tensor}: {self.reason}" + (f"; {self.hint}" if self.hint else "")
+
+
 class SettingsError(EmberError, ValueError):
     """Raised when the settings file cannot be changed without damage to the rest of it."""
 

@@ -1,0 +1,206 @@
+"""`io.open`: the tensors of a safetensors file, read one by one."""
+
+import builtins
+import mmap as maps
+import os
+import stat
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import numpy as np
+
+
+from emberharmony.core.errors import StateDictError, WeightFileError, suggest
+from emberharmony.io.header import Header, TensorInfo, read_header
+from emberharmony.io.tensors import as_array, as_tensor
+from emberharmony.io.ties import tied
+
+Path = str | os.PathLike[str]
+
+
+def opened(path: str) -> tuple[BinaryIO, int]:
+    """Returns a regular file, open for reading, with its size.
+
+    Raises:
+        WeightFileError: if it is no regular file, or cannot be read.
+    """
+    try:
+        is_file = stat.S_ISREG(os.stat(path).st_mode)  # to open a pipe would wait for a writer
+        stream = builtins.open(path, "rb") if is_file else None  # noqa: SIM115  (the caller closes it)
+    except FileNotFoundError as error:
+        raise WeightFileError("missing", path, "does not exist") from error
+    except (OSError, ValueError) as error:  # ValueError: the name has a null character
+        raise WeightFileError("unreadable", path, f"cannot be read: {error}") from error
+    if stream is None:
+        raise WeightFileError("file", path, "is no regular file")
+    return stream, os.fstat(stream.fileno()).st_size
+
+
+def header_of(path: str) -> Header:
+    """Returns the checked header of a file, with all names of tied tensors.
+
+    Raises:
+        WeightFileError: if the file is not as the format demands.
+    """
+    stream, size = opened(path)
+    with stream:
+        header = read_header(stream, path, size)
+    return header._replace(tensors=header.tensors | tied(header, path))
+
+
+class TensorFile(Mapping[str, Any]):
+    """The tensors of a safetensors file by name, as tensors of the active backend; `io.open` returns it.
+
+    The header has been checked completely. A tensor is made when it is read. With `mmap=True` NumPy's and PyTorch's
+    tensors share the pages of the file, privately: writing into one changes neither the file nor a tensor that is read
+    later on MLX. The tensors stay valid after `close`.
+
+    Attributes:
+        path: the name of the file.
+    """
+
+    def __init__(self, path: Path, *, mmap: bool = True) -> None:
+        self.path = os.fspath(path)
+        self._lock = threading.Lock()
+        self._map: maps.mmap | None = None
+        self._stream, size = opened(self.path)
+        try:
+            self._header = read_header(self._stream, self.path, size)
+            self._tensors = self._header.tensors | tied(self._header, self.path)
+            if mmap:
+                self._map = maps.mmap(self._stream.fileno(), size, access=maps.ACCESS_COPY)
+                self._stream.close()
+        except (OSError, ValueError) as error:
+            self._stream.close()
+            if isinstance(error, WeightFileError):
+                raise
+            raise WeightFileError("unreadable", self.path, f"cannot be mapped into memory: {error}") from error
+        except BaseException:
+            self._stream.close()
+            raise
+        self._closed = False
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The strings that were saved beside the tensors."""
+        return dict(self._header.metadata)
+
+    def info(self, name: str) -> TensorInfo:
+        """Returns dtype, shape and size of a tensor without reading it.
+
+        Raises:
+            StateDictError: if the file has no tensor of that name.
+        """
+        found = self._tensors.get(name)
+        if found is None:
+            raise StateDictError(f"{self.path} has no tensor {name!r}{suggest(str(name), self._tensors)}")
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        return as_tensor(self._array(name), self.info(name).dtype, self.path, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tensors
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path!r}: {len(self)} tensors>"
+
+    def slice(self, name: str) -> "TensorSlice":
+        """Returns a view of a tensor that is read only where it is indexed: `file.slice("weight")[:10, 3]`.
+
+        Only the pages of the file that hold the slice are read. With `mmap=False` the whole tensor is read.
+
+        Raises:
+            StateDictError: if the file has no tensor of that name.
+        """
+        self.info(name)
+        return TensorSlice(self, name)
+
+    def raw(self, name: str) -> Any:
+        """Returns the bytes of a tensor, of any dtype of the format, as a tensor of dtype uint8 with one axis.
+
+        Raises:
+            StateDictError: if the file has no tensor of that name.
+        """
+        info = self.info(name)
+        return as_tensor(self._read(name, TensorInfo("uint8", (info.nbytes,), *info[2:])), "uint8", self.path, name)
+
+    def close(self) -> None:
+        """Closes the file; tensors that were read stay valid."""
+        self._closed = True
+        self._stream.close()
+        if self._map is not None:
+            with suppress(BufferError):  # arrays still use the map, which ends with the last of them
+                self._map.close()
+            self._map = None
+
+    def __enter__(self) -> "TensorFile":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        return self._read(name, self.info(name))
+
+    def _read(self, name: str, info: TensorInfo) -> np.ndarray[Any, Any]:
+        if self._closed:
+            raise WeightFileError("closed", self.path, "is closed", name, "read tensors before the end of the block")
+        if self._map is not None:
+            return as_array(self._map, info.start, info, self.path, name)
+        memory = np.empty(info.nbytes, np.uint8)
+        with self._lock:
+            self._stream.seek(info.start)
+            found = self._stream.readinto(memory.data) if info.nbytes else 0  # type: ignore[attr-defined]
+        if found != info.nbytes:
+            raise WeightFileError("truncated", self.path, f"has lost bytes since it was opened: {found} left", name)
+        return as_array(memory, 0, info, self.path, name)
+
+
+class TensorSlice:
+    """A tensor in a file that is read where it is indexed, as NumPy indexes with integers, slices and `...`."""
+
+    def __init__(self, file: TensorFile, name: str) -> None:
+        self._file, self._name = file, name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole tensor."""
+        return self._file.info(self._name).shape
+
+    def __getitem__(self, index: Any) -> Any:
+        part = np.asarray(self._file._array(self._name)[index])
+        info = self._file.info(self._name)
+        return as_tensor(np.array(part, order="C"), info.dtype, self._file.path, self._name)
+
+
+def open(path: Path, *, mmap: bool = True) -> TensorFile:
+    """Returns the tensors of a safetensors file as a mapping; no tensor is read yet.
+
+    Args:
+        path: the file.
+        mmap: whether to map the file into memory. Opening then takes a millisecond for files of any size, and tensors
+            of NumPy and PyTorch need no copy. A program that shortens the file meanwhile ends this process (SIGBUS), so
+            give False for files that others write in place; `io.save` never does so.
+
+    Raises:
+        WeightFileError: if the file is damaged, or no safetensors file.
+
+    Example:
+        >>> import tempfile
+        >>> from emberharmony import io, ops
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = io.save(f"{folder}/model.safetensors", {"weight": ops.array([[1.0, 2.0]])})
+        ...     with io.open(f"{folder}/model.safetensors", mmap=False) as file:
+        ...         file.info("weight").shape, ops.sum(file["weight"]).tolist()
+        ((1, 2), 3.0)
+    """
+    return TensorFile(path, mmap=mmap)
