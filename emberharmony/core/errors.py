@@ -103,7 +103,7 @@ class WeightFileError(EmberError, ValueError):
     """Raised when a file of tensors is damaged, is no file of tensors, or cannot be read or written.
 
     Args:
-        kind: what is wrong, as a word for programs: "truncated", "overlap", "duplicate", ...; `docs/weights.md` has all.
+        kind: what is wrong, as a word for programs: "truncated", "overlap", "duplicate" (`docs/weights.md` has all).
         path: the file.
         reason: what was found, and what was expected.
         tensor: the name of the tensor that is wrong, if it is one.

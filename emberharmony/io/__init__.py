@@ -1,8 +1,12 @@
-"""Files of tensors, in the format safetensors: each is checked before it is used, and written as a whole or not at all."""
+"""Files of tensors in the format safetensors: checked before they are used, written as a whole or not at all."""
 
 from emberharmony.core.errors import WeightFileError as WeightFileError
+from emberharmony.io.checking import Report as Report
+from emberharmony.io.checking import check as check
 from emberharmony.io.header import TensorInfo as TensorInfo
+from emberharmony.io.loading import load as load
+from emberharmony.io.saving import save as save
 from emberharmony.io.tensor_file import TensorFile as TensorFile
 from emberharmony.io.tensor_file import open as open
 
-__all__ = ["TensorFile", "TensorInfo", "WeightFileError", "open"]
+__all__ = ["Report", "TensorFile", "TensorInfo", "WeightFileError", "check", "load", "open", "save"]

@@ -19,16 +19,45 @@ DEEPEST = 64
 """The deepest nesting in a header; 3 levels are used, and unknown fields may have more."""
 
 BITS = {
-    **{"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64},
-    **{"F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64},
-    **{"F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8},
-    **{"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6},
+    "BOOL": 8,
+    "U8": 8,
+    "I8": 8,
+    "U16": 16,
+    "I16": 16,
+    "U32": 32,
+    "I32": 32,
+    "U64": 64,
+    "I64": 64,
+    "F16": 16,
+    "BF16": 16,
+    "F32": 32,
+    "F64": 64,
+    "C64": 64,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
 }
 """The bits of an element of each dtype of the format."""
 
 NAMES = {
-    **{"BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32"},
-    **{"U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"},
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
     "C64": "complex64",
 }
 """The dtypes of the format that the backends have, with their neutral names."""
@@ -185,7 +214,7 @@ def parsed(text: str, raw: bytes, path: str, kind: str = "header_json") -> Any:
 
 
 def _real(text: str) -> float:
-    """Returns a number that is no integer without reading its digits: no field of the format takes one."""
+    """Returns a fraction in the place of any number with a point: no field takes one, so its digits are not read."""
     return -0.5
 
 

@@ -6,11 +6,9 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
-
 
 from emberharmony.core.errors import StateDictError, WeightFileError, suggest
 from emberharmony.io.header import Header, TensorInfo, read_header
@@ -137,10 +135,8 @@ class TensorFile(Mapping[str, Any]):
         """Closes the file; tensors that were read stay valid."""
         self._closed = True
         self._stream.close()
-        if self._map is not None:
-            with suppress(BufferError):  # arrays still use the map, which ends with the last of them
-                self._map.close()
-            self._map = None
+        # `mmap.close` would end the memory of the arrays that were read; without it the map ends with the last of them.
+        self._map = None
 
     def __enter__(self) -> "TensorFile":
         return self

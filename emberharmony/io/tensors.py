@@ -50,4 +50,4 @@ def as_bytes(array: np.ndarray[Any, Any]) -> memoryview:
     """Returns the elements of an array as contiguous bytes in little-endian order."""
     if sys.byteorder == "big" or array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -102,17 +102,18 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "dtype twice": (text('{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}'), "duplicate"),
     "shape twice": (text('{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}'), "duplicate"),
     "offsets twice": (text('{"dtype":"F32","shape":[2],"data_offsets":[0,8],"data_offsets":[0,8]}'), "duplicate"),
-    **{f"metadata is {value}": (packed('{"__metadata__":%s}' % value, b""), "metadata")
+    **{f"metadata is {value}": (packed(f'{{"__metadata__":{value}}}', b""), "metadata")
        for value in ("[]", "1", '"x"', "true", '{"x":1}', '{"x":null}', '{"x":{}}', '{"x":["y"]}')},
     **{f"tied: {value}": (packed({"__metadata__": {"emberharmony.tied": value}, "a": F32}), "metadata")
        for value in ("", "[]", '{"b":1}', '{"b":"c"}', '{"a":"a"}', "{" * 9, '{"b":"b"}')},
-    **{f"entry is {value}": (text(value), "entry") for value in ("[]", "1", "null", '"F32"', '["F32",[2],[0,8]]', "{}")},
+    **{f"entry is {value}": (text(value), "entry")
+       for value in ("[]", "1", "null", '"F32"', '["F32",[2],[0,8]]', "{}")},
     **{f"entry lacks {name}": (one(**{name: None}), "entry") for name in F32},
     "entry of other case": (packed({"a": {"DType": "F32", "Shape": [2], "Data_offsets": [0, 8]}}), "entry"),
     **{f"dtype {value!r}": (one(dtype=value), "dtype") for value in _BAD_DTYPES},
-    **{f"dtype {value}": (text('{"dtype":%s,"shape":[2],"data_offsets":[0,8]}' % value), "dtype")
+    **{f"dtype {value}": (text(f'{{"dtype":{value},"shape":[2],"data_offsets":[0,8]}}'), "dtype")
        for value in ("1", "null", "[]", "{}", '["F32"]')},
-    **{f"shape {value}": (text('{"dtype":"F32","shape":%s,"data_offsets":[0,8]}' % json.dumps(value)), "shape")
+    **{f"shape {value}": (text(f'{{"dtype":"F32","shape":{json.dumps(value)},"data_offsets":[0,8]}}'), "shape")
        for value in _BAD_SHAPES[:12]},
     **{f"shape {value} of 8 bytes": (one(shape=value), "offsets") for value in _BAD_SHAPES[12:]},
     "shape -0": (text('{"dtype":"F32","shape":[-0],"data_offsets":[0,0]}', b""), "shape"),
@@ -128,7 +129,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "100,000 axes of 2": (one(shape=[2] * 100_000), "overflow"),
     "half a byte": (packed({"a": {"dtype": "F4", "shape": [1], "data_offsets": [0, 1]}}, b"\0"), "shape"),
     "six bits": (packed({"a": {"dtype": "F6_E2M3", "shape": [1], "data_offsets": [0, 1]}}, b"\0"), "shape"),
-    **{f"offsets {value}": (text('{"dtype":"F32","shape":[2],"data_offsets":%s}' % json.dumps(value)), "offsets")
+    **{f"offsets {value}": (text(f'{{"dtype":"F32","shape":[2],"data_offsets":{json.dumps(value)}}}'), "offsets")
        for value in _BAD_OFFSETS if value not in ([1, 9], [2**64 - 8, 2**64])},
     "offsets of 5000 digits": (text('{"dtype":"F32","shape":[2],"data_offsets":[0,%s]}' % ("9" * 5000)), "offsets"),
     "offsets -0": (text('{"dtype":"F32","shape":[2],"data_offsets":[-0,8]}'), "offsets"),

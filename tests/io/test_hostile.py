@@ -33,10 +33,8 @@ def test_every_damaged_file_has_an_error_of_its_kind(backend: str, tmp_path: Pat
         try:
             io.open(path).close()
         except WeightFileError as error:
-            if error.kind != kind:
+            if error.kind != kind or str(path) not in str(error) or len(str(error)) > 600:
                 wrong.append((name, kind, str(error)[:200]))
-            assert str(path) in str(error), name
-            assert len(str(error)) < 600, name
         else:
             wrong.append((name, kind, "was read"))
     assert not wrong

@@ -1,0 +1,29 @@
+"""Files that `torch.save` has written."""
+
+import torch
+
+from emberharmony.core.errors import WeightFileError, brief
+
+
+def read_tensors(path: str) -> dict[str, torch.Tensor]:
+    """Returns the tensors of a state dict in a file, on the CPU; nothing else in the file is run or made.
+
+    Raises:
+        WeightFileError: if the file cannot be read, or holds something else than a flat dict of tensors.
+    """
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError as error:
+        raise WeightFileError("missing", path, "does not exist") from error
+    except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other
+        hint = "convert it to safetensors where you trust it"
+        raise WeightFileError(
+            "torch", path, f"PyTorch cannot read it safely: {brief(str(error))}", None, hint
+        ) from error
+    if not isinstance(found, dict):
+        raise WeightFileError("torch", path, f"holds a {type(found).__name__}, expected a dict from names to tensors")
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            fault = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
+            raise WeightFileError("torch", path, fault, None, "save the state dict alone, as a flat dict")
+    return {name: value.detach() for name, value in found.items()}

@@ -1,0 +1,100 @@
+"""Sharded tensors: an index in JSON says which file of the same folder holds which tensor."""
+
+import os
+import re
+from typing import Any
+
+from emberharmony.core.errors import WeightFileError, brief
+from emberharmony.io.header import LARGEST_HEADER, TensorInfo, parsed, recognized, strings, unique
+from emberharmony.io.tensor_file import header_of, opened
+
+ENDING = ".safetensors"
+INDEX = ".index.json"
+
+
+def read_index(path: str) -> tuple[dict[str, str], Any]:
+    """Returns the file of each tensor of an index, and the total size that the index names, or None.
+
+    Raises:
+        WeightFileError: if the index is damaged, or names a file outside its folder.
+    """
+    stream, size = opened(path)
+    with stream:
+        if size > LARGEST_HEADER:
+            raise WeightFileError("index", path, f"has {size} bytes, allowed are 100,000,000")
+        raw = stream.read(LARGEST_HEADER)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise WeightFileError("index", path, f"is no UTF-8: {error.reason}", None, recognized(raw[:512])) from None
+    fields = unique(parsed(text, raw, path, "index"), path, "the index", "index")
+    if "weight_map" not in fields:
+        raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
+    held = fields.get("metadata")
+    metadata = {} if held is None else unique(held, path, "metadata", "index")
+    try:
+        files = strings(fields["weight_map"], path, "weight_map")
+    except WeightFileError as error:
+        kind = "duplicate" if error.kind == "duplicate" else "index"
+        raise WeightFileError(kind, path, error.reason) from None
+    for file in set(files.values()):
+        _require_plain(path, file)
+    return files, metadata.get("total_size")
+
+
+def _require_plain(path: str, file: str) -> None:
+    """Checks that a file of an index is in its folder; links may lead to where a link of the index itself leads.
+
+    Raises:
+        WeightFileError: if it is elsewhere.
+    """
+    folder = os.path.dirname(path)
+    plain = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
+    if not plain:
+        raise WeightFileError("index", path, f"names the file {brief(file)}, expected a plain name ending in {ENDING}")
+    inside = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
+    if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in inside:
+        raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
+
+
+def checked_index(path: str) -> dict[str, dict[str, TensorInfo]]:
+    """Returns the description of all tensors of an index, by file, after a check of all headers.
+
+    Raises:
+        WeightFileError: if a file is damaged, or index and files do not hold the same tensors.
+    """
+    files, total = read_index(path)
+    folder = os.path.dirname(path)
+    found: dict[str, dict[str, TensorInfo]] = {}
+    for file in sorted(set(files.values())):
+        shard = os.path.join(folder, file)
+        header = header_of(shard)
+        named = {name for name, place in files.items() if place == file}
+        lost, extra = sorted(named - header.tensors.keys()), sorted(header.tensors.keys() - named)
+        if lost:
+            raise WeightFileError("index", shard, "lacks a tensor that the index says it has", lost[0])
+        if extra:
+            raise WeightFileError("index", shard, "has a tensor that the index does not list for it", extra[0])
+        found[shard] = header.tensors
+    held = sum(map(_held, found.values()))
+    if total is not None and total != held:
+        raise WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {held} bytes")
+    return found
+
+
+def _held(tensors: dict[str, TensorInfo]) -> int:
+    """Returns the bytes of tensors, each counted once."""
+    return sum({info.start: info.nbytes for info in tensors.values() if info.nbytes}.values())
+
+
+def own_shards(path: str) -> list[str]:
+    """Returns the shards of the index beside a file that `io.save` has written, or none if there is no such index."""
+    if not os.path.exists(path + INDEX):
+        return []
+    try:
+        files, _ = read_index(path + INDEX)
+    except WeightFileError:  # a damaged index is replaced, and the files around it may be anybody's
+        return []
+    folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
+    own = re.compile(re.escape(stem) + r"-[0-9a-f]{8}-\d{5}-of-\d{5}" + re.escape(ENDING))
+    return [os.path.join(folder, file) for file in sorted(set(files.values())) if own.fullmatch(file)]

@@ -1,0 +1,138 @@
+"""`io.load`: all tensors of a file, a folder, an index of shards, an `.npz` or a `.pth` file."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+from emberharmony import ops, to_backend
+from emberharmony.backend.discovery import load as load_backend
+from emberharmony.core import selection
+from emberharmony.core.errors import ArgumentTypeError, EmberError, StateDictError, WeightFileError, brief, suggest
+from emberharmony.core.types import BackendLike
+from emberharmony.io.archives import read_npz
+from emberharmony.io.index import ENDING, INDEX, checked_index
+from emberharmony.io.tensor_file import TensorFile
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    names: Iterable[str] | None = None,
+    dtype: Any = None,
+    backend: BackendLike | None = None,
+) -> dict[str, Any]:
+    """Returns the tensors of a file, a folder or an index of shards by name, after everything has been checked.
+
+    With NumPy and PyTorch the tensors share the pages of a safetensors file, privately, as `io.open` says.
+
+    Args:
+        path: a `.safetensors` file; an index (`model.safetensors.index.json`); a folder with one of these; an `.npz`
+            file; or a `.pth`, `.pt` or `.bin` file, which PyTorch reads with `weights_only=True`.
+        names: the tensors to load; by default all.
+        dtype: a floating dtype to which to cast the floating tensors.
+        backend: the backend of the tensors; by default the active one.
+
+    Raises:
+        BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
+        DTypeError: if the backend lacks a dtype.
+        StateDictError: if there is no tensor of a given name.
+        WeightFileError: if a file is damaged, or of an unknown kind.
+
+    Example:
+        >>> import tempfile
+        >>> from emberharmony import io, ops
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = io.save(f"{folder}/model.safetensors", {"w": ops.array([1.5]), "n": ops.array([3])})
+        ...     tensors = io.load(folder, names=["w"], dtype="float16")
+        >>> ops.dtype(tensors["w"]).name
+        'float16'
+    """
+    if isinstance(names, str):
+        raise ArgumentTypeError(f"load(): names must be a list of names, got the string {brief(names)}")
+    wanted = None if names is None else list(names)
+    with nullcontext() if backend is None else ops.use_backend(backend):
+        found = _found(os.fspath(path), wanted)
+        if dtype is None:
+            return found
+        return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in found.items()}
+
+
+def _found(path: str, names: list[str] | None) -> dict[str, Any]:
+    if os.path.isdir(path):
+        path = in_folder(path)
+    elif path.endswith(ENDING) and not os.path.exists(path) and os.path.exists(path + INDEX):
+        path += INDEX
+    if path.endswith(INDEX):
+        return _of_shards(path, names)
+    if path.endswith(".npz"):
+        return read_npz(path, names)
+    if path.endswith((".pth", ".pt", ".bin")):
+        return _of_torch(path, names)
+    with TensorFile(path) as file:
+        return dict(_picked(file, file if names is None else names))
+
+
+def _picked(file: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yields tensors of a file; the names of one tied tensor give one tensor."""
+    made: dict[Any, Any] = {}
+    for name in names:
+        info = file.info(name)
+        if info not in made:
+            made[info] = file[name]
+        yield name, made[info]
+
+
+def in_folder(folder: str) -> str:
+    """Returns the file of tensors in a folder: the only index, or else the only safetensors file.
+
+    Raises:
+        WeightFileError: if there is none, or several.
+    """
+    try:
+        files = sorted(os.listdir(folder))
+    except OSError as error:
+        raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
+    whole = [file for file in files if file.endswith(ENDING)]
+    indexes = [file for file in files if file.endswith(ENDING + INDEX)]
+    # `save` writes the new file before it removes the index of the shards that the file replaces.
+    replaced = [file for file in whole if file + INDEX in indexes]
+    for fitting in (replaced, indexes, whole):
+        if len(fitting) == 1:
+            return os.path.join(folder, fitting[0])
+        if fitting:
+            listed = ", ".join(fitting[:5])
+            raise WeightFileError("missing", folder, f"has {len(fitting)} files to choose from ({listed}); name one")
+    raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}")
+
+
+def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
+    shards = checked_index(path)
+    places = {name: shard for shard, tensors in shards.items() for name in tensors}
+    wanted = list(places) if names is None else names
+    for name in wanted:
+        if name not in places:
+            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, places)}")
+    found: dict[str, Any] = {}
+    for shard in shards:
+        picked = [name for name in wanted if places[name] == shard]
+        if picked:
+            with TensorFile(shard) as file:
+                found.update(_picked(file, picked))
+    return {name: found[name] for name in wanted}
+
+
+def _of_torch(path: str, names: list[str] | None) -> dict[str, Any]:
+    load_backend("torch")  # its error has the command that installs PyTorch
+    from emberharmony.backend.torch.files import read_tensors
+
+    found = read_tensors(path)
+    wanted = list(found) if names is None else names
+    for name in wanted:
+        if name not in found:
+            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, found)}")
+    try:
+        return to_backend({name: found[name] for name in wanted}, selection.active().backend)
+    except EmberError as error:
+        kind = type(error)
+        raise kind(f"{path}: {error}") from error

@@ -1,0 +1,253 @@
+"""`io.save`: tensors are written as a whole or not at all."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.choice import owner
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.dtypes import ALL
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, EmberError, WeightFileError, brief
+from emberharmony.core.state.files import replace_bytes
+from emberharmony.io.header import BITS, LARGEST_HEADER, NAMES
+from emberharmony.io.index import ENDING, INDEX, own_shards
+from emberharmony.io.tensors import as_bytes
+from emberharmony.io.ties import TIED
+
+_TAGS = {name: tag for tag, name in NAMES.items()}
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+class _Item(NamedTuple):
+    """A tensor to save: its first name, its other names, and how the file describes it."""
+
+    name: str
+    ties: list[str]
+    tensor: Any
+    backend: Backend
+    tag: str
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+def save(
+    path: str | os.PathLike[str],
+    tensors: Mapping[str, Any],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int | str | None = None,
+) -> list[str]:
+    """Writes tensors to a safetensors file, and returns the names of the files.
+
+    The file is replaced in one step after its content is on the disk: an error, an interruption or the end of the
+    process leaves the old file. A tensor with several names is stored once; `io` gives it under all of them again.
+
+    With `max_shard_size` more than that many bytes are written to several files, and the path with `.index.json`
+    behind it becomes their index. The new files have new names, so the old ones are complete until the index has
+    changed; then they are removed.
+
+    Args:
+        path: the file; its name ends in `.safetensors`.
+        tensors: the tensors by name, of any backend; parameters and buffers too.
+        metadata: strings to store beside them.
+        max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; a larger tensor has a
+            file of its own.
+
+    Raises:
+        ArgumentError: if the path, a name or the size is not as described.
+        DTypeError: if the format lacks the dtype of a tensor.
+        TracedTensorError: if a tensor is being differentiated.
+        WeightFileError: if the file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from emberharmony import io, ops
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     weight = ops.array([1.0, 2.0])
+        ...     _ = io.save(f"{folder}/a.safetensors", {"in": weight, "out": weight}, metadata={"epoch": "3"})
+        ...     {name: tensor.tolist() for name, tensor in io.load(f"{folder}/a.safetensors").items()}
+        {'in': [1.0, 2.0], 'out': [1.0, 2.0]}
+    """
+    target = os.fspath(path)
+    if not target.endswith(ENDING):
+        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}")
+    _require_strings(metadata or {})
+    items = _items(tensors)
+    limit = None if max_shard_size is None else _size(max_shard_size)
+    groups = [items] if limit is None else _groups(items, limit)
+    try:
+        if len(groups) == 1:
+            _write(target, items, metadata or {})
+            _remove_index(target)
+            return [target]
+        return _write_shards(target, groups, metadata or {})
+    except OSError as error:
+        raise WeightFileError("unwritable", target, f"could not be written, the old file stays: {error}") from error
+
+
+def _require_strings(metadata: Mapping[str, str]) -> None:
+    for name, value in metadata.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise ArgumentTypeError(
+                f"save(): metadata holds strings, not {brief(name)}: {brief(value)}; use json.dumps"
+            )
+        if name == TIED:
+            raise ArgumentError(f"save(): {TIED!r} in metadata is written by save itself")
+        _require_text(name)
+        _require_text(value)
+
+
+def _require_text(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"save(): {brief(name)} is no text in UTF-8: {error.reason}") from error
+
+
+def _items(tensors: Mapping[str, Any]) -> list[_Item]:
+    """Returns the tensors to save, each once, in the order of the file: wide dtypes first, then by name."""
+    if not isinstance(tensors, Mapping):
+        raise ArgumentTypeError(f"save() takes a dict from names to tensors, not {brief(tensors)}")
+    found: dict[Any, _Item] = {}
+    kept = []  # so that no other object gets the id of one
+    for name, value in tensors.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
+        _require_text(name)
+        tensor = value.value if isinstance(value, Cell) else value
+        backend = owner(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
+        if backend is None:
+            raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; use ops.convert_to_tensor")
+        item, place = _described(name, tensor, backend)
+        kept.append(tensor)
+        first = found.get(("same", id(tensor))) or (found.get(place) if place else None)
+        if first is not None:
+            first.ties.append(name)
+            continue
+        found["same", id(tensor)] = item
+        if place:
+            found[place] = item
+    items = {id(item): item for item in found.values()}.values()
+    return sorted(items, key=lambda item: (-BITS[item.tag], item.name))
+
+
+def _described(name: str, tensor: Any, backend: Backend) -> tuple[_Item, Any]:
+    """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
+    try:
+        packed, again = backend.packed(tensor), backend.packed(tensor)
+    except EmberError as error:
+        kind = type(error)
+        raise kind(f"save(): {name!r}: {error}") from error
+    bits = packed.bits
+    if packed.dtype not in _TAGS:
+        known = ", ".join(name for name in map(str, ALL) if name in _TAGS)
+        raise DTypeError(
+            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {known}"
+        )
+    item = _Item(name, [], tensor, backend, _TAGS[packed.dtype], tuple(bits.shape), bits.nbytes)
+    # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
+    shared = bits.size > 0 and bits.ctypes.data == again.bits.ctypes.data
+    return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if shared else None
+
+
+def _write(path: str, items: Iterable[_Item], metadata: Mapping[str, str]) -> None:
+    """Replaces one file.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    items = list(items)
+    entries: dict[str, Any] = {}
+    ties = {tie: item.name for item in items for tie in item.ties}
+    held = dict(metadata) | ({TIED: json.dumps(ties, ensure_ascii=False)} if ties else {})
+    if held:
+        entries["__metadata__"] = held
+    end = 0
+    for item in items:
+        start, end = end, end + item.nbytes
+        entries[item.name] = {"dtype": item.tag, "shape": item.shape, "data_offsets": [start, end]}
+    header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # so that all tensors are aligned
+    if len(header) > LARGEST_HEADER:
+        raise ArgumentError(f"save(): names and metadata take {len(header)} bytes, allowed are {LARGEST_HEADER:,}")
+    with replace_bytes(path) as stream:
+        stream.write(len(header).to_bytes(8, "little") + header)
+        for item in items:
+            bits = item.backend.packed(item.tensor).bits
+            if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
+                bits = bits.view(np.uint8) != 0
+            stream.write(as_bytes(bits))
+
+
+def _size(size: int | str) -> int:
+    """Returns a size in bytes that may be given as "5GB"."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]B|)", size.strip().upper())
+        size = round(float(match[1]) * _UNITS[match[2]]) if match else 0
+    if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
+        raise ArgumentError(f'save(): max_shard_size must be a number of bytes or a text as "5GB", got {brief(size)}')
+    return size
+
+
+def _groups(items: list[_Item], limit: int) -> list[list[_Item]]:
+    """Returns the tensors of each shard."""
+    groups: list[list[_Item]] = [[]]
+    held = 0
+    for item in items:
+        if groups[-1] and held + item.nbytes > limit:
+            groups.append([])
+            held = 0
+        groups[-1].append(item)
+        held += item.nbytes
+    return groups
+
+
+def _write_shards(path: str, groups: list[list[_Item]], metadata: Mapping[str, str]) -> list[str]:
+    """Writes shards under new names, then their index, and removes the files that the index replaces.
+
+    Raises:
+        OSError: if a file cannot be written; no new file remains then.
+    """
+    folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
+    token, old = os.urandom(4).hex(), own_shards(path)
+    names = [f"{stem}-{token}-{i + 1:05}-of-{len(groups):05}{ENDING}" for i in range(len(groups))]
+    weight_map = {
+        name: file
+        for file, items in zip(names, groups, strict=True)
+        for item in items
+        for name in (item.name, *item.ties)
+    }
+    total = sum(item.nbytes for items in groups for item in items)
+    index = {"metadata": {**metadata, "total_size": total}, "weight_map": weight_map}
+    written: list[str] = []
+    try:
+        for file, items in zip(names, groups, strict=True):
+            written.append(os.path.join(folder, file))
+            _write(written[-1], items, metadata)
+        with replace_bytes(path + INDEX) as stream:
+            stream.write(json.dumps(index, ensure_ascii=False, indent=1).encode())
+    except BaseException:
+        for file in written:
+            with suppress(OSError):
+                os.unlink(file)
+        raise
+    for file in (path, *old):
+        with suppress(FileNotFoundError):
+            os.unlink(file)
+    return [path + INDEX, *written]
+
+
+def _remove_index(path: str) -> None:
+    """Removes the index and the shards that a file has replaced."""
+    old = own_shards(path)
+    if old:
+        os.unlink(path + INDEX)
+    for file in old:
+        with suppress(FileNotFoundError):
+            os.unlink(file)

@@ -1,0 +1,293 @@
+"""What `io.save` writes is what `io.load` and the `safetensors` package read, or the old file stays."""
+
+import builtins
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import Parameter, io, ops
+from emberharmony.core.state import files as atomic
+from emberharmony.errors import ArgumentError, ArgumentTypeError, DTypeError, WeightFileError
+from tests.io.files import HOSTILE, VALID
+
+DTYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16")
+DTYPES += ("float32", "float64", "complex64")
+
+
+def all_dtypes() -> dict[str, Any]:
+    return {f"of.{name}": ops.cast(ops.reshape(ops.arange(6), (2, 3)), name) for name in DTYPES}
+
+
+def bits(tensor: Any) -> tuple[Any, str, tuple[int, ...]]:
+    name = ops.dtype(tensor).name
+    host = ops.to_numpy(ops.view(tensor, "uint16") if name == "bfloat16" else tensor)
+    return host.tobytes(), name, host.shape
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert sorted(one) == sorted(other)
+    for name, tensor in one.items():
+        assert bits(tensor) == bits(other[name]), name
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_every_dtype_comes_back(backend: str, tmp_path: Path, mmap: bool) -> None:
+    tensors = all_dtypes() | {
+        "scalar": ops.array(2.5),
+        "empty": ops.zeros((0, 3)),
+        "special": ops.array([float("nan"), float("inf"), -0.0]),
+        "transposed": ops.transpose(ops.reshape(ops.arange(6), (2, 3))),
+        "strided": ops.arange(10)[::3],
+        "größe": ops.array([1.0]),
+    }
+    path = tmp_path / "a.safetensors"
+    assert io.save(path, tensors, metadata={"a": "b"}) == [str(path)]
+    with io.open(path, mmap=mmap) as file:
+        assert file.metadata == {"a": "b"}
+        equal(tensors, dict(file))
+    equal(tensors, io.load(path))
+    assert io.check(path).ok
+    assert not io.check(path).warnings
+    raw = path.read_bytes()
+    assert (8 + int.from_bytes(raw[:8], "little")) % 8 == 0
+
+
+def test_a_file_of_one_backend_opens_on_all(tmp_path: Path, backend: str) -> None:
+    path = tmp_path / "a.safetensors"
+    tensors = all_dtypes()
+    io.save(path, tensors)
+    for other in ("numpy", "torch", "mlx"):
+        pytest.importorskip({"mlx": "mlx.core"}.get(other, other))
+        found = io.load(path, backend=other)
+        with ops.use_backend(other):
+            assert {name: bits(x) for name, x in found.items()} == {
+                name: (content, dtype, shape)
+                for name, x in io.load(path).items()
+                for content, dtype, shape in [bits(x)]
+            }
+    assert ops.get_backend() == backend
+
+
+def test_a_slice_is_that_of_the_tensor(backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    x = ops.reshape(ops.arange(60), (3, 4, 5))
+    io.save(path, {"x": x, "half": ops.cast(x, "bfloat16")})
+    with io.open(path) as file:
+        part = file.slice("x")
+        assert part.shape == (3, 4, 5)
+        assert part[1].tolist() == x[1].tolist()
+        assert part[0:2, ..., ::2].tolist() == x[0:2, ..., ::2].tolist()
+        assert part[2, 3, 4].tolist() == 59
+        assert ops.cast(file.slice("half")[1, 1:], "float32").tolist() == ops.cast(x[1, 1:], "float32").tolist()
+
+
+def test_tensors_outlive_the_file_and_do_not_change_it(backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    io.save(path, {"x": ops.arange(1000)})
+    content = path.read_bytes()
+    with io.open(path) as file:
+        x = file["x"]
+    if backend != "mlx":
+        x[0] = 7
+    assert int(x[999]) == 999
+    assert path.read_bytes() == content
+    with pytest.raises(WeightFileError, match="is closed"):
+        file["x"]
+
+
+def test_opening_shares_memory_with_numpy_and_torch(tmp_path: Path, backend: str) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX 0.32 copies arrays of the host")
+    path = tmp_path / "a.safetensors"
+    io.save(path, {"x": ops.arange(1000), "half": ops.cast(ops.arange(8), "bfloat16")})
+    with io.open(path) as file:
+        for name in file:
+            one, other = file[name], file[name]
+            one[0] = 5
+            assert float(other[0]) == 5
+
+
+def test_tied_tensors_are_stored_once(backend: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    weight = Parameter(ops.ones((100, 100), "float32"))
+    other = ops.ones((100, 100), "float32")
+    io.save(path, {"embed": weight, "head": weight, "again": weight.value, "other": other})
+    assert path.stat().st_size < 81_000
+    found = io.load(path)
+    assert sorted(found) == ["again", "embed", "head", "other"]
+    assert found["embed"] is found["head"]
+    assert found["other"] is not found["head"]
+    assert io.check(path).ok
+
+
+def test_views_of_one_memory_are_ties_only_if_equal(tmp_path: Path) -> None:
+    x = np.arange(6.0)
+    path = tmp_path / "a.safetensors"
+    with ops.use_backend("numpy"):
+        io.save(path, {"x": x, "same": x[:], "part": x[:3], "bits": x.view("int64"), "turned": x[::-1]})
+        with io.open(path) as file:
+            assert json.loads(file.metadata["emberharmony.tied"]) == {"same": "x"}
+            assert file["turned"].tolist() == x[::-1].tolist()
+
+
+def test_arrays_in_the_other_byte_order(tmp_path: Path) -> None:
+    with ops.use_backend("numpy"):
+        io.save(tmp_path / "a.safetensors", {"x": np.arange(3, dtype=">f4")})
+        assert io.load(tmp_path / "a.safetensors")["x"].tolist() == [0, 1, 2]
+
+
+def test_wrong_arguments_are_named(backend: str, tmp_path: Path) -> None:
+    x = ops.array([1.0])
+    path = tmp_path / "a.safetensors"
+    wrong: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
+        (ArgumentTypeError, "dict from names", [x], {}),
+        (ArgumentTypeError, "'a' is", {"a": [1.0]}, {}),
+        (ArgumentError, "no name", {1: x}, {}),
+        (ArgumentError, "no name", {"__metadata__": x}, {}),
+        (ArgumentError, "no text", {"\ud800": x}, {}),
+        (ArgumentTypeError, "holds strings", {"a": x}, {"metadata": {"epoch": 1}}),
+        (ArgumentError, "by save itself", {"a": x}, {"metadata": {"emberharmony.tied": "{}"}}),
+        (ArgumentError, "max_shard_size", {"a": x}, {"max_shard_size": 0}),
+        (ArgumentError, "max_shard_size", {"a": x}, {"max_shard_size": "many"}),
+    ]
+    for kind, message, tensors, options in wrong:
+        with pytest.raises(kind, match=message):
+            io.save(path, tensors, **options)
+    with pytest.raises(ArgumentError, match="end in"):
+        io.save(tmp_path / "a.npz", {"a": x})
+    if backend != "mlx":
+        with pytest.raises(DTypeError, match="complex128"):
+            io.save(path, {"a": ops.cast(x, "complex128")})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None) -> None:
+    path = tmp_path / "a.safetensors"
+    with ops.use_backend("numpy"):
+        old = {"x": np.arange(1000.0), "y": np.arange(500.0)}
+        new = {"x": np.zeros(1000), "y": np.zeros(500)}
+        io.save(path, old, max_shard_size=limit)
+        before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+        for error in (OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()):
+            for at in range(3 if limit else 1):
+                left = [at]
+
+                def failing(
+                    stream: Any, left: list[int] = left, error: BaseException = error, finish: Any = atomic._finish
+                ) -> None:
+                    if not left[0]:
+                        raise error
+                    left[0] -= 1
+                    finish(stream)
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(atomic, "_finish", failing)
+                    with pytest.raises(WeightFileError if isinstance(error, OSError) else KeyboardInterrupt):
+                        io.save(path, new, max_shard_size=limit)
+                assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+        equal(old, io.load(path))
+
+
+def test_a_folder_that_is_missing(tmp_path: Path, backend: str) -> None:
+    with pytest.raises(WeightFileError, match="could not be written") as caught:
+        io.save(tmp_path / "none" / "a.safetensors", {"x": ops.array([1.0])})
+    assert caught.value.kind == "unwritable"
+
+
+KILLED = """
+import sys, itertools
+import numpy as np
+from emberharmony import io, ops
+ops.set_backend("numpy")
+for i in itertools.count():
+    limit = (None, 60_000)[i % 2]
+    io.save(sys.argv[1], {str(k): np.full(5000, i, "int64") for k in range(4)}, max_shard_size=limit)
+    if not i: print("begun", flush=True)
+"""
+
+
+@pytest.mark.fresh_process
+@pytest.mark.slow
+def test_a_killed_save_leaves_one_whole_model(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    for i in range(50):
+        with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(0.0007 * i)
+            process.send_signal(signal.SIGKILL)
+        with ops.use_backend("numpy"):
+            for place in (path, tmp_path):
+                found = io.load(place)
+                assert len({int(value) for x in found.values() for value in x}) == 1
+                assert len(found) == 4
+
+
+def test_the_package_safetensors_reads_and_writes_the_same(tmp_path: Path) -> None:
+    package = pytest.importorskip("safetensors.numpy")
+    ours, theirs = tmp_path / "ours.safetensors", tmp_path / "theirs.safetensors"
+    with ops.use_backend("numpy"):
+        tensors = {name: x for name, x in all_dtypes().items() if "bfloat16" not in name}
+        tensors |= {"scalar": np.array(2.5), "empty": np.zeros((0, 3))}
+        io.save(ours, tensors, metadata={"a": "b"})
+        equal(tensors, package.load_file(ours))
+        package.save_file(tensors, theirs, {"a": "b"})
+        equal(tensors, io.load(theirs))
+
+
+def test_the_package_safetensors_of_torch_reads_and_writes_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    package = pytest.importorskip("safetensors.torch")
+    ours, theirs = tmp_path / "ours.safetensors", tmp_path / "theirs.safetensors"
+    with ops.use_backend("torch"):
+        tensors = all_dtypes()
+        io.save(ours, tensors)
+        equal(tensors, package.load_file(ours))
+        package.save_file(tensors, theirs)
+        equal(tensors, io.load(theirs))
+
+
+STRICTER = {
+    *("a name of metadata twice", "a tensor twice", "a tensor twice, once escaped"),
+    *("begins with ' '", "begins with '\\n'", 'entry is ["F32",[2],[0,8]]'),
+}
+"""Files that the description of the format forbids and the package 0.8 reads."""
+
+WIDER = {"unknown field with a long number"}
+"""Files that the package 0.8 refuses, though the description does not forbid them."""
+
+
+def test_the_package_safetensors_judges_files_as_we_do(tmp_path: Path) -> None:
+    package = pytest.importorskip("safetensors")
+    path = tmp_path / "a.safetensors"
+    differing = set()
+    for name, content in [*VALID.items(), *((name, content) for name, (content, _) in HOSTILE.items())]:
+        path.write_bytes(content)
+        try:
+            with package.safe_open(path, "numpy"):
+                read = True
+        except (package.SafetensorError, OSError, ValueError):
+            read = False
+        if read != (name in VALID) and not name.startswith("tied: "):
+            differing.add(name)
+    assert differing <= STRICTER | WIDER
+
+
+def test_no_file_is_opened_for_writing_beside_the_temporary_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    with ops.use_backend("numpy"):
+        io.save(path, {"x": np.arange(3.0)})
+        with builtins.open(path, "rb") as before:
+            io.save(path, {"x": np.zeros(3)})
+            assert before.read().endswith(np.arange(3.0).tobytes())
+    assert os.listdir(tmp_path) == ["a.safetensors"]
