@@ -67,7 +67,7 @@ _BRACKETS = bytes(set(range(256)) - set(b'[]{}"\\'))
 _STEPS = np.zeros(256, np.int64)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"')
 _DIGITS = bytes(ord("0") if byte in b"0123456789" else byte for byte in range(256))
 _STARTS = (
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself: fetch it with `git lfs pull`"),
@@ -189,8 +189,10 @@ def parsed(text: str, raw: bytes, path: str, kind: str = "header_json") -> Any:
     """
     # `json` recurses, so the nesting is bounded first.
     marks = raw.translate(None, _BRACKETS)
-    if b"\\" in marks or b'"' in marks.replace(b'""', b""):
-        marks = _STRING.sub(b"", raw).translate(None, _BRACKETS)
+    if b"\\" in marks:
+        marks = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _BRACKETS)
+    if b'"' in marks.replace(b'""', b""):
+        marks = _STRING.sub(b"", marks)
     depth = 0
     for start in range(0, len(marks), 1 << 16):
         part = np.frombuffer(marks, np.uint8, min(1 << 16, len(marks) - start), start)
@@ -339,4 +341,6 @@ def _require_cover(places: list[tuple[int, int, str]], path: str, held: int) -> 
 
 def _shown(value: Any) -> str:
     """Returns a value of JSON for a message; a tuple is an object there."""
+    if value.__class__ is list and len(value) > 8:
+        return f"a list of {len(value)} values"
     return "an object" if value.__class__ is tuple else brief(value)

@@ -52,6 +52,7 @@ VALID: dict[str, bytes] = {
     "escaped pair": packed('{"\\ud83d\\ude42":' + json.dumps(F32) + "}"),
     "empty name": packed({"": F32}),
     "name of brackets": packed({"[[[[{{{{" * 100: F32}),
+    "name of backslashes": packed({'\\\\"[{' * 100 + "\\": F32}),
     "name with a minus": packed({"layer-0": F32}),
     "name of digits": packed({"1" * 30: F32}),
     "unknown field": one(extra={"x": [1, -2, 3.5, None]}),
