@@ -10,6 +10,8 @@ from emberharmony.io.tensor_file import header_of, opened
 
 ENDING = ".safetensors"
 INDEX = ".index.json"
+SHARD = re.compile(r"-[0-9a-f]{8}-\d{5}-of-\d{5}\.safetensors$")
+"""The end of the names that `io.save` gives to shards."""
 
 
 def read_index(path: str) -> tuple[dict[str, str], Any]:
@@ -96,5 +98,5 @@ def own_shards(path: str) -> list[str]:
     except WeightFileError:  # a damaged index is replaced, and the files around it may be anybody's
         return []
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
-    own = re.compile(re.escape(stem) + r"-[0-9a-f]{8}-\d{5}-of-\d{5}" + re.escape(ENDING))
-    return [os.path.join(folder, file) for file in sorted(set(files.values())) if own.fullmatch(file)]
+    own = [file for file in sorted(set(files.values())) if SHARD.search(file) and SHARD.sub("", file) == stem]
+    return [os.path.join(folder, file) for file in own]

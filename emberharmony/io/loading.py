@@ -11,7 +11,7 @@ from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentTypeError, EmberError, StateDictError, WeightFileError, brief, suggest
 from emberharmony.core.types import BackendLike
 from emberharmony.io.archives import read_npz
-from emberharmony.io.index import ENDING, INDEX, checked_index
+from emberharmony.io.index import ENDING, INDEX, SHARD, checked_index
 from emberharmony.io.tensor_file import TensorFile
 
 
@@ -93,7 +93,8 @@ def in_folder(folder: str) -> str:
         files = sorted(os.listdir(folder))
     except OSError as error:
         raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
-    whole = [file for file in files if file.endswith(ENDING)]
+    # A save that was killed may have left shards of which no index knows.
+    whole = [file for file in files if file.endswith(ENDING) and not SHARD.search(file)]
     indexes = [file for file in files if file.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.
     replaced = [file for file in whole if file + INDEX in indexes]

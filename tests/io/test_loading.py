@@ -166,6 +166,12 @@ def test_a_folder_must_leave_no_choice(tmp_path: Path, backend: str) -> None:
         io.load(tmp_path)
 
 
+def test_shards_that_a_killed_save_has_left_are_no_choice(tmp_path: Path, backend: str) -> None:
+    io.save(tmp_path / "a.safetensors", model())
+    (tmp_path / "a-0123abcd-00001-of-00002.safetensors").write_bytes(b"")
+    assert lists(io.load(tmp_path)) == lists(model())
+
+
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_archives_of_numpy_are_read(backend: str, tmp_path: Path, save: Any) -> None:
     arrays = {"a": np.arange(6.0).reshape(2, 3).astype("float32"), "f": np.asfortranarray(np.arange(6).reshape(2, 3))}
