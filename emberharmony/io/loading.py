@@ -36,7 +36,7 @@ def load(
     Raises:
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         DTypeError: if the backend lacks a dtype.
-        StateDictError: if there is no tensor of a given name.
+        StateDictError: if a given name is unknown.
         WeightFileError: if a file is damaged, or of an unknown kind.
 
     Example:

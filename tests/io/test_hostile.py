@@ -62,6 +62,7 @@ def test_a_deep_header_is_refused_with_any_limit_of_recursion(tmp_path: Path) ->
         sys.setrecursionlimit(before)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 def test_paths_that_are_no_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, kind in (
