@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib
 import itertools
 import random
 import types
@@ -310,6 +311,8 @@ def test_an_interrupted_gradient_leaves_the_cells_as_they_were(backend: str) -> 
         assert type(weight.value) is kind(backend)
         assert not ops.is_traced(weight.value)
         assert lists(mean.value) in ([0.0, 0.0], [1.0, 4.0])
+        if backend == "mlx":
+            assert not importlib.import_module("emberharmony.backend.mlx.tracing").is_nested()
 
 
 def test_modules_of_pytorch_are_left_alone() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import mlx.core as mx
 
+from emberharmony.core.state.scopes import Entry, Scope
 from emberharmony.core.tracing import TELLERS
 
 Arrays = Sequence[mx.array]
-_PRIMALS: ContextVar[tuple[mx.array, ...]] = ContextVar("emberharmony_primals", default=())
-"""The arrays with respect to which the running transforms differentiate, as the differentiated function got them."""
+_PRIMALS: ContextVar[Entry | None] = ContextVar("emberharmony_primals", default=None)
+"""The stack of the running transforms; an entry begins with the arrays with respect to which they differentiate."""
 _STEPS = frozenset(
     (
         *(
@@ -47,16 +48,34 @@ def is_nested() -> bool:
     A second transform inside would remove the mark by which the arrays of MLX 0.32 keep their graph. If an `if` or a
     read evaluated them afterwards, the first transform would treat them as constants.
     """
-    return bool(_PRIMALS.get())
+    return _PRIMALS.get() is not None
+
+
+class _Watching(Scope):
+    """A block in which a transform of MLX differentiates by some arrays.
+
+    Args:
+        leaves: the arrays, as the differentiated function gets them.
+    """
+
+    __slots__ = ("_leaves",)
+
+    _stack = _PRIMALS
+
+    def __init__(self, leaves: Arrays) -> None:
+        super().__init__()
+        self._leaves = leaves
+
+    def __enter__(self) -> None:
+        outer = _PRIMALS.get()
+        leaves = self._leaves if outer is None else (*outer[0], *self._leaves)
+        _PRIMALS.set((leaves, outer, self, self._watch))
 
 
 def watched(fn: Callable[..., Sequence[Any]], leaves: Arrays) -> list[Any]:
     """Returns the outputs of `fn(*leaves)` as a list, while a transform of MLX differentiates it by `leaves`."""
-    token = _PRIMALS.set((*_PRIMALS.get(), *leaves))
-    try:
+    with _Watching(leaves):
         return list(fn(*leaves))
-    finally:
-        _PRIMALS.reset(token)
 
 
 def is_traced(x: mx.array) -> bool:
@@ -65,8 +84,8 @@ def is_traced(x: mx.array) -> bool:
     MLX keeps the graph of such arrays even after they are evaluated. The graph can only be read by exporting it, which
     takes 1 µs for each array in it.
     """
-    primals = _PRIMALS.get()
-    return bool(primals) and mx.issubdtype(x.dtype, mx.inexact) and _depends(x, primals)
+    entry = _PRIMALS.get()
+    return entry is not None and mx.issubdtype(x.dtype, mx.inexact) and _depends(x, entry[0])
 
 
 def _depends(x: mx.array, primals: Arrays) -> bool:
