@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from emberharmony.backend.discovery import is_installed
+
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {"native", "again", "ours", "again median", "ours median"}
 SHORT = {
@@ -20,8 +22,14 @@ SHORT = {
 }
 
 
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("torch", "mlx")]
+
+
 @pytest.mark.parametrize("script", SHORT)
+@pytest.mark.parametrize("backend", ["numpy", *OTHERS])
 def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, tmp_path: Path) -> None:
+    if not is_installed(backend):
+        pytest.skip(f"{backend} is not installed")
     if script == "nn.py":
         pytest.importorskip("torch")
     arguments, rows = SHORT[script]

@@ -111,6 +111,7 @@ print(len(calls), "and", len(differentiated), "traced")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fresh_process
 def test_torch_compile_traces_special_functions_and_their_gradients() -> None:
     pytest.importorskip("torch")
