@@ -153,7 +153,7 @@ def fit(
 def _step(
     module: Module, loss_fn: Callable[..., Any], optimizer: Trainer, batch: Any, clip: float | None, number: int
 ) -> Step | str:
-    """Makes one step; returns what is noted of it, or why the training must stop."""
+    """Makes one step, and returns its `Step`, or as text why the training must stop."""
     started = time.perf_counter()
     parameters = module.parameters(trainable=True)
     inputs = batch if isinstance(batch, tuple) else (batch,)

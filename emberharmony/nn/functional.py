@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
-from emberharmony.core.cells.cell import Assignments, Cell
+from emberharmony.core.cells.cell import Assignments, Cell, newly_held
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
 from emberharmony.core.types import Tensor
@@ -47,9 +47,9 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
                 before = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
                 own = set(trained.values())
-                found = {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell)}
-                changed[:] = [cell for cell in found if cell not in own]
-                return value, (aux, [found[cell] for cell in changed])
+                found = newly_held(assigned, before, own)
+                changed[:] = found
+                return value, (aux, list(found.values()))
 
         tensors = {key: cell.value for key, cell in trained.items()}
         (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensors)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated
+from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated, newly_held
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.draws import Draws, refuse_effect
@@ -280,7 +280,7 @@ def checkpointed(op: str, fn: Function) -> Function:
             with Assignments(constants) as assigned:
                 before = dict(assigned)
                 outputs = run(*map(bound.stop_gradient, call.primals))
-                changed = {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell)}
+                changed = newly_held(assigned, before)
         for cell, tensor in changed.items():
             cell.value = tensor
         cells = [cell for cell in inside if cell in read]
@@ -401,7 +401,7 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            found = {c: held[0] for c, held in assigned.items() if held is not before.get(c) and c not in trained}
+            found = newly_held(assigned, before, trained)
             changed[:] = found
             return [*outputs, *(result_tree.tensor(tensor, "a parameter's value") for tensor in found.values())]
 

@@ -11,7 +11,7 @@ the block sees them, and the cells keep their plain tensors.
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -111,6 +111,13 @@ class Assignments(Scope):
         values.update({cell: (tensor, home) for cell, tensor in self._tensors.items()})
         _THREAD.set((values, outer, self, self._watch))
         return values
+
+
+def newly_held(
+    assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own: "Collection[Cell]" = ()
+) -> "dict[Cell, Any]":
+    """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
+    return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in own}
 
 
 def differentiated() -> "list[Cell]":
