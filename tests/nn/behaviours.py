@@ -169,16 +169,6 @@ def quick_compiler(backend: str) -> Iterator[None]:
         yield
 
 
-def forget_compiled(backend: str) -> None:
-    """Makes torch.compile begin anew.
-
-    After many compilations in a process, masks that a compiled layer draws and statistics that it keeps differ from
-    those of plain calls (seen with PyTorch 2.13; the cause is not known).
-    """
-    if backend == "torch":
-        importlib.import_module("torch").compiler.reset()
-
-
 def _squared(outputs: Any) -> Any:
     terms = [ops.sum(ops.square(y)) for y in _flat(outputs)]
     return sum(terms[1:], terms[0])

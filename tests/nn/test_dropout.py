@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tests.nn.behaviours import forget_compiled, quick_compiler, require_behaviours
+from tests.nn.behaviours import quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
 
 IMAGES = (2, 3, 4, 5)
@@ -154,7 +154,6 @@ def test_transforms_draw_as_plain_calls_do(backend: str, name: str) -> None:
 
 
 def test_a_compiled_layer_draws_a_new_mask_at_each_call(backend: str) -> None:
-    forget_compiled(backend)
     plain, layer = seeded(nn.Dropout, 0.4), seeded(nn.Dropout, 0.4)
     with quick_compiler(backend):
         compiled = ops.compile(layer)

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import TensorSpec, nn, ops
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError, UninitializedParameterError
-from tests.nn.behaviours import forget_compiled, quick_compiler, require_behaviours
+from tests.nn.behaviours import quick_compiler, require_behaviours
 from tests.nn.oracle import Case, dtypes_of, require_close, require_like_torch
 
 INPUTS: dict[int, tuple[int, ...]] = {1: (4, 3, 5), 2: (3, 3, 4, 2), 3: (2, 3, 2, 3, 2)}
@@ -127,7 +127,6 @@ def test_value_and_grad_and_grad_keep_the_running_statistics(backend: str) -> No
 
 def test_a_compiled_layer_keeps_the_running_statistics(backend: str) -> None:
     x = ops.random.normal((5, 3), generator=ops.random.Generator(0))
-    forget_compiled(backend)
     plain, layer = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     with quick_compiler(backend):
         compiled = ops.compile(layer)

@@ -199,6 +199,43 @@ def test_a_class_may_be_compiled_and_stays_as_it_is(quick: str) -> None:
     assert "__call__" not in vars(Negative)
 
 
+def test_effects_happen_once_however_many_functions_have_been_compiled(quick: str) -> None:
+    calls: list[int] = []
+
+    def function(i: int) -> Any:
+        return lambda x: (calls.append(i), x)[1]
+
+    def instance(i: int) -> Any:
+        return type(f"Callable{i}", (), {"__call__": lambda self, x: (calls.append(i), x)[1]})()
+
+    x = ops.array([1.0])
+    for make in (function, instance):
+        for i in range(10):
+            compiled = ops.compile(make(i))
+            calls.clear()
+            assert lists(compiled(x)) == lists(compiled(x)) == [1.0]
+            # MLX does not run the function again.
+            assert calls == ([i] if quick == "mlx" else [i, i])
+
+
+def test_pytorch_compiles_more_functions_of_one_def_than_it_has_versions(quick: str) -> None:
+    if quick != "torch":
+        pytest.skip("only PyTorch has a limit")
+    is_compiling, traced = importlib.import_module("torch").compiler.is_compiling, []
+
+    def scaled(i: int) -> Any:
+        def scale(x: Any) -> Any:
+            if is_compiling():
+                traced.append(i)
+            return ops.multiply(x, float(i))
+
+        return scale
+
+    for i in range(10):
+        assert lists(ops.compile(scaled(i))(ops.array([1.0]))) == [float(i)]
+    assert traced == list(range(10))
+
+
 def test_a_function_of_which_torch_compiles_nothing_runs_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     message = "torch.compile with fullgraph=True found no compiled frames."

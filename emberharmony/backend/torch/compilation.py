@@ -1,8 +1,12 @@
 """Functions compiled by `torch.compile`: as a whole if possible, else in parts, else not at all."""
 
 import functools
+import inspect
+import itertools
 import threading
+import weakref
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -42,13 +46,37 @@ def whole(transform: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _constructor(cls: type) -> Callable[..., Any]:
-    """Returns a function that makes an object; torch.compile would exchange the `__call__` of a class itself."""
+_COUNT = itertools.count()
+_CODES: "weakref.WeakKeyDictionary[CodeType, CodeType]" = weakref.WeakKeyDictionary()
+"""By the code of functions, the code of their entries, so that functions of one `def` share what is compiled."""
 
-    def made(*args: Any, **kwargs: Any) -> Any:
-        return cls(*args, **kwargs)
 
-    return made
+def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[..., Any]:
+    """Returns a function that calls `fn`, with this code or a new one.
+
+    torch.compile keeps what it compiles by the code object. After 8 versions it runs this code uncompiled, whoever
+    calls it, and with `fullgraph=True` it raises an error for that when the function has already run. All objects that
+    are called, such as modules, would have the code of one function of PyTorch, and functions of one `def` have theirs.
+    """
+    if inspect.isgeneratorfunction(fn):
+        return fn  # Dynamo would run it to its end
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    # The name is new too, because PyTorch notes by names which numbers change between calls.
+    entry.__code__ = code or entry.__code__.replace(co_name=f"compiled_{next(_COUNT)}")
+    return entry
+
+
+def _shared_entry(fn: Callable[..., Any], spent: CodeType | None = None) -> Callable[..., Any]:
+    """Returns an entry whose code functions of one `def` share, unless it is `spent`, which has all its versions."""
+    if not isinstance(fn, FunctionType):
+        return _entry(fn)
+    code = _CODES.get(fn.__code__)
+    entry = _entry(fn, None if code is spent else code)
+    _CODES[fn.__code__] = entry.__code__
+    return entry
 
 
 class Compiled:
@@ -60,10 +88,10 @@ class Compiled:
     """
 
     def __init__(self, fn: Callable[..., Any], in_transform: Callable[[], bool]) -> None:
-        if isinstance(fn, type):
-            fn = _constructor(fn)
         self._fn, self._in_transform = fn, in_transform
-        self._whole, self._parts = torch.compile(fn, fullgraph=True), torch.compile(fn)
+        entry = _shared_entry(fn)
+        self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
+        self._whole, self._parts = torch.compile(entry, fullgraph=True), torch.compile(_entry(fn))
         self._way = _WHOLE
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +126,7 @@ class Compiled:
 
     def _run(self, way: int, *args: Any, **kwargs: Any) -> Any:
         if way == _WHOLE:
-            return self._whole(*args, **kwargs)
+            return self._run_whole(*args, **kwargs)
         with _LOCK:
             _State.in_parts += 1
         try:
@@ -106,3 +134,13 @@ class Compiled:
         finally:
             with _LOCK:
                 _State.in_parts -= 1
+
+    def _run_whole(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._whole(*args, **kwargs)
+        except torch._dynamo.exc.FailOnRecompileLimitHit:
+            if self._shared is None:
+                raise
+        # Perhaps other functions of the same `def` have used up the versions. PyTorch has not run anything yet.
+        self._whole, self._shared = torch.compile(_shared_entry(self._fn, self._shared), fullgraph=True), None
+        return self._whole(*args, **kwargs)
