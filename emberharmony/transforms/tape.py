@@ -76,6 +76,8 @@ class Tape:
             UnsupportedOpError: if the op has no gradient.
         """
         if backend is not self.backend:
+            if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
+                return _call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"
@@ -132,6 +134,8 @@ class Tape:
             if kind is TracedTensor:
                 if innermost is None or argument.tape.level > innermost.level:
                     innermost = argument.tape
+            elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
+                return self.run(argument.backend, op, arguments)
             elif kind is not self.tensor_type and kind not in _PLAIN:
                 arguments = _prepared(self.backend, OPS[op], arguments)
                 innermost = max((x.tape for x in _traced_in(arguments)), key=_level, default=None)

@@ -165,6 +165,33 @@ def test_tensors_from_outside_keep_their_values(backend: str) -> None:
     assert ops.eval_shape(lambda x: x + np.ones(3, "float64"), TensorSpec(3)) == TensorSpec(3, "float64")
 
 
+def test_tensors_that_are_differentiated_may_come_from_outside(backend: str) -> None:
+    functions: list[Callable[[Any, Any], Any]] = [
+        ops.multiply,
+        lambda x, y: ops.multiply(2.0, x),
+        lambda x, y: y * x if backend == "mlx" else x * y,  # an array of MLX refuses other operands
+        lambda x, y: ops.sum(ops.stack([x, y]), axis=0),
+        lambda x, y: ops.softmax(y, axis=0) * ops.clip(x, 0.0, 1.0),
+        lambda x, y: ops.grad(lambda x: ops.sum(y * x))(x),
+    ]
+    weight = Parameter([1.0, 2.0, 3.0])
+
+    def loss(x: Any) -> Any:
+        for f in functions:
+            assert ops.eval_shape(lambda y, f=f: f(x, y), TensorSpec(3)) == TensorSpec(3)
+            assert ops.eval_shape(f, x, TensorSpec(3)) == TensorSpec(3)
+        return ops.sum(x * x)
+
+    def of_weight() -> Any:
+        assert ops.eval_shape(lambda y: ops.multiply(weight, y), TensorSpec((2, 3))) == TensorSpec((2, 3))
+        return ops.sum(ops.square(weight))
+
+    assert ops.grad(loss)([1.0, 2.0, 3.0]).tolist() == [2.0, 4.0, 6.0]
+    assert ops.grad(lambda x: ops.sum(ops.grad(loss)(x)))([1.0, 2.0, 3.0]).tolist() == [2.0, 2.0, 2.0]
+    ops.backward(of_weight, weight)
+    assert weight.grad.tolist() == [2.0, 4.0, 6.0]
+
+
 def test_branches_and_loops_that_keep_the_shapes_need_no_value(backend: str) -> None:
     x = TensorSpec((3, 4))
     assert ops.eval_shape(lambda x: ops.cond(ops.sum(x) > 0, lambda: x, lambda: -x), x) == x

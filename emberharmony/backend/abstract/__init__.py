@@ -105,6 +105,12 @@ class AbstractBackend(
         known = None if isinstance(value, TensorProxy) else value
         return self.abstracted(value.shape, value.dtype, known)
 
+    def adopting(self, values: Any) -> Any:
+        """Returns values with the tensors of the wrapped backend, at any depth in lists and tuples, as ones of this."""
+        if values.__class__ is not list and values.__class__ is not tuple:
+            return self.adopted(values)
+        return values.__class__(map(self.adopting, values))
+
     def is_tensor(self, value: object) -> bool:
         """Returns whether `value` is a tensor of this backend or of the wrapped one."""
         return isinstance(value, AbstractTensor) or self.wrapped.is_tensor(value)
