@@ -147,6 +147,13 @@ class Backend:
         """Returns whether a cell may keep a tensor after the transforms that are running."""
         return not self.is_traced(tensor)
 
+    def plain(self, tensor: Any) -> Any:
+        """Returns a tensor in the form that cells hold: without the library's own record of how it was computed.
+
+        A tensor that a running transform differentiates, and one of another backend, is unchanged.
+        """
+        return tensor
+
     def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
 

@@ -40,6 +40,15 @@ class TorchTransformsOps:
         # torch.compile cannot trace `is_traced`; it makes assignments after the compiled code has run.
         return torch.compiler.is_compiling() or not is_traced(x)
 
+    @staticmethod
+    def plain(x: Any) -> Any:
+        if x.__class__ is torch.Tensor:
+            recorded = x.requires_grad
+        else:
+            recorded = isinstance(x, torch.nn.Parameter) or (isinstance(x, torch.Tensor) and x.requires_grad)
+        # The detached tensor shares the memory, so it sees what an optimizer of PyTorch writes.
+        return x.detach() if recorded and not torch.compiler.is_compiling() and not is_traced(x) else x
+
     bound: Any
     composed: Any
     looped: Any

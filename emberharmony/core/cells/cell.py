@@ -151,7 +151,7 @@ class Cell(Substitute):
         self.name = name
         self._journey: Journey | None = Journey()
         self._grad: Held | None = None
-        self._held: Held = _accepted(value)
+        self._held: Held = _plain(_accepted(value))
 
     @property
     def value(self) -> Any:
@@ -177,7 +177,7 @@ class Cell(Substitute):
             if entry is not None:
                 entry[0][self] = _THREAD.values[self] = held
                 return
-            self._refuse_kept(held)
+            held = self._kept(held)
         self._held = held
 
     @property
@@ -188,7 +188,7 @@ class Cell(Substitute):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self._grad = None if value is None else _accepted(value)
+        self._grad = None if value is None else _plain(_accepted(value))
 
     def on(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`, and moves the cell there.
@@ -227,13 +227,13 @@ class Cell(Substitute):
     def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, assigned(self, "_grad", _accepted(fn(grad)))]
+        return steps if grad is None else [*steps, assigned(self, "_grad", _plain(_accepted(fn(grad))))]
 
     def with_tensor(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
         made = self.holding(tensor)
         if selection.active().backend.may_keep(tensor):
-            made._journey = Journey()
+            made._journey, made._held = Journey(), _plain(made._held)
         return made
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
@@ -255,9 +255,7 @@ class Cell(Substitute):
         """
         if _WATCHES and _THREAD.entry is not None:
             raise TracedTensorError(f"{self!r} cannot change in the loss function of ops.backward: leave it first")
-        held = _accepted(value)
-        self._refuse_kept(held)
-        return assigned(self, "_held", held)
+        return assigned(self, "_held", self._kept(_accepted(value)))
 
     def without_grad(self) -> Step:
         """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
@@ -342,8 +340,8 @@ class Cell(Substitute):
             )
         return moved
 
-    def _refuse_kept(self, held: Held) -> None:
-        """Checks that the cell may keep a tensor after the running transform.
+    def _kept(self, held: Held) -> Held:
+        """Returns what the cell keeps of a tensor after the running transform.
 
         Raises:
             HostDrawError: inside a transform that runs the function once for several results, which then runs it again.
@@ -355,6 +353,7 @@ class Cell(Substitute):
                 f"{self!r} would keep a tensor that is being differentiated after the end of the transform: assign "
                 f"ops.stop_gradient(x), return x from the function, or use ops.backward"
             )
+        return _plain(held)
 
     def __getstate__(self) -> dict[str, Any]:
         grad = None if self._grad is None else _on_host(self._grad)
@@ -412,6 +411,8 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
     """
     home = selection.active().backend.home
     first = cells[0].replacing(tensors[0])
+    if first[-1][0] is not tensors[0]:
+        tensors = list(map(home.backend.plain, tensors))
     rest = zip(cells[1:], tensors[1:], strict=True)
     return [first, *[(setattr, cell, "_held", (tensor, home)) for cell, tensor in rest]]
 
@@ -459,6 +460,13 @@ def _accepted(value: Any) -> Held:
         if not isinstance(value, TensorProxy):
             value = bound.convert_to_tensor(value)
     return value, backend.home
+
+
+def _plain(held: Held) -> Held:
+    """Returns what a cell holds without the record that the user's own differentiation by the library keeps of it."""
+    tensor, home = held
+    plain = home.backend.plain(tensor)
+    return held if plain is tensor else (plain, home)
 
 
 def _is_proxy(tensor: Any) -> bool:
