@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from emberharmony import ops
+from emberharmony import TensorSpec, ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.trees.nodes import KINDS
 from emberharmony.nn.rngs import Rngs
 from emberharmony.nn.walk import Holder
+from emberharmony.transforms.shared_methods import SharedMethods
 
 
 class Static(list[tuple[str, Any]]):
@@ -33,7 +34,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _holds_leaves(value: Any) -> bool:
-    if isinstance(value, (Cell, Holder)):
+    if isinstance(value, (Cell, Holder, SharedMethods, TensorSpec)):
         return True
     if isinstance(value, dict):
         return any(map(_holds_leaves, value.values()))

@@ -30,7 +30,8 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
 
     The gradient has the structure, shapes and dtypes of the argument; for a sequence of `argnums` it is a tuple. For a
     real loss of complex arguments it is the direction of steepest ascent, ∂/∂Re + i ∂/∂Im. Keyword arguments are passed
-    on and are not differentiated.
+    on and are not differentiated. Buffers and frozen parameters in a tree or module are constants, with None in their
+    places.
 
     Args:
         argnums: the position of the argument to differentiate, or a sequence of positions; negative ones count from the
@@ -40,7 +41,7 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
     Raises:
         ShapeError: from the returned function, if the loss is not a scalar.
         DTypeError: from the returned function, if an argument to differentiate is an integer.
-        ArgumentError: from the returned function, if `argnums` is out of range.
+        ArgumentError: from the returned function, if `argnums` is out of range or chooses only constants.
 
     Example:
         >>> ops.grad(lambda x: ops.sum(ops.square(x)))([1.0, 2.0]).tolist()
@@ -369,7 +370,7 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
 
     Args:
         params: a tree, or any object that holds parameters in its attributes, directly or in trees and objects there;
-            all else in it is ignored.
+            all else in it is ignored. An iterator, such as `module.named_parameters()`, is a list here.
 
     Raises:
         ShapeError: if the loss is not a scalar.

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emberharmony.core import selection
@@ -69,7 +69,7 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
                 f"{op}() takes {name} as a tuple with one for each argument, not {type(value).__name__}"
             )
     flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
-    matched = flat.matching(tuple(tangents), flat.structure, flat.primals, "tangent")
+    matched = flat.tangents(tangents)
     outputs, pushed = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
     result, tangent = flat.result(outputs), flat.result(pushed)
     return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
@@ -417,6 +417,8 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
 
 def parameters_of(params: Any) -> list[Cell]:
     """Returns the parameters and buffers in a tree, or in the attributes of objects in it, without duplicates."""
+    if isinstance(params, Iterator):  # such as `module.named_parameters()`
+        params = list(params)
     return list({id(value): value for value in values_in(params) if isinstance(value, Cell)}.values())
 
 

@@ -2,7 +2,7 @@
 
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from emberharmony.core import selection
@@ -34,6 +34,11 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
 def refilled(leaf: Any, tensor: Any) -> Any:
     """Returns a tensor for the place of a leaf in the arguments of a function: in a cell if the leaf is a cell."""
     return leaf.holding(tensor) if isinstance(leaf, Cell) else tensor
+
+
+def _is_constant(leaf: Any, arguments: Sequence[Any]) -> bool:
+    """Returns whether a leaf of the arguments is a cell that is not trained, and not itself an argument."""
+    return isinstance(leaf, Cell) and not leaf.trainable and all(leaf is not argument for argument in arguments)
 
 
 def _is_listed(tree: Any) -> bool:
@@ -232,7 +237,8 @@ class Argnums:
 class FlatFunction(ResultTree):
     """A function of trees in the form of a function of tensors.
 
-    It takes tensors in place of `primals`, and returns the tensors of the function's result, then those of its aux.
+    It takes tensors in place of `primals`, and returns the tensors of the function's result, then those of its aux. A
+    buffer or frozen parameter inside of an argument, as in a module, is constant: None stands in its place in results.
 
     Args:
         op: the name of the transform, for messages.
@@ -241,9 +247,12 @@ class FlatFunction(ResultTree):
 
     Raises:
         ArgumentTypeError: if `argnums` are not integers.
-        ArgumentError: if `argnums` are out of range or repeated.
+        ArgumentError: if `argnums` are out of range or repeated, or all that they choose is constant.
         DTypeError: if an argument to differentiate is an integer.
     """
+
+    constants: Collection[int] = ()
+    """The positions of the leaves that are constant."""
 
     def __init__(
         self,
@@ -266,10 +275,16 @@ class FlatFunction(ResultTree):
         self.leaves: Sequence[Any] = given
         if not self.bare:
             self.leaves, self._structure = flatten(tuple(given))
+            self.constants = {i for i, leaf in enumerate(self.leaves) if _is_constant(leaf, given)}
+            if self.constants and len(self.constants) == len(self.leaves):
+                raise ArgumentError(
+                    f"{self.head}there is no trainable Parameter in the arguments to differentiate; unfreeze one, or "
+                    f"pass the tensor of a cell, or the cell itself, as an argument"
+                )
         elif self._are_inexact(given):
             self.primals = given
             return
-        self.primals = [self._primal(leaf) for leaf in self.leaves]
+        self.primals = [self._primal(leaf) for i, leaf in enumerate(self.leaves) if i not in self.constants]
 
     @property
     def structure(self) -> TreeDef:
@@ -286,7 +301,8 @@ class FlatFunction(ResultTree):
         if self.bare:
             values: Sequence[Any] = leaves
         else:
-            given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, leaves, strict=True)]
+            tensors = self._completed(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
+            given = [refilled(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
             values = tree_unflatten(self.structure, given)
         for place, value in zip(self.positions, values, strict=True):
             args[place] = value
@@ -336,8 +352,34 @@ class FlatFunction(ResultTree):
 
     def arguments(self, leaves: Sequence[Any]) -> Any:
         """Returns tensors in the structure of the primals: a tree for one argnum, a tuple of trees for a sequence."""
-        trees: tuple[Any, ...] = tuple(leaves) if self.bare else tree_unflatten(self.structure, leaves)
+        trees = tuple(leaves) if self.bare else self._trees(leaves)
         return trees[0] if self.alone else trees
+
+    def tangents(self, trees: Sequence[Any]) -> list[Any]:
+        """Returns the tangents of the primals; the trees may have tensors or None in the places of constants.
+
+        Raises:
+            ArgumentError: if the structures differ.
+            ShapeError: if the shapes differ.
+            DTypeError: if the dtypes differ.
+        """
+        leaves, given = flatten(tuple(trees))
+        if self.constants and given == self.structure:
+            trees = self._trees([leaf for i, leaf in enumerate(leaves) if i not in self.constants])
+        structure = flatten(self._trees(self.primals))[1] if self.constants else self.structure
+        return self.matching(tuple(trees), structure, self.primals, "tangent")
+
+    def _trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns the arguments to differentiate with these leaves, and None in the places of constants."""
+        found: tuple[Any, ...] = tree_unflatten(self.structure, self._completed(leaves, [None] * len(self.constants)))
+        return found
+
+    def _completed(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
+        """Returns the leaves with the constants in their places."""
+        if not self.constants:
+            return leaves
+        own, others = iter(leaves), iter(constants)
+        return [next(others if i in self.constants else own) for i in range(len(self.leaves))]
 
 
 def require_callable(op: str, fn: Any) -> None:
