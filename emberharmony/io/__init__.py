@@ -4,9 +4,24 @@ from emberharmony.core.errors import WeightFileError as WeightFileError
 from emberharmony.io.checking import Report as Report
 from emberharmony.io.checking import check as check
 from emberharmony.io.header import TensorInfo as TensorInfo
+from emberharmony.io.layouts import convert as convert
+from emberharmony.io.layouts import load_model as load_model
+from emberharmony.io.layouts import save_model as save_model
 from emberharmony.io.loading import load as load
 from emberharmony.io.saving import save as save
 from emberharmony.io.tensor_file import TensorFile as TensorFile
 from emberharmony.io.tensor_file import open as open
 
-__all__ = ["Report", "TensorFile", "TensorInfo", "WeightFileError", "check", "load", "open", "save"]
+__all__ = [
+    "Report",
+    "TensorFile",
+    "TensorInfo",
+    "WeightFileError",
+    "check",
+    "convert",
+    "load",
+    "load_model",
+    "open",
+    "save",
+    "save_model",
+]

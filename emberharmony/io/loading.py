@@ -12,6 +12,7 @@ from emberharmony.core.errors import ArgumentTypeError, EmberError, StateDictErr
 from emberharmony.core.types import BackendLike
 from emberharmony.io.archives import read_npz
 from emberharmony.io.index import ENDING, INDEX, SHARD, checked_index
+from emberharmony.io.tags import layout_of, metadata_of
 from emberharmony.io.tensor_file import TensorFile
 
 
@@ -21,6 +22,7 @@ def load(
     names: Iterable[str] | None = None,
     dtype: Any = None,
     backend: BackendLike | None = None,
+    layout: str | None = None,
 ) -> dict[str, Any]:
     """Returns the tensors of a file, a folder or an index of shards by name, after everything has been checked.
 
@@ -32,12 +34,14 @@ def load(
         names: the tensors to load; by default all.
         dtype: a floating dtype to which to cast the floating tensors.
         backend: the backend of the tensors; by default the active one.
+        layout: the layout that the tensors must be in: "torch", "mlx" or "keras". A file without a tag is trusted.
 
     Raises:
+        ArgumentError: if the layout is unknown.
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         DTypeError: if the backend lacks a dtype.
         StateDictError: if a given name is unknown.
-        WeightFileError: if a file is damaged, or of an unknown kind.
+        WeightFileError: if a file is damaged, or of an unknown kind, or has the tag of another layout.
 
     Example:
         >>> import tempfile
@@ -51,18 +55,31 @@ def load(
     if isinstance(names, str):
         raise ArgumentTypeError(f"load(): names must be a list of names, got the string {brief(names)}")
     wanted = None if names is None else list(names)
+    place = resolved(path)
+    if layout is not None:
+        layout_of(metadata_of(place), place, layout)
     with nullcontext() if backend is None else ops.use_backend(backend):
-        found = _found(os.fspath(path), wanted)
+        found = _found(place, wanted)
         if dtype is None:
             return found
         return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in found.items()}
 
 
+def resolved(path: str | os.PathLike[str]) -> str:
+    """Returns the file that a path stands for: one in a folder, or the index of a file that does not exist itself.
+
+    Raises:
+        WeightFileError: if a folder has none, or several.
+    """
+    place = os.fspath(path)
+    if os.path.isdir(place):
+        return in_folder(place)
+    if place.endswith(ENDING) and not os.path.exists(place) and os.path.exists(place + INDEX):
+        return place + INDEX
+    return place
+
+
 def _found(path: str, names: list[str] | None) -> dict[str, Any]:
-    if os.path.isdir(path):
-        path = in_folder(path)
-    elif path.endswith(ENDING) and not os.path.exists(path) and os.path.exists(path + INDEX):
-        path += INDEX
     if path.endswith(INDEX):
         return _of_shards(path, names)
     if path.endswith(".npz"):

@@ -17,6 +17,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeErro
 from emberharmony.core.state.files import replace_bytes
 from emberharmony.io.header import BITS, LARGEST_HEADER, NAMES
 from emberharmony.io.index import ENDING, INDEX, own_shards
+from emberharmony.io.tags import tagged
 from emberharmony.io.tensors import as_bytes
 from emberharmony.io.ties import TIED
 
@@ -42,6 +43,7 @@ def save(
     *,
     metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
+    layout: str | None = None,
 ) -> list[str]:
     """Writes tensors to a safetensors file, and returns the names of the files.
 
@@ -58,9 +60,10 @@ def save(
         metadata: strings to store beside them.
         max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; a larger tensor has a
             file of its own.
+        layout: the layout that the tensors are in, "torch", "mlx" or "keras", as a tag for those who load them.
 
     Raises:
-        ArgumentError: if the path, a name or the size is not as described.
+        ArgumentError: if the path, a name, the size or the layout is not as described.
         DTypeError: if the format lacks the dtype of a tensor.
         TracedTensorError: if a tensor is being differentiated.
         WeightFileError: if the file cannot be written.
@@ -78,15 +81,16 @@ def save(
     if not target.endswith(ENDING):
         raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}")
     _require_strings(metadata or {})
+    held = tagged(metadata or {}, layout)
     items = _items(tensors)
     limit = None if max_shard_size is None else _size(max_shard_size)
     groups = [items] if limit is None else _groups(items, limit)
     try:
         if len(groups) == 1:
-            _write(target, items, metadata or {})
+            _write(target, items, held)
             _remove_index(target)
             return [target]
-        return _write_shards(target, groups, metadata or {})
+        return _write_shards(target, groups, held)
     except OSError as error:
         raise WeightFileError("unwritable", target, f"could not be written, the old file stays: {error}") from error
 

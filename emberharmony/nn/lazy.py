@@ -36,6 +36,10 @@ class UninitializedParameter(Parameter):
             )
         )
 
+    def held(self) -> NoReturn:
+        """Raises the error of `on`."""
+        self.on(None)
+
     @property
     def value(self) -> NoReturn:
         """Raises the error of `on`."""

@@ -123,19 +123,49 @@ class Module(walk.Holder):
         places[name].put(module)
         return self
 
-    def state_dict(self, *, host: bool = False, persistent_only: bool = True) -> dict[str, Any]:
+    def state_dict(self, *, host: bool = False, persistent_only: bool = True, layout: str = "torch") -> dict[str, Any]:
         """Returns the tensors of all parameters and buffers by name, in PyTorch's order.
 
-        A parameter that stands in two places has both names. The tensors are those that the module uses, not copies.
+        A parameter that stands in two places has both names. The tensors are those that the module uses, not copies,
+        except those that another layout computes.
 
         Args:
             host: whether to return NumPy arrays instead of tensors of the active backend.
             persistent_only: whether to leave out buffers that are not persistent.
+            layout: whose names and axes the tensors have: "torch", "mlx" or "keras"; `docs/weights.md` has the table.
 
         Raises:
-            ArgumentError: if an object that is not a module holds parameters, which would have no name.
+            ArgumentError: if an object that is not a module holds parameters, which would have no name, or the layout
+                is unknown.
+
+        Example:
+            >>> net = nn.Sequential(nn.Conv2d(3, 8, 5))
+            >>> {name: tuple(tensor.shape) for name, tensor in net.state_dict(layout="mlx").items()}
+            {'layers.0.weight': (8, 5, 5, 3), 'layers.0.bias': (8,)}
         """
-        return state.state_dict(self, host, persistent_only)
+        return state.state_dict(self, host, persistent_only, layout)
+
+    def convert_state_dict(
+        self, values: "state.Values", *, source: str = "torch", layout: str = "torch"
+    ) -> dict[str, Any]:
+        """Returns tensors of a module of this kind in another layout; this module does not change.
+
+        Args:
+            values: tensors of any backend, or arrays, by their names in the layout `source`.
+            source: the layout of `values`: "torch", "mlx" or "keras".
+            layout: the layout of the results.
+
+        Raises:
+            ArgumentError: if a layout is unknown.
+            StateDictError: with all names that are missing, unexpected, or have a wrong shape.
+
+        Example:
+            >>> tensors = {"kernel": [[1.0], [2.0]], "bias": [3.0]}
+            >>> found = nn.Linear(2, 1).convert_state_dict(tensors, source="keras")
+            >>> {name: tensor.tolist() for name, tensor in found.items()}
+            {'weight': [[1.0, 2.0]], 'bias': [3.0]}
+        """
+        return state.converted_state_dict(self, values, source, layout)
 
     def load_state_dict(
         self,
@@ -144,6 +174,7 @@ class Module(walk.Holder):
         strict: bool = True,
         rename: Callable[[str], str] | None = None,
         keep_dtype: bool = True,
+        layout: str = "torch",
     ) -> "state.Loaded":
         """Assigns tensors to the parameters and buffers by name, all of them or, if there is an error, none.
 
@@ -153,12 +184,15 @@ class Module(walk.Holder):
             rename: returns the name in this module for a name in `values`.
             keep_dtype: whether parameters keep their dtype, to which tensors are cast; otherwise they take that of the
                 tensor.
+            layout: the layout of `values`: "torch", "mlx" or "keras".
 
         Returns:
             the names that were loaded, that are missing, and that were not expected, and those that were cast.
 
         Raises:
-            StateDictError: with all names that are missing, unexpected, or have a wrong shape.
+            ArgumentError: if the layout is unknown.
+            StateDictError: with all names that are missing, unexpected, or have a wrong shape, and with the layout
+                that they fit if it is another one.
 
         Example:
             >>> layer = nn.Linear(2, 1)
@@ -167,7 +201,7 @@ class Module(walk.Holder):
             >>> layer([1.0, 1.0]).tolist()
             [6.0]
         """
-        return state.load_state_dict(self, values, strict, rename, keep_dtype)
+        return state.load_state_dict(self, values, strict, rename, keep_dtype, layout)
 
     def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
         """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.

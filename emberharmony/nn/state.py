@@ -1,6 +1,7 @@
 """The state of a module by names: reading it, assigning it, and casting it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from emberharmony import Buffer, ops, to_backend
@@ -15,6 +16,7 @@ from emberharmony.core.errors import (
     brief,
     suggest,
 )
+from emberharmony.core.names.layouts import require_layout
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.nn import walk
 
@@ -50,26 +52,34 @@ def saved_places(module: "Module", persistent_only: bool) -> dict[str, Cell]:
     }
 
 
-def state_dict(module: "Module", host: bool, persistent_only: bool) -> dict[str, Any]:
+def state_dict(module: "Module", host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
     named = saved_places(module, persistent_only)
     values = {name: _value(module, name, cell) for name, cell in named.items()}
+    require_layout(layout)
+    if layout != "torch":
+        values = _layouts().written(module, _shapes(module, named), values, layout)
     return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
 def load_state_dict(
-    module: "Module", values: Values, strict: bool, rename: Callable[[str], str] | None, keep_dtype: bool
+    module: "Module", values: Values, strict: bool, rename: Callable[[str], str] | None, keep_dtype: bool, layout: str
 ) -> Loaded:
     """Assigns tensors to a module by name, all or none; see `Module.load_state_dict`."""
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}")
+    require_layout(layout)
     given = _renamed(values, rename)
     named = saved_places(module, persistent_only=True)
+    foreign: list[str] = []
+    faults: list[str] = []
+    if layout != "torch":
+        moved = {name: _moved(name, value) for name, value in given.items()}
+        given, foreign, faults = _layouts().read(module, named, _shapes(module, named), moved, layout, strict)
     known = {cell for name, cell in named.items() if name in given}
     missing = [name for name, cell in named.items() if name not in given and cell not in known]
     unexpected = [name for name in given if name not in named]
-    faults: list[str] = []
-    if strict:
+    if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
         faults += [f"unexpected: {name}{suggest(name, named)}" for name in unexpected]
     made: dict[Cell, Any] = {}
@@ -90,9 +100,55 @@ def load_state_dict(
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
     if faults:
-        raise StateDictError(f"load_state_dict() of {type(module).__name__} changed nothing: {_listed(faults)}")
+        hint = _hint(module, named, _renamed(values, rename), layout)
+        raise StateDictError(f"load_state_dict() of {type(module).__name__} changed nothing: {_listed(faults)}{hint}")
     commit([cell.replacing(tensor) for cell, tensor in made.items()])
-    return Loaded([name for name in named if name in given], missing, unexpected, cast)
+    return Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
+
+
+def converted_state_dict(module: "Module", values: Values, source: str, layout: str) -> dict[str, Any]:
+    """Returns tensors of a module in another layout; see `Module.convert_state_dict`."""
+    require_layout(source, "source")
+    require_layout(layout)
+    if not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
+    named = saved_places(module, persistent_only=True)
+    shapes = _shapes(module, named)
+    moved = {name: _moved(name, value) for name, value in values.items()}
+    given, _, faults = _layouts().read(module, named, shapes, moved, source, True)
+    if faults:
+        hint = _hint(module, named, moved, source, "source")
+        raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_listed(faults)}{hint}")
+    by_cell = {cell: given[name] for name, cell in named.items() if name in given}
+    full = {name: by_cell[cell] for name, cell in named.items()}
+    found: dict[str, Any] = _layouts().written(module, shapes, full, layout)
+    return found
+
+
+def _layouts() -> Any:
+    # Imported here, because only those who read or write another layout need the table.
+    from emberharmony.nn.layouts import model
+
+    return model
+
+
+def _hint(module: "Module", named: Mapping[str, Cell], given: Values, layout: str, argument: str = "layout") -> str:
+    """Returns the end of a message that says which other layout tensors fit."""
+    try:
+        text: str = _layouts().hint(module, _shapes(module, named), given, layout, argument)
+    except UninitializedParameterError:
+        return ""
+    return text
+
+
+def _shapes(module: "Module", named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of parameters and buffers, which stay on their backend."""
+    found = {}
+    for name, cell in named.items():
+        with _naming(module, name):
+            tensor, home = cell.held()
+        found[name] = tuple((tensor.bits if home is None else tensor).shape)
+    return found
 
 
 def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
@@ -118,8 +174,15 @@ def _value(module: "Module", name: str, cell: Cell) -> Any:
     Raises:
         UninitializedParameterError: if its shape is not known yet; the message has the name.
     """
-    try:
+    with _naming(module, name):
         return cell.value
+
+
+@contextmanager
+def _naming(module: "Module", name: str) -> Iterator[None]:
+    """Puts the name of a parameter into the error that says it has no shape yet."""
+    try:
+        yield
     except UninitializedParameterError as error:
         raise UninitializedParameterError(
             f"{name} of {type(module).__name__} has no shape yet, because its layer has not seen an input: call "
@@ -144,6 +207,22 @@ def _renamed(values: Values, rename: Callable[[str], str] | None) -> dict[str, A
 
 def _own(value: Any) -> Any:
     """Returns a tensor of any backend, or an array or list, as a tensor of the active backend with its own memory."""
+    return ops.copy(_tensor(value))
+
+
+def _moved(name: str, value: Any) -> Any:
+    """Returns a tensor of any backend, or an array or list, as a tensor of the active backend.
+
+    Raises:
+        StateDictError: if it is none; the message has the name.
+    """
+    try:
+        return _tensor(value)
+    except EmberError as error:
+        raise StateDictError(f"{name}: {error}") from error
+
+
+def _tensor(value: Any) -> Any:
     if isinstance(value, (list, tuple, int, float, complex)):
         return ops.convert_to_tensor(value)
     if isinstance(value, Cell):
@@ -151,7 +230,7 @@ def _own(value: Any) -> Any:
     moved = to_backend([value], selection.active().backend)[0]
     if not ops.is_tensor(moved):
         raise ArgumentTypeError(f"expected a tensor, array or list, got {brief(value)}")
-    return ops.copy(moved)
+    return moved
 
 
 def _require_like(tensor: Any, before: Any) -> None:

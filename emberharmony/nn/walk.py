@@ -128,6 +128,11 @@ def inner(root: Holder) -> list[tuple[str, Holder]]:
     return [(name, place.module) for name, place in top.contents.places]
 
 
+def own_cells(root: Holder) -> list[tuple[str, Cell]]:
+    """Returns the parameters and buffers directly in a module, with their names there."""
+    return next(_met(root)).contents.cells
+
+
 def children(root: Holder) -> list[Holder]:
     """Returns the modules directly in another one, each once."""
     return list({id(module): module for _, module in inner(root)}.values())

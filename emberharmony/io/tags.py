@@ -1,0 +1,80 @@
+"""The tag of the layout in the metadata of a file: `layout`, or else `format`, as Hugging Face and mlx-lm write it."""
+
+import os
+from collections.abc import Mapping
+
+from emberharmony.core.errors import ArgumentError, WeightFileError, brief
+from emberharmony.core.names.layouts import LAYOUTS, require_layout
+from emberharmony.io.index import INDEX, read_index
+from emberharmony.io.tensor_file import header_of
+
+TAG = "layout"
+"""The name of the tag in `__metadata__`."""
+
+_FORMATS = {"pt": "torch", "mlx": "mlx"}
+"""The layouts of the words that others write as `format`."""
+
+
+def tagged(metadata: Mapping[str, str], layout: str | None) -> dict[str, str]:
+    """Returns metadata with the tag of a layout, and the word for it that other libraries read.
+
+    Raises:
+        ArgumentError: if the layout is unknown, or the metadata has another one.
+    """
+    if layout is None:
+        return dict(metadata)
+    require_layout(layout)
+    if metadata.get(TAG, layout) != layout:
+        raise ArgumentError(f"save(): metadata has the layout {brief(metadata[TAG])}, but layout is {layout!r}")
+    words = [word for word, name in _FORMATS.items() if name == layout]
+    return {**({"format": words[0]} if words else {}), **metadata, TAG: layout}
+
+
+def metadata_of(path: str) -> dict[str, str]:
+    """Returns the strings beside the tensors of a file, or of the first shard of an index; other archives have none.
+
+    Raises:
+        WeightFileError: if a file is damaged, or the shards of an index have different tags.
+    """
+    if path.endswith((".npz", ".pth", ".pt", ".bin")):
+        return {}
+    if not path.endswith(INDEX):
+        return header_of(path).metadata
+    folder = os.path.dirname(path)
+    found = [header_of(os.path.join(folder, file)).metadata for file in sorted(set(read_index(path)[0].values()))]
+    tags = sorted({brief(tag_in(metadata)) for metadata in found})
+    if len(tags) > 1:
+        raise WeightFileError("layout", path, f"has shards of different layouts: {', '.join(tags)}")
+    return found[0] if found else {}
+
+
+def tag_in(metadata: Mapping[str, str]) -> str | None:
+    """Returns the tag in metadata, which may be unknown, or None."""
+    return metadata.get(TAG, _FORMATS.get(metadata.get("format", "")))
+
+
+def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
+    """Returns the layout of a file: that of its tag, or else the one that the caller gives, or else PyTorch's.
+
+    Args:
+        metadata: of the file.
+        path: the file, for messages.
+        given: what the caller says, or None.
+
+    Raises:
+        ArgumentError: if the caller gives an unknown layout.
+        WeightFileError: if the tag is unknown, or another one than given.
+    """
+    tag = tag_in(metadata)
+    if given is not None:
+        require_layout(given)
+    if tag in LAYOUTS:
+        if given not in (None, tag):
+            reason = f"has the tag of the layout {tag!r}, expected {given!r}"
+            raise WeightFileError("layout", path, reason, None, "convert it with io.convert, or load it as it is")
+        return tag
+    if given is None and tag is not None:
+        known = ", ".join(map(repr, LAYOUTS))
+        reason = f"has the tag of the layout {brief(tag)}, known are {known}"
+        raise WeightFileError("layout", path, reason, None, "say which of these it is")
+    return given or "torch"

@@ -1,0 +1,36 @@
+"""The rows of attention: PyTorch packs the projections of queries, keys and values, the others have three layers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from emberharmony.nn.layouts.row import Part, Row, Weight, of
+
+_ROLES = ("query", "key", "value")
+
+
+def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
+    """Yields the name of each projection, "weight" or "bias", and the part of the layer that it is."""
+    width, narrow = layer.embed_dim, layer.head_dim * layer.num_kv_heads
+    stops = (width, width + narrow, width + 2 * narrow)
+    for role, start, stop in zip(_ROLES, (0, *stops), stops, strict=False):
+        alone = getattr(layer, f"{role[0]}_proj_weight") is not None
+        yield role, "weight", Part(f"{role[0]}_proj_weight") if alone else Part("in_proj_weight", start, stop)
+        yield role, "bias", Part("in_proj_bias", start, stop)
+
+
+def of_mlx(layer: Any) -> Row:
+    """Returns the row for `mlx.nn.MultiHeadAttention`."""
+    return Row(tuple(Weight(f"{role}_proj.{kind}", (part,)) for role, kind, part in _projections(layer)))
+
+
+def of_keras(layer: Any) -> Row:
+    """Returns the row for `keras.layers.MultiHeadAttention`, whose projections have an axis of heads."""
+    weights = []
+    for role, kind, part in _projections(layer):
+        heads = "num_heads" if role == "query" else "num_kv_heads"
+        if kind == "weight":
+            weights.append(Weight(f"{role}_dense.kernel", (part,), f"({heads} head_dim) i -> i {heads} head_dim"))
+        else:
+            weights.append(Weight(f"{role}_dense.bias", (part,), f"({heads} head_dim) -> {heads} head_dim"))
+    out = of("output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o")
+    return Row((*weights, out, of("output_dense.bias", "out_proj.bias")))

@@ -1,0 +1,122 @@
+"""Conversion of the tensors of a model between its own layout, which is PyTorch's, and another one."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from emberharmony import ops
+from emberharmony.core.errors import suggest
+from emberharmony.nn.layouts.plan import Plan
+from emberharmony.nn.layouts.row import Part
+
+
+class Read(NamedTuple):
+    """What was made of tensors in another layout.
+
+    Attributes:
+        values: the tensors in the layout of the model, by name.
+        missing: the names in the layout that were not given.
+        unexpected: the names given that the layout does not have.
+        faults: the tensors whose shape is wrong, by name.
+    """
+
+    values: dict[str, Any]
+    missing: list[str]
+    unexpected: list[str]
+    faults: dict[str, Any]
+
+
+def written(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the tensors of a model in a layout.
+
+    Args:
+        plan: the tensors in the layout.
+        values: those of the model by name; a tensor that is made of one that is not given is left out.
+    """
+    made: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
+    found = {}
+    for name, placed in plan.placed.items():
+        parts, steps = placed.weight.parts, placed.steps()
+        if all(source in values for source in placed.weight.sources()):
+            key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in parts])
+            if key not in made:
+                made[key] = _rearranged(_joined([_cut(values, part) for part in parts]), steps)
+            found[name] = made[key]
+    return found
+
+
+def read(plan: Plan, values: Mapping[str, Any]) -> Read:
+    """Returns the tensors of a model that are made of tensors in a layout.
+
+    Args:
+        plan: the tensors in the layout.
+        values: those that are given, by name.
+    """
+    blocks: dict[str, dict[int, Any]] = {}
+    wanted: dict[str, set[int]] = {}
+    faults: dict[str, Any] = {}
+    made: dict[Any, Any] = {}
+    for name, placed in plan.placed.items():
+        _note(wanted, placed.weight.parts)
+        if name not in values:
+            continue
+        tensor = values[name]
+        if tuple(tensor.shape) != placed.shape:
+            faults[name] = tensor
+            continue
+        steps = placed.steps(backward=True)
+        key = id(tensor), steps
+        if key not in made:
+            made[key] = _rearranged(tensor, steps)
+        start = 0
+        for part, rows in zip(placed.weight.parts, placed.rows, strict=True):
+            whole = len(placed.weight.parts) == 1
+            block = made[key] if whole else made[key][start : start + rows]
+            blocks.setdefault(part.source, {})[part.start or 0] = block
+            if part.plus:
+                blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
+            start += rows
+    found = {
+        source: _joined([parts[start] for start in sorted(parts)])
+        for source, parts in blocks.items()
+        if parts.keys() == wanted[source]
+    }
+    found.update({name: ops.zeros((), "int64") for name in plan.left_out})
+    missing = [name for name in plan.placed if name not in values]
+    return Read(found, missing, [name for name in values if name not in plan.placed], faults)
+
+
+def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
+    """Returns a line for each name that is missing or unexpected, with the nearest name."""
+    lost, extra = list(missing), list(unexpected)
+    return [
+        *(f"missing: {name} of {plan.placed[name].layer}{suggest(name, extra)}" for name in lost),
+        *(f"unexpected: {name}{suggest(name, plan.placed)}" for name in extra),
+    ]
+
+
+def _note(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
+    """Notes at which rows the blocks of each parameter begin."""
+    for part in parts:
+        for source in (part.source, part.plus):
+            if source:
+                wanted.setdefault(source, set()).add(part.start or 0)
+
+
+def _cut(values: Mapping[str, Any], part: Part) -> Any:
+    """Returns the rows of a parameter, with those added to it."""
+    whole = values[part.source]
+    rows = whole if part.start is None else whole[part.start : part.stop]
+    if part.plus is None:
+        return rows
+    more = values[part.plus]
+    return ops.add(rows, more if part.start is None else more[part.start : part.stop])
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else ops.concatenate(parts)
+
+
+def _rearranged(tensor: Any, steps: Any) -> Any:
+    if steps is None:
+        return tensor
+    return ops.reshape(ops.transpose(ops.reshape(tensor, steps.apart), steps.order), steps.joined)

@@ -1,0 +1,77 @@
+"""What `Module.state_dict`, `load_state_dict` and `convert_state_dict` do with other layouts than PyTorch's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony.core.cells.cell import Cell
+from emberharmony.nn.layouts import converting
+from emberharmony.nn.layouts.plan import Shape, other_shapes, plan
+from emberharmony.nn.walk import Holder
+
+Shapes = Mapping[str, Shape]
+"""The shapes of the parameters and buffers of a module that are saved, by name."""
+
+
+def written(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str) -> dict[str, Any]:
+    """Returns the tensors of a module in a layout."""
+    return converting.written(plan(module, shapes, layout), values)
+
+
+def read(
+    module: Holder, named: Mapping[str, Cell], shapes: Shapes, values: Mapping[str, Any], layout: str, strict: bool
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Returns the tensors of a module made of those in a layout, the names that the layout lacks, and what is wrong.
+
+    Args:
+        module: the module.
+        named: its parameters and buffers; a name may be missing if the same parameter has another name too.
+        shapes: their shapes.
+        values: tensors of the active backend, by their names in the layout.
+        layout: the tag.
+        strict: whether missing and unexpected names are wrong.
+    """
+    planned = plan(module, shapes, layout)
+    found = converting.read(planned, values)
+    faults: list[str] = []
+    if strict:
+        known = {named[name] for name in found.values}
+        placed = {name: planned.placed[name].weight.sources() for name in found.missing}
+        missing = [name for name, sources in placed.items() if not known.issuperset(named[each] for each in sources)]
+        faults += converting.hints(missing, found.unexpected, planned)
+    others = other_shapes(module, shapes, layout) if found.faults else {}
+    for name, tensor in found.faults.items():
+        at, given = planned.placed[name], tuple(tensor.shape)
+        fault = f"has shape {given}, expected {at.shape} in the layout {layout!r} for {at.layer}"
+        faults.append(f"wrong: {name}: {fault}{_fitting(others, name, given)}")
+    return found.values, found.unexpected, faults
+
+
+def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str, argument: str = "layout") -> str:
+    """Returns the end of a message that names the layout that all tensors fit, or else what wrong tensors fit.
+
+    Args:
+        module: the module.
+        shapes: the shapes of its parameters and buffers.
+        values: the tensors that were given.
+        layout: the layout in which they were expected.
+        argument: that which says so.
+    """
+    given = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
+    others = other_shapes(module, shapes, layout)
+    for other, theirs in others.items():
+        if theirs == given:
+            return f"\nall names and shapes are those of the layout {other!r}: pass {argument}={other!r}"
+    if layout != "torch":
+        return ""  # the faults have it
+    wrong = {
+        name: fit
+        for name in shapes
+        if given.get(name, shapes[name]) != shapes[name]
+        if (fit := _fitting(others, name, given[name]))
+    }
+    return "".join(f"\n  {name}{fit}" for name, fit in wrong.items())
+
+
+def _fitting(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
+    fit = [other for other, theirs in others.items() if theirs.get(name) == shape]
+    return f": it fits the layout {' and '.join(map(repr, fit))}" if fit else ""

@@ -1,0 +1,149 @@
+"""The tensors of a model in a layout: their names, their shapes, and what they are made of."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from emberharmony.backend.shared.rearranging import Rearrangement, rearrangement
+from emberharmony.core.errors import ArgumentError, EmberError, ShapeError
+from emberharmony.core.names.layouts import LAYOUTS
+from emberharmony.nn import walk
+from emberharmony.nn.layouts.row import Part, Weight
+from emberharmony.nn.layouts.table import row_of
+
+Shape = tuple[int, ...]
+
+
+class Placed(NamedTuple):
+    """A tensor of a model in a layout.
+
+    Attributes:
+        weight: what it is made of, with the names that the model has.
+        layer: the layer that it belongs to, for messages: "features.0, a Conv2d".
+        rows: the number of rows of each part.
+        shape: its shape.
+        joined: the shape of its parts, one after the other on the first axis.
+    """
+
+    weight: Weight
+    layer: str
+    rows: tuple[int, ...]
+    shape: Shape
+    joined: Shape
+
+    def steps(self, backward: bool = False) -> Rearrangement | None:
+        """Returns how the axes of the joined parts become those of the tensor, or back; None if they are the same."""
+        return _steps(self.weight, self.shape if backward else self.joined, backward)
+
+
+class Plan(NamedTuple):
+    """The tensors of a model in a layout.
+
+    Attributes:
+        placed: the tensors by name.
+        left_out: the names of the buffers that the layout lacks.
+    """
+
+    placed: dict[str, Placed]
+    left_out: list[str]
+
+    def shapes(self) -> dict[str, Shape]:
+        """Returns the shape of each tensor by its name in the layout."""
+        return {name: placed.shape for name, placed in self.placed.items()}
+
+
+def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
+    """Returns the tensors of a model in a layout.
+
+    Args:
+        model: the model.
+        shapes: the shapes of those of its parameters and buffers that are saved, by name.
+        layout: a tag.
+
+    Raises:
+        ArgumentError: if two tensors would have one name.
+        ShapeError: if a parameter does not have the number of axes that its layer has.
+    """
+    found = Plan({}, [])
+    for weight, layer in _weights(model, layout, shapes, found.left_out, frozenset(), "", ""):
+        if weight.name in found.placed:
+            both = " and ".join(repr(each.sources()[0]) for each in (found.placed[weight.name].weight, weight))
+            raise ArgumentError(
+                f"the layout {layout!r} has one name, {weight.name!r}, for {both} of {type(model).__name__}: give one "
+                f"of them another name"
+            )
+        found.placed[weight.name] = _placed(weight, layer, shapes)
+    return found
+
+
+def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> dict[str, dict[str, Shape]]:
+    """Returns the shapes of the tensors of a model in all layouts except one, by layout and name.
+
+    A layout that the model cannot have is left out.
+    """
+    found = {}
+    for other in LAYOUTS:
+        if other != layout:
+            with suppress(EmberError):
+                found[other] = plan(model, shapes, other).shapes()
+    return found
+
+
+def _weights(
+    layer: walk.Holder,
+    layout: str,
+    shapes: Mapping[str, Shape],
+    left_out: list[str],
+    taken: frozenset[str],
+    ours: str,
+    theirs: str,
+) -> Iterator[tuple[Weight, str]]:
+    """Yields the tensors of a layer and of those in it, each with the layer.
+
+    Args:
+        layer: the layer.
+        layout: a tag.
+        shapes: the shapes of the parameters and buffers of the model.
+        left_out: gets the names of the buffers that the layout lacks.
+        taken: the parameters that the row of an outer layer names.
+        ours, theirs: the names of the layer in both libraries, with a dot at the end.
+    """
+    row = row_of(layer, layout)
+    title = f"{type(layer).__name__} at {ours[:-1]}" if ours else type(layer).__name__
+    own: set[str] = set()
+    for weight in row.weights:
+        sources = {ours + name for name in weight.sources()}
+        if sources <= shapes.keys() and not sources & taken:
+            own |= sources
+            yield weight.placed(theirs, ours, layer), title
+    for name, _ in walk.own_cells(layer):
+        full = ours + name
+        if full in shapes and full not in taken | own:
+            if name in row.left_out:
+                left_out.append(full)
+            else:
+                yield Weight(theirs + name, (Part(full),)), title
+    for name, inner in walk.inner(layer):
+        place = f"{theirs}{row.child(name)}."
+        yield from _weights(inner, layout, shapes, left_out, taken | own, f"{ours}{name}.", place)
+
+
+def _placed(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
+    rows = []
+    for part in weight.parts:
+        whole = shapes[part.source]
+        rows.append(whole[0] if part.start is None and whole else (part.stop or 1) - (part.start or 0))
+    first = shapes[weight.parts[0].source]
+    joined = (sum(rows), *first[1:]) if first else ()
+    try:
+        steps = _steps(weight, joined, False)
+    except ShapeError as error:
+        raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.sources())}: {error}") from error
+    return Placed(weight, layer, tuple(rows), joined if steps is None else steps.joined, joined)
+
+
+def _steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
+    if not weight.pattern:
+        return None
+    sides = weight.pattern.split(" -> ")
+    return rearrangement(" -> ".join(sides[::-1] if backward else sides), shape, weight.lengths)

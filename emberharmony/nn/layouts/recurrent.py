@@ -1,0 +1,129 @@
+"""The rows of recurrent layers.
+
+PyTorch adds two biases, the others one; that is their sum, which becomes the first one when it is read back. Only the
+new value of a GRU needs two, because the reset gate is between them. The others have no layers one above the other:
+their names begin with `layers.0.`, and those of two directions with `forward_layer.` and `backward_layer.`, as in
+Keras's `Bidirectional`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emberharmony.nn.layouts.row import Part, Row, Weight
+
+_TURNED = "r i -> i r"
+
+
+def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
+    """Yields the beginning of the names of each layer and direction, and the end of the names of its parameters."""
+    if not hasattr(layer, "num_layers"):  # a cell
+        yield "", ""
+        return
+    for number in range(layer.num_layers):
+        place = f"layers.{number}." if layer.num_layers > 1 else ""
+        if layer.bidirectional:
+            yield f"{place}forward_layer.", f"_l{number}"
+            yield f"{place}backward_layer.", f"_l{number}_reverse"
+        else:
+            yield place, f"_l{number}"
+
+
+def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], inside: str = "") -> Row:
+    """Returns the row of a layer.
+
+    Args:
+        layer: the layer.
+        weights: returns the tensors, for the beginning of their names and the end of the names of the parameters.
+        inside: the attribute of the layer in which the other library has the tensors; cells have none.
+    """
+    found: list[Weight] = []
+    for place, end in _prefixes(layer):
+        found += weights(place + (inside if end else ""), end)
+    return Row(tuple(found))
+
+
+def _summed(end: str) -> tuple[Part, ...]:
+    return (Part(f"bias_ih{end}", plus=f"bias_hh{end}"),)
+
+
+def rnn_of_mlx(layer: Any) -> Row:
+    """Returns the row for `mlx.nn.RNN`."""
+
+    def weights(place: str, end: str) -> tuple[Weight, ...]:
+        return (
+            Weight(f"{place}Wxh", (Part(f"weight_ih{end}"),)),
+            Weight(f"{place}Whh", (Part(f"weight_hh{end}"),)),
+            Weight(f"{place}bias", _summed(end)),
+        )
+
+    return _row(layer, weights)
+
+
+def lstm_of_mlx(layer: Any) -> Row:
+    """Returns the row for `mlx.nn.LSTM`; it has no projection, so `weight_hr` keeps its name."""
+
+    def weights(place: str, end: str) -> tuple[Weight, ...]:
+        return (
+            Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
+            Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
+            Weight(f"{place}bias", _summed(end)),
+            Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
+        )
+
+    return _row(layer, weights)
+
+
+def gru_of_mlx(layer: Any) -> Row:
+    """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
+    gates, rows = 2 * layer.hidden_size, 3 * layer.hidden_size
+
+    def weights(place: str, end: str) -> tuple[Weight, ...]:
+        both = Part(f"bias_ih{end}", 0, gates, f"bias_hh{end}")
+        return (
+            Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
+            Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
+            Weight(f"{place}b", (both, Part(f"bias_ih{end}", gates, rows))),
+            Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, rows),)),
+        )
+
+    return _row(layer, weights)
+
+
+def _of_keras(layer: Any) -> Row:
+    def weights(place: str, end: str) -> tuple[Weight, ...]:
+        return (
+            Weight(f"{place}kernel", (Part(f"weight_ih{end}"),), _TURNED),
+            Weight(f"{place}recurrent_kernel", (Part(f"weight_hh{end}"),), _TURNED),
+            Weight(f"{place}bias", _summed(end)),
+            Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
+        )
+
+    return _row(layer, weights, "cell.")
+
+
+def rnn_of_keras(layer: Any) -> Row:
+    """Returns the row for `keras.layers.SimpleRNN`."""
+    return _of_keras(layer)
+
+
+def lstm_of_keras(layer: Any) -> Row:
+    """Returns the row for `keras.layers.LSTM`, whose gates are in PyTorch's order."""
+    return _of_keras(layer)
+
+
+def gru_of_keras(layer: Any) -> Row:
+    """Returns the row for `keras.layers.GRU` with `reset_after`: it has the update gate before the reset gate."""
+    n = layer.hidden_size
+
+    def gates(name: str) -> tuple[Part, ...]:
+        return Part(name, n, 2 * n), Part(name, 0, n), Part(name, 2 * n, 3 * n)
+
+    def weights(place: str, end: str) -> tuple[Weight, ...]:
+        biases = (*gates(f"bias_ih{end}"), *gates(f"bias_hh{end}"))
+        return (
+            Weight(f"{place}kernel", gates(f"weight_ih{end}"), _TURNED),
+            Weight(f"{place}recurrent_kernel", gates(f"weight_hh{end}"), _TURNED),
+            Weight(f"{place}bias", biases, "(b r) -> b r", {"b": 2}),
+        )
+
+    return _row(layer, weights, "cell.")

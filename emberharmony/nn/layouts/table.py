@@ -1,0 +1,163 @@
+"""The table of layouts: for each class of layers its row for MLX and for Keras.
+
+The patterns begin with PyTorch's axes: o are outputs, i inputs, r rows of several gates, "..." the axes of a kernel.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from emberharmony.nn.layouts import attention, recurrent
+from emberharmony.nn.layouts.row import Part, Row, Weight, of, row
+
+Rule = Row | Callable[[Any], Row]
+"""A row, or a function that returns the row of a layer whose options decide it."""
+
+SAME = Row()
+
+
+class Layouts(NamedTuple):
+    """The rows of a class.
+
+    Attributes:
+        mlx: the row for `mlx.nn`.
+        keras: the row for `keras.layers`.
+        mlx_class, keras_class: the class there, or "" if there is none.
+    """
+
+    mlx: Rule
+    keras: Rule
+    mlx_class: str = ""
+    keras_class: str = ""
+
+
+_BATCH = ("num_batches_tracked",)
+_SCALED = row(of("gamma", "weight"), of("beta", "bias"))
+_RUNNING = (*_SCALED.weights, of("moving_mean", "running_mean"), of("moving_variance", "running_var"))
+_MLX_KERNEL = "o i ... -> o ... i"
+_KERNEL = "o i ... -> ... i o"
+_DEPTHWISE = "(in_channels m) 1 ... -> ... in_channels m"
+_MLX_TRANSPOSED = "(groups i) o ... -> (groups o) ... i"
+_TRANSPOSED = "(groups i) o ... -> ... (groups o) i"
+
+
+def _separable_of_keras(layer: Any) -> Row:
+    channels = {"channels": layer.depthwise.in_channels}
+    return row(
+        Weight("depthwise_kernel", (Part("depthwise.weight"),), "(channels m) 1 ... -> ... channels m", channels),
+        of("pointwise_kernel", "pointwise.weight", _KERNEL),
+        of("bias", "pointwise.bias"),
+    )
+
+
+TABLE: dict[str, Layouts] = {
+    "Linear": Layouts(SAME, row(of("kernel", "weight", "o i -> i o")), "Linear", "Dense"),
+    "LoRALinear": Layouts(
+        row(
+            of("linear.weight", "weight"),
+            of("linear.bias", "bias"),
+            of("lora_a", "lora_a.weight", "r i -> i r"),
+            of("lora_b", "lora_b.weight", "o r -> r o"),
+        ),
+        row(
+            of("kernel", "weight", "o i -> i o"),
+            of("lora_kernel_a", "lora_a.weight", "r i -> i r"),
+            of("lora_kernel_b", "lora_b.weight", "o r -> r o"),
+        ),
+        "LoRALinear of mlx-lm",
+        "Dense after enable_lora",
+    ),
+    "Bilinear": Layouts(row(of("weight", "weight", "o i j -> o j i")), SAME, "Bilinear"),
+    "Embedding": Layouts(SAME, row(of("embeddings", "weight")), "Embedding", "Embedding"),
+    "EmbeddingBag": Layouts(SAME, SAME),
+    "LearnedPositional": Layouts(SAME, SAME),
+    **{
+        f"Conv{n}d": Layouts(
+            row(of("weight", "weight", _MLX_KERNEL)), row(of("kernel", "weight", _KERNEL)), f"Conv{n}d", f"Conv{n}D"
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"DepthwiseConv{n}d": Layouts(
+            row(of("weight", "weight", _MLX_KERNEL)),
+            row(of("kernel", "weight", _DEPTHWISE)),
+            f"Conv{n}d with groups" if n < 3 else "",
+            f"DepthwiseConv{n}D" if n < 3 else "",
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"SeparableConv{n}d": Layouts(SAME, _separable_of_keras, "", f"SeparableConv{n}D" if n < 3 else "")
+        for n in (1, 2, 3)
+    },
+    **{
+        f"ConvTranspose{n}d": Layouts(
+            row(of("weight", "weight", _MLX_TRANSPOSED)),
+            row(of("kernel", "weight", _TRANSPOSED)),
+            f"ConvTranspose{n}d",
+            f"Conv{n}DTranspose",
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"BatchNorm{n}d": Layouts(
+            row(left_out=_BATCH), row(*_RUNNING, left_out=_BATCH), "BatchNorm", "BatchNormalization"
+        )
+        for n in (1, 2, 3)
+    },
+    **{f"InstanceNorm{n}d": Layouts(SAME, row(*_RUNNING), "InstanceNorm", "GroupNormalization(-1)") for n in (1, 2, 3)},
+    "LayerNorm": Layouts(SAME, _SCALED, "LayerNorm", "LayerNormalization"),
+    "GroupNorm": Layouts(SAME, _SCALED, "GroupNorm", "GroupNormalization"),
+    "RMSNorm": Layouts(SAME, row(of("scale", "weight")), "RMSNorm", "RMSNormalization"),
+    "PReLU": Layouts(SAME, row(of("alpha", "weight")), "PReLU", "PReLU"),
+    "RNN": Layouts(recurrent.rnn_of_mlx, recurrent.rnn_of_keras, "RNN", "SimpleRNN"),
+    "LSTM": Layouts(recurrent.lstm_of_mlx, recurrent.lstm_of_keras, "LSTM", "LSTM"),
+    "GRU": Layouts(recurrent.gru_of_mlx, recurrent.gru_of_keras, "GRU", "GRU"),
+    "RNNCell": Layouts(recurrent.rnn_of_mlx, recurrent.rnn_of_keras, "RNN", "SimpleRNNCell"),
+    "LSTMCell": Layouts(recurrent.lstm_of_mlx, recurrent.lstm_of_keras, "LSTM", "LSTMCell"),
+    "GRUCell": Layouts(recurrent.gru_of_mlx, recurrent.gru_of_keras, "GRU", "GRUCell"),
+    "ConvLSTM2d": Layouts(
+        SAME,
+        row(
+            of("cell.kernel", "conv_ih.weight", _KERNEL),
+            of("cell.recurrent_kernel", "conv_hh.weight", _KERNEL),
+            of("cell.bias", "conv_ih.bias"),
+        ),
+        "",
+        "ConvLSTM2D",
+    ),
+    "Bidirectional": Layouts(SAME, SAME, "", "Bidirectional"),
+    "MultiheadAttention": Layouts(
+        attention.of_mlx, attention.of_keras, "MultiHeadAttention", "MultiHeadAttention, GroupedQueryAttention"
+    ),
+    "TransformerEncoderLayer": Layouts(
+        row(self_attn="attention", norm1="ln1", norm2="ln2"), SAME, "TransformerEncoderLayer"
+    ),
+    "TransformerDecoderLayer": Layouts(
+        row(self_attn="self_attention", multihead_attn="cross_attention", norm1="ln1", norm2="ln2", norm3="ln3"),
+        SAME,
+        "TransformerDecoderLayer",
+    ),
+    "TransformerEncoder": Layouts(row(norm="ln"), SAME, "TransformerEncoder"),
+    "TransformerDecoder": Layouts(row(norm="ln"), SAME, "TransformerDecoder"),
+    "Transformer": Layouts(SAME, SAME, "Transformer"),
+    "Sequential": Layouts(row(**{"*": "layers.*"}), row(**{"*": "layers.*"}), "Sequential", "Sequential"),
+    "Loss": Layouts(SAME, SAME),
+}
+"""By the name of a class; a subclass has the row of its class, unless it has one of its own."""
+
+
+def layouts_of(kind: type[Any]) -> Layouts | None:
+    """Returns the rows of a class of layers, or None if it has none: then all tensors are as in PyTorch."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("emberharmony.nn.") and base.__name__ in TABLE:
+            return TABLE[base.__name__]
+    return None
+
+
+def row_of(layer: Any, layout: str) -> Row:
+    """Returns the row of a layer in a layout."""
+    found = layouts_of(type(layer))
+    if found is None or layout == "torch":
+        return SAME
+    rule = found.mlx if layout == "mlx" else found.keras
+    return rule if isinstance(rule, Row) else rule(layer)
