@@ -12,8 +12,6 @@ from tests.nn.layout_cases import CASES
 TEXT = (Path(__file__).parents[2] / "docs" / "weights.md").read_text(encoding="utf-8")
 
 EXAMPLES: dict[str, Any] = {
-    "Bidirectional": lambda: nn.Bidirectional(nn.GRU(3, 4), nn.GRU(3, 4)),
-    "Sequential": nn.Sequential,
     "TransformerEncoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1),
     "TransformerDecoder": lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 1),
     "Loss": lambda: nn.CrossEntropyLoss([1.0, 2.0]),

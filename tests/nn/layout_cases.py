@@ -22,6 +22,7 @@ class Case(NamedTuple):
         ours: keyword arguments of our constructor alone.
         torch: whether `torch.nn` has the class.
         alone: whether the layer gets one step of a sequence, where others take the sequence.
+        build: returns our layer, if its arguments are modules.
     """
 
     name: str
@@ -33,14 +34,21 @@ class Case(NamedTuple):
     ours: Mapping[str, Any] = MappingProxyType({})
     torch: bool = True
     alone: bool = False
+    build: Callable[[], Any] | None = None
 
     def __str__(self) -> str:
         options = [*map(repr, self.args), *(f"{k}={v!r}" for k, v in {**self.kwargs, **self.ours}.items())]
         return f"{self.name}({','.join(options)})".replace(" ", "")
 
+    def fresh(self, **more: Any) -> Any:
+        """Returns our layer, in use after training, with parameters of its own."""
+        if self.build is not None:
+            return self.build().eval()
+        return getattr(nn, self.name)(*self.args, **self.kwargs, **self.ours, **more).eval()
+
     def made(self, **more: Any) -> Any:
         """Returns our layer, in use after training, with parameters and buffers that no layer begins with."""
-        layer = getattr(nn, self.name)(*self.args, **self.kwargs, **self.ours, **more).eval()
+        layer = self.fresh(**more)
         values = {}
         for place, (name, value) in enumerate(layer.state_dict(host=True).items()):
             waves = np.cos(1.7 * np.arange(value.size) + place).reshape(value.shape)
@@ -327,5 +335,28 @@ CASES = [
         ((2, 5, 8), (2, 3, 8)),
         lambda m: _with_biases(m.Transformer(8, 2, 2, 1, 16, norm_first=False), m.MultiHeadAttention),
         kwargs=FIRST,
+    ),
+    Case(
+        "Bidirectional",
+        (),
+        ((2, 5, 3),),
+        None,
+        lambda k: k.Bidirectional(k.LSTM(4, return_sequences=True)),
+        torch=False,
+        build=lambda: nn.Bidirectional(*(nn.LSTM(3, 4, batch_first=True) for _ in range(2))),
+    ),
+    Case(
+        "Sequential",
+        (),
+        ((2, 7, 6, 3),),
+        lambda m: m.Sequential(m.Conv2d(3, 4, 3), m.BatchNorm(4), m.ReLU(), m.Sequential(m.Linear(4, 2))),
+        lambda k: _stack(k.Conv2D(4, 3), k.BatchNormalization(epsilon=1e-5), k.ReLU(), _stack(k.Dense(2))),
+        torch=False,
+        build=lambda: nn.Sequential(
+            nn.Conv2d(3, 4, 3, data_format="channels_last"),
+            nn.BatchNorm2d(4, data_format="channels_last"),
+            nn.ReLU(),
+            nn.Sequential(nn.Linear(4, 2)),
+        ),
     ),
 ]
