@@ -42,19 +42,16 @@ def metadata_of(path: str) -> dict[str, str]:
         return header_of(path).metadata
     folder = os.path.dirname(path)
     found = [header_of(os.path.join(folder, file)).metadata for file in sorted(set(read_index(path)[0].values()))]
-    tags = sorted({brief(tag_in(metadata)) for metadata in found})
+    tags = sorted({brief(metadata.get(TAG)) for metadata in found})
     if len(tags) > 1:
         raise WeightFileError("layout", path, f"has shards of different layouts: {', '.join(tags)}")
     return found[0] if found else {}
 
 
-def tag_in(metadata: Mapping[str, str]) -> str | None:
-    """Returns the tag in metadata, which may be unknown, or None."""
-    return metadata.get(TAG, _FORMATS.get(metadata.get("format", "")))
-
-
 def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
-    """Returns the layout of a file: that of its tag, or else the one that the caller gives, or else PyTorch's.
+    """Returns the layout of a file: that of its tag, else the one that the caller gives, else that of its `format`.
+
+    A file without any of these is PyTorch's.
 
     Args:
         metadata: of the file.
@@ -65,9 +62,9 @@ def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
         ArgumentError: if the caller gives an unknown layout.
         WeightFileError: if the tag is unknown, or another one than given.
     """
-    tag = tag_in(metadata)
     if given is not None:
         require_layout(given)
+    tag = metadata.get(TAG)
     if tag in LAYOUTS:
         if given not in (None, tag):
             reason = f"has the tag of the layout {tag!r}, expected {given!r}"
@@ -77,4 +74,4 @@ def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
         known = ", ".join(map(repr, LAYOUTS))
         reason = f"has the tag of the layout {brief(tag)}, known are {known}"
         raise WeightFileError("layout", path, reason, None, "say which of these it is")
-    return given or "torch"
+    return given or _FORMATS.get(metadata.get("format", ""), "torch")

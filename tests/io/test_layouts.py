@@ -137,8 +137,12 @@ def test_the_tag_decides_and_not_the_shape(tmp_path: Path) -> None:
     conv = nn.Conv1d(3, 3, 3)
     mlx = conv.state_dict(layout="mlx")
     io.save(path, mlx, metadata={"format": "mlx"})  # the word of mlx-lm
-    other = nn.Conv1d(3, 3, 3)
-    io.load_model(other, path)
+    for given in (None, "mlx"):
+        other = nn.Conv1d(3, 3, 3)
+        io.load_model(other, path, layout=given)
+        require_same(conv, other)
+    io.save(path, mlx, metadata={"format": "pt"})  # who says the layout knows it better than that word
+    io.load_model(other, path, layout="mlx")
     require_same(conv, other)
 
 

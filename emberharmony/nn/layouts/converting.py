@@ -10,7 +10,7 @@ from emberharmony.nn.layouts.row import Part
 
 
 class Read(NamedTuple):
-    """What was made of tensors in another layout.
+    """The tensors of a model that were made of tensors in another layout.
 
     Attributes:
         values: the tensors in the layout of the model, by name.
