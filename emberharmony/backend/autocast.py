@@ -29,8 +29,8 @@ WIDE = frozenset(
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power", "rsqrt", "reciprocal", "erfinv"),
         *("sinh", "cosh", "tan", "arcsin", "arccos"),
         *("sum", "prod", "mean", "var", "std", "moments", "cumsum", "cumprod", "norm", "vector_norm", "cdist"),
-        *("layer_normalization", "rms_normalization", "batch_normalization", "group_normalization"),
-        *("local_response_normalization", "lp_pool", "normalize"),
+        *("layer_normalization", "rms_normalization", "batch_normalization", "batch_normalization_training"),
+        *("group_normalization", "local_response_normalization", "lp_pool", "normalize"),
         *("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy", "ctc_loss"),
     )
 )

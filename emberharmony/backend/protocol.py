@@ -174,6 +174,10 @@ class TensorBackend(Protocol):
         """Returns `(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics for each index of an axis."""
         ...
 
+    def batch_normalization_training(self, x: TensorLike, axis: int, offset: TensorLike | None = None, scale: TensorLike | None = None, epsilon: Varying = 0.001) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns `x` with each index of an axis scaled to mean 0 and variance 1, and these means and variances."""
+        ...
+
     def beta(self, a: Operand, b: Operand) -> Tensor:
         """Returns the beta function, `gamma(a) gamma(b) / gamma(a + b)`."""
         ...

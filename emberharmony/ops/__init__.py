@@ -305,6 +305,7 @@ with _PausedCollector():
     )
     from emberharmony.ops.normalization import (
         batch_normalization as batch_normalization,
+        batch_normalization_training as batch_normalization_training,
         group_normalization as group_normalization,
         layer_normalization as layer_normalization,
         local_response_normalization as local_response_normalization,
@@ -749,6 +750,7 @@ __all__ = [
     "backward",
     "bartlett",
     "batch_normalization",
+    "batch_normalization_training",
     "beta",
     "betainc",
     "betaln",

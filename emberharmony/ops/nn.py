@@ -58,6 +58,7 @@ from emberharmony.ops.losses import (
 )
 from emberharmony.ops.normalization import (
     batch_normalization as batch_normalization,
+    batch_normalization_training as batch_normalization_training,
     group_normalization as group_normalization,
     layer_normalization as layer_normalization,
     local_response_normalization as local_response_normalization,
@@ -87,6 +88,7 @@ __all__ = [
     "adaptive_max_pool",
     "average_pool",
     "batch_normalization",
+    "batch_normalization_training",
     "binary_crossentropy",
     "categorical_crossentropy",
     "celu",

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from emberharmony.backend.promote import normalized
-from emberharmony.backend.shared.normalization import EPSILON, check_groups
+from emberharmony.backend.shared.normalization import EPSILON, check_channels, check_groups
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
 from emberharmony.core.numeric.promotion import as_inexact
@@ -20,6 +20,7 @@ from emberharmony.ops.pooling import average_pool
 from emberharmony.ops.reduction import mean
 from emberharmony.ops.shape import moveaxis, reshape
 from emberharmony.ops.tensor import cast
+from emberharmony.ops.transforms import stop_gradient
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared import convolution as shared_convolution
@@ -53,8 +54,8 @@ def layer_normalization(
     limit = EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
     result = _like(multiply(wide if rms_scaling else centred, factor), x)
-    result = result if gamma is None else multiply(result, _along(gamma, axis, x))
-    return result if beta is None or rms_scaling else add(result, _along(beta, axis, x))
+    result = result if gamma is None else multiply(result, along(gamma, axis, x))
+    return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
 
 
 @op
@@ -98,6 +99,54 @@ def batch_normalization(
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(subtract(inexact(x), reshape(mean, shape)), factor)
     return result if offset is None else add(result, reshape(offset, shape))
+
+
+@op
+def batch_normalization_training(
+    x: TensorLike,
+    axis: int,
+    offset: TensorLike | None = None,
+    scale: TensorLike | None = None,
+    epsilon: Varying = 1e-3,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns `x` with each index of an axis scaled to mean 0 and variance 1, and these means and variances.
+
+    The first result is `(x - mean) / sqrt(variance + epsilon) * scale + offset`, where the statistics are those of `x`
+    over all other axes. They are returned for running statistics, so their gradient is zero; that of the first result
+    counts how `x` changes them.
+
+    Args:
+        axis: the axis of the channels, whose number is C.
+        offset: one number for each channel.
+        scale: like `offset`.
+        epsilon: added to the variance.
+
+    Returns:
+        The tensor, the mean of each channel (C,), and its variance (C,) with the divisor n. Those of half precision are
+        float32.
+
+    Raises:
+        ShapeError: if `offset` or `scale` is not a vector of C numbers.
+
+    Example:
+        >>> result, mean, variance = ops.batch_normalization_training([[1.0], [3.0]], -1, epsilon=0.0)
+        >>> result.tolist(), mean.tolist(), variance.tolist()
+        ([[-1.0], [1.0]], [2.0], [1.0])
+
+    Source: Ioffe and Szegedy, Batch normalization, 2015.
+    """
+    place = check_channels(x.shape, axis, scale, offset)
+    wide = widened(x)
+    over = [a for a in range(len(x.shape)) if a != place]
+    center = mean(wide, over, True)
+    centred = subtract(wide, center)
+    variance = mean(square(centred), over, True)
+    shape = center.shape
+    factor = rsqrt(add(variance, option("epsilon", epsilon, wide)))
+    factor = factor if scale is None else multiply(factor, reshape(scale, shape))
+    result = multiply(centred, factor)
+    result = _like(result if offset is None else add(result, reshape(offset, shape)), x)
+    return result, stop_gradient(reshape(center, (-1,))), stop_gradient(reshape(variance, (-1,)))
 
 
 @op
@@ -200,7 +249,7 @@ def widened(x: Tensor) -> Tensor:
     return x if kind.is_complex else cast(x, as_inexact(kind))
 
 
-def _along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
+def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
     places = sorted(normalized(axis, rank))

@@ -29,6 +29,7 @@ from emberharmony.rules.indexing import RULES as INDEXING
 from emberharmony.rules.layers import RULES as LAYERS
 from emberharmony.rules.losses import RULES as LOSSES
 from emberharmony.rules.math import RULES as MATH
+from emberharmony.rules.normalization import RULES as NORMALIZATION
 from emberharmony.rules.products import RULES as PRODUCTS
 from emberharmony.rules.recurrent import RULES as RECURRENT
 from emberharmony.rules.reduction import RULES as REDUCTION
@@ -56,7 +57,20 @@ RULES.update(
         op: rule
         for rules in (
             *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LAYERS, LOSSES, MATH),
-            *(PRODUCTS, RECURRENT, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL, TENSOR, TRANSFORMS),
+            *(
+                NORMALIZATION,
+                PRODUCTS,
+                RECURRENT,
+                REDUCTION,
+                ROUNDING,
+                SEGMENTS,
+                SHAPE,
+                SOLVER,
+                SORTING,
+                SPECIAL,
+                TENSOR,
+                TRANSFORMS,
+            ),
         )
         for op, rule in rules.items()
     }

@@ -24,6 +24,7 @@ _RULES: dict[str, Callable[[str], str]] = {
     "float": lambda name: as_inexact(as_dtype(name)).name,
     "real": lambda name: {"complex64": "float32", "complex128": "float64"}.get(name, name),
     "complex": lambda name: "complex128" if name in ("float64", "complex128") else "complex64",
+    "wide": lambda name: {"float16": "float32", "bfloat16": "float32"}.get(name, name),
     "sum": lambda name: {"signed": "int64", "unsigned": "uint64", "bool": "int64"}.get(as_dtype(name).kind, name),
 }
 

@@ -51,8 +51,9 @@ class Sample:
             0 if the result must be exact.
         floor: the magnitude of the expected value below which the allowed error no longer shrinks; see `tolerance`.
         result: words that turn the inputs' dtype into that of the result: "promoted" (the same), "float" (integers
-            become the default float), "real" and "complex" (the counterpart of that kind), "sum" (integers become 64
-            bits wide), the name of a dtype, or "any" (not checked); a tuple with the words of each of several results.
+            become the default float), "wide" (half precision becomes float32), "real" and "complex" (the counterpart of
+            that kind), "sum" (integers become 64 bits wide), the name of a dtype, or "any" (not checked); a tuple with
+            the words of each of several results.
         elementwise: whether the op works element by element; if so, 0-d, empty and strided inputs are run as well.
         differentiable: whether gradients are defined and checked.
         reference: "" if values are compared with the oracle; "tests" if only tests in `tests/ops` check them.

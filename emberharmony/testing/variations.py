@@ -52,7 +52,8 @@ NOT_SHIFTED = {
     **dict.fromkeys(("fft2", "ifft2", "rfft2", "irfft2"), "the error is relative to the sum of magnitudes"),
     "binary_crossentropy": "the output is a probability",
     **dict.fromkeys(
-        ("layer_normalization", "group_normalization"), "the mean is rounded to the dtype before it is subtracted"
+        ("layer_normalization", "batch_normalization_training", "group_normalization"),
+        "the mean is rounded to the dtype before it is subtracted",
     ),
     "average_pool": "a window is summed one element after the other, so rounding errors add up",
     "random_uniform": "the lower bound would exceed the upper one",

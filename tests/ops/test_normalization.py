@@ -72,6 +72,68 @@ def test_rms_scaling_keeps_the_mean_and_ignores_beta(backend: str) -> None:
 IMAGE = np.sin(np.arange(2.0 * 6 * 5 * 4)).reshape(2, 6, 5, 4)
 
 
+def _batch_loss(x: Any, offset: Any, scale: Any, axis: int) -> Any:
+    result, mean, variance = ops.batch_normalization_training(x, axis, offset, scale, 0.1)
+    return ops.add(ops.sum(ops.power(result, 3)), ops.add(ops.sum(mean), ops.sum(variance)))
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
+@pytest.mark.parametrize(("shape", "axis"), [((5, 4), 1), ((2, 4, 3), 1), ((2, 3, 4), -1), ((4, 6), 0)])
+def test_derivatives_of_batch_normalization_in_training(shape: tuple[int, ...], axis: int, backend: str) -> None:
+    from torch import from_numpy
+    from torch.autograd import grad
+    from torch.nn import functional
+
+    x, weight, shift = np.sin(np.arange(24.0)[: np.prod(shape)]).reshape(shape), np.cos(np.arange(4.0)), np.arange(4.0)
+    given = [from_numpy(array).requires_grad_() for array in (x, shift, weight)]
+    moved = given[0].movedim(axis, 1)
+    made = functional.batch_norm(moved, None, None, given[2], given[1], True, 0.0, 0.1).movedim(1, axis)
+    wanted = grad(made.pow(3).sum(), given, create_graph=True)
+    arguments = [ops.convert_to_tensor(array) for array in (x, shift, weight)]
+    first = ops.grad(_batch_loss, (0, 1, 2))
+    for mine, theirs in zip(first(*arguments, axis), wanted, strict=True):
+        assert np.allclose(ops.to_numpy(mine), theirs.detach().numpy(), rtol=1e-9, atol=1e-9)
+    (wanted_second,) = grad(wanted[0].pow(2).sum(), given[:1])
+    second = ops.grad(lambda x: ops.sum(ops.square(first(x, *arguments[1:], axis)[0])))(arguments[0])
+    assert np.allclose(ops.to_numpy(second), wanted_second.numpy(), rtol=1e-8, atol=1e-8)
+    tangent = np.cos(np.arange(x.size)).reshape(shape)
+    _, along = ops.jvp(lambda x: _batch_loss(x, *arguments[1:], axis), arguments[:1], [ops.convert_to_tensor(tangent)])
+    assert np.isclose(float(along), float((wanted[0].detach() * from_numpy(tangent)).sum()))
+    rows = np.stack([x, x[::-1] + 1])
+    mapped = ops.vmap(lambda x: ops.batch_normalization_training(x, axis))(ops.convert_to_tensor(rows))
+    apart = [ops.batch_normalization_training(row, axis) for row in rows]
+    for i, part in enumerate(mapped):
+        assert np.allclose(ops.to_numpy(part), [ops.to_numpy(each[i]) for each in apart])
+
+
+def test_batch_normalization_in_training_keeps_its_digits(backend: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, axis in (((3000, 2), 1), ((40, 3, 9), 1), ((40, 9, 3), 2)):
+        x = (rng.standard_normal(shape) + 1e4).astype(np.float32)
+        wide, over = x.astype(np.float64), tuple(a for a in range(x.ndim) if a != axis)
+        off = wide - wide.mean(over, keepdims=True)
+        wanted = off / np.sqrt((off**2).mean(over, keepdims=True) + 1e-3)
+        result, mean, variance = map(ops.to_numpy, ops.batch_normalization_training(x, axis))
+        assert np.abs(result - wanted).max() < (5e-6 if backend == "torch" else 5e-3)
+        assert np.abs(mean - wide.mean(over)).max() < 5e-3
+        assert np.abs(variance - wide.var(over)).max() < 1e-5
+    half = np.array([[-6e4, 1e4], [6e4, 1e4]], np.float16)
+    result, mean, variance = ops.batch_normalization_training(half, -1, np.ones(2, "float16"))
+    assert np.allclose(ops.to_numpy(result).astype(float), [[0.0, 1.0], [2.0, 1.0]], atol=1e-3)
+    assert (ops.dtype(result).name, ops.dtype(mean).name) == ("float16", "float32")
+    assert np.isclose(float(variance[0]), np.float64(half[1, 0]) ** 2)
+
+
+def test_statistics_of_one_value_and_of_none(backend: str) -> None:
+    result, mean, variance = ops.batch_normalization_training(np.float32([[1.0, 2.0]]), 1)
+    assert [ops.to_numpy(t).tolist() for t in (result, mean, variance)] == [[[0.0, 0.0]], [1.0, 2.0], [0.0, 0.0]]
+    result, mean, _ = ops.batch_normalization_training(np.float32([[1.0, np.nan], [3.0, 2.0]]), -1)
+    assert np.isnan(ops.to_numpy(result)[:, 1]).all()
+    assert ops.to_numpy(mean)[0] == 2.0
+    with pytest.raises(ShapeError, match=r"expected scale of shape \(2,\)"):
+        ops.batch_normalization_training(np.ones((3, 2)), -1, scale=np.ones(3))
+
+
 @pytest.mark.skipif(not is_installed("torch"), reason="torch is not installed")
 def test_group_normalization_is_that_of_pytorch(backend: str) -> None:
     from torch import from_numpy

@@ -97,6 +97,9 @@ CASES: dict[str, Case] = {
     "batch_normalization.epsilon": Case(
         lambda v: ops.batch_normalization(double(X), double(X[0]), double(X[1] ** 2), -1, epsilon=v), 0.3
     ),
+    "batch_normalization_training.epsilon": Case(
+        lambda v: ops.batch_normalization_training(double(X), -1, epsilon=v)[0], 0.3
+    ),
     "group_normalization.epsilon": Case(lambda v: ops.group_normalization(double(X), 1, epsilon=v), 0.3),
     "local_response_normalization.alpha": Case(
         lambda v: ops.local_response_normalization(double(X), 2, v, 0.6, 1.2), 0.3

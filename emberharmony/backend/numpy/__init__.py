@@ -23,6 +23,7 @@ from emberharmony.backend.numpy.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
+from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
@@ -70,6 +71,7 @@ class NumpyBackend(
     NumpyConvolutionOps,
     NumpyLayersOps,
     NumpyLossesOps,
+    NumpyNormalizationOps,
     NumpyRecurrentOps,
     Backend,
 ):

@@ -24,9 +24,22 @@ def check_groups(shape: Sequence[int], groups: Any, axis: int, scale: Any, offse
         raise ArgumentError(f"groups is an integer of at least 1, not {groups!r:.60}")
     if shape[place] % groups:
         raise ShapeError(f"expected a number of channels that is a multiple of {groups} groups, got {shape[place]}")
-    for name, weight in (("scale", scale), ("offset", offset)):
-        if weight is not None and tuple(weight.shape) != (shape[place],):
-            raise ShapeError(
-                f"expected {name} of shape ({shape[place]},), one for each channel, got {tuple(weight.shape)}"
-            )
+    _check_weights(shape[place], scale, offset)
     return place
+
+
+def check_channels(shape: Sequence[int], axis: int, scale: Any, offset: Any) -> int:
+    """Returns the index of the axis of channels, after checking the scale and the offset.
+
+    Raises:
+        ShapeError: if they are not vectors with one number for each channel.
+    """
+    (place,) = normalized(axis, len(shape))
+    _check_weights(shape[place], scale, offset)
+    return place
+
+
+def _check_weights(channels: int, scale: Any, offset: Any) -> None:
+    for name, weight in (("scale", scale), ("offset", offset)):
+        if weight is not None and tuple(weight.shape) != (channels,):
+            raise ShapeError(f"expected {name} of shape ({channels},), one for each channel, got {tuple(weight.shape)}")

@@ -100,10 +100,10 @@ class _Running(Module):
         return result if wide is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
 
     def _keep(self, running: Buffer, found: Tensor, share: Any) -> None:
-        """Moves a running statistic by a share of the way to one of the batch."""
+        """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
         before = running.value
-        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(found), before), share))
-        running.value = ops.cast(moved, before.dtype)
+        moved = ops.add(before, ops.multiply(ops.subtract(found, before), share))
+        running.value = moved if moved.dtype == before.dtype else ops.cast(moved, before.dtype)
 
 
 class _BatchNorm(_Running):
@@ -140,14 +140,15 @@ class _BatchNorm(_Running):
                     f"larger batch, or eval()"
                 )
             )
-        result, mean, variance = self._by_own(x, [a for a in range(rank) if a != axis], axis)
+        weights: Any = self.bias, self.weight
+        result, mean, variance = ops.batch_normalization_training(x, axis, *weights, self.eps)
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             self.num_batches_tracked.value = ops.add(self.num_batches_tracked, 1)
             share: Any = self.momentum
             if share is None:
                 share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
-            self._keep(self.running_mean, ops.reshape(mean, (-1,)), share)
-            self._keep(self.running_var, ops.multiply(ops.reshape(variance, (-1,)), count / (count - 1)), share)
+            self._keep(self.running_mean, mean, share)
+            self._keep(self.running_var, ops.multiply(variance, count / (count - 1)), share)
         return result
 
 
@@ -284,6 +285,7 @@ class _InstanceNorm(_Running):
             return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
         result, mean, variance = self._by_own(x, over, axis)
         shape = (-1, x.shape[axis])
+        mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
         self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
         if self.running_var is not None:
             unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))

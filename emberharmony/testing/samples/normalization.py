@@ -44,6 +44,15 @@ def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: flo
     return np.moveaxis(moved / (k + alpha * total / size) ** beta, -1, axis)
 
 
+def _training(x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3) -> tuple[Any, Any, Any]:
+    moved = np.moveaxis(x, axis, -1)
+    rows = moved.reshape(-1, moved.shape[-1])
+    center, variance = rows.mean(0), ((rows - rows.mean(0)) ** 2).mean(0)
+    result = (moved - center) / np.sqrt(variance + epsilon)
+    result = result if scale is None else result * scale
+    return np.moveaxis(result if offset is None else result + offset, -1, axis), center, variance
+
+
 _IMAGE = np.sin(grid(0, 50, 144)).reshape(2, 3, 4, 6)
 
 SAMPLES = [
@@ -65,6 +74,22 @@ SAMPLES = [
         floor=8,
         **A,
         tolerance=2,
+    ),
+    Sample(
+        "batch_normalization_training",
+        _training,
+        (
+            case(_X, -1),
+            case(_X, 1, _T[:, 0], _P[:, 1], 0.1),
+            case(_IMAGE, 1, None, _P[0, :3], 1e-5),
+            case(_IMAGE, 3, _T.reshape(-1)[:6]),
+            case(_X[:, 0], 0, epsilon=0.1),
+        ),
+        floor=4,
+        dtypes=FLOATS + HALVES,
+        integers=("int32", "uint8"),
+        result=("float", "float wide", "float wide"),
+        tolerance=4,
     ),
     Sample(
         "group_normalization",

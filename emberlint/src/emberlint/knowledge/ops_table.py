@@ -47,6 +47,7 @@ RETURNS: dict[str, str] = {
     "average_pool": "tensor",
     "bartlett": "tensor",
     "batch_normalization": "tensor",
+    "batch_normalization_training": "tensors",
     "bernoulli": "tensor",
     "beta": "tensor",
     "betainc": "tensor",

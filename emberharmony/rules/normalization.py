@@ -1,0 +1,82 @@
+"""Rules of `ops/normalization.py`.
+
+The ops are composites, which need no rule. These have one because training calls them for each layer: the tape records
+one node in place of ten, and keeps one tensor in place of five.
+"""
+
+import math
+from typing import Any
+
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.normalization import EPSILON
+from emberharmony.ops.dtype import option
+from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
+from emberharmony.ops.normalization import along, widened
+from emberharmony.ops.reduction import mean
+from emberharmony.ops.reduction import sum as sum_
+from emberharmony.ops.shape import reshape
+
+T = Any
+
+
+def _statistics(x: T, axes: Any, epsilon: Any) -> tuple[T, T]:
+    """Returns `x` less its mean, and the reciprocal of the standard deviation."""
+    centred = subtract(x, mean(x, axes, True))
+    return centred, rsqrt(add(mean(square(centred), axes, True), epsilon))
+
+
+def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
+    """Returns the gradient of a weight from a tensor that broadcasts like `x`."""
+    spread = along(weight, axis, x)
+    if spread is weight:
+        return gradient
+    ones = tuple(place for place, n in enumerate(spread.shape) if n == 1)
+    return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
+
+
+def _layer(
+    g: T,
+    _y: T,
+    x: T,
+    gamma: T = None,
+    beta: T = None,
+    axis: Any = -1,
+    epsilon: T = None,
+    rms_scaling: bool = False,
+) -> list[T]:
+    wide = widened(x)
+    centred, factor = _statistics(wide, axis, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
+    base = wide if rms_scaling else centred
+    scaled = multiply(base, factor)
+    by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
+    by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
+    inner = widened(g if gamma is None else multiply(g, along(gamma, axis, x)))
+    share = mean(multiply(inner, scaled), axis, True)
+    slope = multiply(multiply(centred, factor), share)
+    if not rms_scaling:
+        slope = add(slope, mean(inner, axis, True))
+    by_x = multiply(subtract(inner, slope), factor)
+    by_epsilon = None
+    if epsilon is not None:
+        count = math.prod(x.shape[place] for place in normalized(axis, len(x.shape)))
+        by_epsilon = multiply(multiply(share, square(factor)), -0.5 * count)
+    return [by_x, by_gamma, by_beta, None, by_epsilon, None]
+
+
+def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
+    wide, by_y = widened(x), widened(g[0])
+    (place,) = normalized(axis, len(x.shape))
+    over = [a for a in range(len(x.shape)) if a != place]
+    count = math.prod(x.shape[a] for a in over)
+    centred, factor = _statistics(wide, over, option("epsilon", epsilon, wide))
+    scaled = multiply(centred, factor)
+    by_offset, by_scale = sum_(by_y, over, True), sum_(multiply(by_y, scaled), over, True)
+    slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))
+    weight = factor if scale is None else multiply(factor, reshape(scale, factor.shape))
+    by_x = multiply(subtract(by_y, slope), weight)
+    by_epsilon = multiply(multiply(multiply(by_scale, weight), factor), -0.5)
+    flat = [reshape(t, (-1,)) for t in (by_offset, by_scale)]
+    return [by_x, None, *flat, by_epsilon]
+
+
+RULES: dict[str, Any] = {"layer_normalization": _layer, "batch_normalization_training": _batch}
