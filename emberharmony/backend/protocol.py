@@ -306,11 +306,11 @@ class TensorBackend(Protocol):
         """Returns the complex conjugate; real tensors are returned as they are."""
         ...
 
-    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, bias: TensorLike | None = None) -> Tensor:
         """Returns the cross-correlation of tensors with a kernel over any number of spatial axes."""
         ...
 
-    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', output_padding: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1) -> Tensor:
+    def conv_transpose(self, inputs: TensorLike, kernel: TensorLike, strides: int | Sequence[int] = 1, padding: SpatialPadding = 'valid', output_padding: int | Sequence[int] | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, bias: TensorLike | None = None) -> Tensor:
         """Returns the transposed convolution: the gradient of `conv` with respect to its input."""
         ...
 

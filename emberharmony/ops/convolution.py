@@ -40,25 +40,32 @@ def conv(
     padding: SpatialPadding = "valid",
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    bias: TensorLike | None = None,
 ) -> Tensor:
     """Returns the cross-correlation of tensors with a kernel over any number of spatial axes.
+
+    Args:
+        bias: one number for each output channel, added before half precision is rounded.
 
     Shape: kernel (*size, in_channels / groups, out_channels); the number of groups follows from the channels.
 
     Raises:
         ArgumentError: if an option is invalid.
-        ShapeError: if the channels of kernel and input do not match, or if no window fits.
+        ShapeError: if the channels of kernel, input and bias do not match, or if no window fits.
 
     Example:
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
         [[[21.0], [42.0]]]
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], padding=[(0, 1)]).tolist()
         [[[21.0], [42.0], [4.0]]]
+        >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], bias=[0.5]).tolist()
+        [[[21.5], [42.5]]]
     """
     last = shared_convolution.channels_last(data_format)
     x = inputs if last else moveaxis(inputs, 1, -1)
     groups = shared_convolution.check_channels(x.shape, kernel.shape)
-    kind = result_type(x, kernel)
+    shared_convolution.check_bias(bias, kernel.shape[-1])
+    kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
     x, kernel = _wide(x), _wide(kernel)
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.around()) if plan.padded else x
@@ -66,7 +73,7 @@ def conv(
     for offset, places in plan.offsets():
         part = _grouped(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
         total = part if total is None else add(total, part)
-    total = cast(total, kind)
+    total = cast(total if bias is None else add(total, _wide(bias)), kind)
     return total if last else moveaxis(total, -1, 1)
 
 
@@ -119,6 +126,7 @@ def conv_transpose(
     output_padding: int | Sequence[int] | None = None,
     data_format: Literal["channels_last", "channels_first"] | None = None,
     dilation_rate: int | Sequence[int] = 1,
+    bias: TensorLike | None = None,
 ) -> Tensor:
     """Returns the transposed convolution: the gradient of `conv` with respect to its input.
 
@@ -126,6 +134,7 @@ def conv_transpose(
         padding: numbers say how many elements are cut off at both ends of the result, as in PyTorch.
         output_padding: by how much each axis of the result is longer than its minimal length. None derives it from the
             stride if `padding` is "valid" or "same", and is 0 if `padding` is numbers.
+        bias: one number for each output channel, added before half precision is rounded.
 
     Shape: kernel (*size, out_channels, in_channels / groups); the number of groups follows from the channels. Spatial
     axes of length n become (n - 1) * stride + (size - 1) * dilation + 1 + output_padding, less the padding.
@@ -143,7 +152,7 @@ def conv_transpose(
     for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
         x = _fitted(_spread(x, axis, step), axis, before, after)
     flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
-    result = conv(x, flipped, 1, "valid", None, plan.dilation)
+    result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
     return result if last else moveaxis(result, -1, 1)
 
 

@@ -57,20 +57,8 @@ RULES.update(
         op: rule
         for rules in (
             *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LAYERS, LOSSES, MATH),
-            *(
-                NORMALIZATION,
-                PRODUCTS,
-                RECURRENT,
-                REDUCTION,
-                ROUNDING,
-                SEGMENTS,
-                SHAPE,
-                SOLVER,
-                SORTING,
-                SPECIAL,
-                TENSOR,
-                TRANSFORMS,
-            ),
+            *(NORMALIZATION, PRODUCTS, RECURRENT, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL),
+            *(TENSOR, TRANSFORMS),
         )
         for op, rule in rules.items()
     }

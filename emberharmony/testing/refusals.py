@@ -96,7 +96,12 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     "logcumsumexp": ((AxisError, case(_X, 2)), (DTypeError, case(_V * 1j))),
     "bincount": ((ArgumentError, case(np.array([-1]))),),
     # Layers, convolutions, pooling and Fourier transforms.
-    "conv": ((ShapeError, case(_LINE, np.ones((3, 3, 2)))), (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd"))),
+    "conv": (
+        (ShapeError, case(_LINE, np.ones((3, 3, 2)))),
+        (ShapeError, case(_LINE, np.ones((3, 2, 2)), bias=np.ones(3))),
+        (ArgumentError, case(_LINE, np.ones((3, 2, 2)), 1, "odd")),
+    ),
+    "conv_transpose": ((ShapeError, case(_LINE, np.ones((3, 3, 2)), bias=np.ones(2))),),
     "linear": ((ShapeError, case(_X, _X)), (ShapeError, case(_X, _X.T, None, True))),
     "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
     "group_normalization": (

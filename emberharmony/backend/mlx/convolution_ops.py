@@ -14,7 +14,7 @@ from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.shared.convolution import Windows, channels_last, check_channels, windows
+from emberharmony.backend.shared.convolution import Windows, channels_last, check_bias, check_channels, windows
 
 _MANY = 128
 """From this many pairs of channels on, the composite, one matrix product per kernel element, is faster on a CPU."""
@@ -93,17 +93,21 @@ class MLXConvolutionOps:
         padding: Any = "valid",
         data_format: str | None = None,
         dilation_rate: Any = 1,
+        bias: mx.array | None = None,
     ) -> mx.array:
-        x, w = promotion.common(inputs, kernel)
+        x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         last = channels_last(data_format)
         x = x if last else mx.moveaxis(x, 1, -1)
         groups = check_channels(x.shape, w.shape)
+        check_bias(bias, w.shape[-1])
         plan = windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        if not _is_native(x, w, plan, groups):
-            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
+        # The kernel has no bias, which has to be added before half precision is rounded.
+        if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
+            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         if groups == 1:
             result = _convolved(x, w, plan)
         else:
             parts = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
             result = mx.concatenate([_convolved(part, kernel, plan) for part, kernel in parts], -1)
+        result = result + b[0] if b else result
         return fitting(result if last else mx.moveaxis(result, -1, 1))

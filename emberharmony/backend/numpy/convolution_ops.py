@@ -8,7 +8,14 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.reduction_ops import widened
-from emberharmony.backend.shared.convolution import Windows, channels_last, check_channels, transposed, windows
+from emberharmony.backend.shared.convolution import (
+    Windows,
+    channels_last,
+    check_bias,
+    check_channels,
+    transposed,
+    windows,
+)
 
 _BLOCK = 2**20
 """The most bytes of windows to copy at a time; at least one row of windows is copied."""
@@ -79,6 +86,13 @@ def _spread(x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilatio
     return result
 
 
+def _biased(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
+    """Returns a new array after adding the bias to it in place, if there is one."""
+    for each in bias:
+        result += widened(each)
+    return result
+
+
 class NumpyConvolutionOps:
     """Holds the ops of `ops/convolution.py`."""
 
@@ -92,13 +106,17 @@ class NumpyConvolutionOps:
         padding: Any = "valid",
         data_format: str | None = None,
         dilation_rate: Any = 1,
+        bias: np.ndarray | None = None,
     ) -> np.ndarray:
         last = channels_last(data_format)
-        x, w = promotion.common(inputs if last else np.moveaxis(inputs, 1, -1), kernel)
+        x, w, *b = promotion.common(
+            inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
+        )
         groups, kind = check_channels(x.shape, w.shape), x.dtype
+        check_bias(bias, w.shape[-1])
         if not w.size:
             # Without elements there are no windows to multiply; the composite computes the shape of the result.
-            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
+            return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
         x, w = widened(x), widened(w)
         plan = windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
         x = np.pad(x, plan.around()) if plan.padded else x
@@ -106,7 +124,7 @@ class NumpyConvolutionOps:
             result = _depthwise(windowed(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
         else:
             result = _multiplied(windowed(x, plan), w, plan.counts, groups)
-        result = result.astype(kind, copy=False)
+        result = _biased(result, b).astype(kind, copy=False)
         return result if last else np.moveaxis(result, -1, 1)
 
     def conv_transpose(
@@ -118,14 +136,18 @@ class NumpyConvolutionOps:
         output_padding: Any = None,
         data_format: str | None = None,
         dilation_rate: Any = 1,
+        bias: np.ndarray | None = None,
     ) -> np.ndarray:
         last = channels_last(data_format)
-        x, w = promotion.common(inputs if last else np.moveaxis(inputs, 1, -1), kernel)
+        x, w, *b = promotion.common(
+            inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
+        )
         kind = x.dtype
         if check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:]))) > 1:
             return self.composed("conv_transpose")(
-                inputs, kernel, strides, padding, output_padding, data_format, dilation_rate
+                inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
+        check_bias(bias, w.shape[-2])
         plan = transposed(x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         result = _spread(widened(x), widened(w), plan.strides, plan.dilation)
         excess = plan.excess(w.shape[:-2])
@@ -133,5 +155,5 @@ class NumpyConvolutionOps:
         result = result[:, *cuts]
         if any(min(pair) < 0 for pair in excess):
             result = np.pad(result, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in excess), (0, 0)])
-        result = result.astype(kind, copy=False)
+        result = _biased(result, b).astype(kind, copy=False)
         return result if last else np.moveaxis(result, -1, 1)

@@ -111,6 +111,16 @@ def check_channels(shape: Sequence[int], kernel: Sequence[int]) -> int:
     return groups
 
 
+def check_bias(bias: Any, outputs: int) -> None:
+    """Checks the bias of a convolution.
+
+    Raises:
+        ShapeError: if it is not None and not a vector with one number for each output channel.
+    """
+    if bias is not None and tuple(bias.shape) != (outputs,):
+        raise ShapeError(f"expected a bias of shape ({outputs},), one for each output channel, got {tuple(bias.shape)}")
+
+
 class Windows(Record):
     """The windows of a convolution or pool: per spatial axis, their number and the zeros before and after the axis."""
 

@@ -56,7 +56,6 @@ class Convolution(Module):
         self._require_groups("out_channels", self.out_channels)
         last = self.data_format == "channels_last"
         self._ndim, self._channel_axis = n + 2, n + 1 if last else 1
-        self._bias_shape = (-1,) if last else (-1, *[1] * n)
         source = rngs.generator(rng)
         if self.in_channels is None:
             self.weight = UninitializedParameter(self)
@@ -109,9 +108,6 @@ class Convolution(Module):
         order = "(batch, " + ", ".join(places if self.data_format == "channels_first" else places[::-1]) + ")"
         raise fault(ShapeError(f"expected {self.in_channels} channels in an input {order}, got shape {tuple(x.shape)}"))
 
-    def _biased(self, y: Tensor) -> Tensor:
-        return y if self.bias is None else ops.add(y, ops.reshape(self.bias.value, self._bias_shape))
-
 
 class _Conv(Convolution):
     """The base of convolutions."""
@@ -161,7 +157,8 @@ class _Conv(Convolution):
         if self._around is not None:
             x = ops.pad(x, self._around, _MODES[self.padding_mode])
         kernel = ops.transpose(self.weight.value, self._order)
-        return self._biased(ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation))
+        bias = None if self.bias is None else self.bias.value
+        return ops.conv(x, kernel, self.stride, self._zeros, self.data_format, self.dilation, bias)
 
 
 class Conv1d(_Conv):

@@ -77,8 +77,8 @@ class _ConvTranspose(Convolution):
             kernel = ops.reshape(
                 ops.transpose(apart, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
             )
-        y = ops.conv_transpose(x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation)
-        return self._biased(y)
+        bias = None if self.bias is None else self.bias.value
+        return ops.conv_transpose(x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, bias)
 
     def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Returns the output padding that gives an output of a size."""

@@ -33,9 +33,17 @@ def _around(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
     return missing // 2, missing - missing // 2
 
 
-def _conv(x: Any, w: Any, strides: Any = 1, padding: Any = "valid", data_format: Any = None, dilation: Any = 1) -> Any:
+def _conv(
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    data_format: Any = None,
+    dilation: Any = 1,
+    bias: Any = None,
+) -> Any:
     if data_format == "channels_first":
-        return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation), -1, 1)
+        return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, size = w.ndim - 2, w.shape[:-2]
     steps, spread = _each(strides, n), _each(dilation, n)
     reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
@@ -43,13 +51,13 @@ def _conv(x: Any, w: Any, strides: Any = 1, padding: Any = "valid", data_format:
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
     counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
     inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
-    result: Any = np.zeros((x.shape[0], *counts, w.shape[-1]))
+    result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
     for at in itertools.product(*map(range, counts)):
         cut = [slice(i * s, i * s + r, d) for i, s, r, d in zip(at, steps, reach, spread, strict=True)]
         window = padded[:, *cut]
         for channel in range(w.shape[-1]):
             first = channel // outer * inner
-            result[:, *at, channel] = (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
+            result[:, *at, channel] += (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
     return result
 
 
@@ -58,11 +66,18 @@ def _depthwise(x: Any, w: Any, *options: Any, **named: Any) -> Any:
 
 
 def _transpose(
-    x: Any, w: Any, strides: Any = 1, padding: Any = "valid", extra: Any = None, data_format: Any = None, d: Any = 1
+    x: Any,
+    w: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    extra: Any = None,
+    data_format: Any = None,
+    d: Any = 1,
+    bias: Any = None,
 ) -> Any:
     """Adds up what each element contributes, in one or two axes, and cuts the result as the gradient of `_conv`."""
     if data_format == "channels_first":
-        return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d), -1, 1)
+        return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
     n = w.ndim - 2
     steps, spread, more = _each(strides, n), _each(d, n), [None] * n if extra is None else _each(extra, n)
     reach = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
@@ -87,7 +102,7 @@ def _transpose(
         else:
             start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
         cuts.append(slice(start, start + length))
-    return whole[:, *cuts]
+    return whole[:, *cuts] + (0 if bias is None else bias)
 
 
 def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
@@ -134,6 +149,8 @@ SAMPLES = [
             case(_LINE, _tensor(3, 4, 2), 2, 1),
             case(_PLANE, _tensor(3, 2, 2, 3), (2, 1), (1, 2)),
             case(_PLANE, _tensor(2, 2, 2, 3), 1, [(0, 1), (2, 0)], None, 2),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 2, 3), (1, 2), (1, 0), "channels_first", (1, 1), _tensor(3)),
+            case(_LINE, _tensor(3, 2, 6), 1, "same", bias=_tensor(6)),
         ),
         **D,
         tolerance=3,
@@ -176,6 +193,9 @@ SAMPLES = [
             case(_PLANE, _tensor(3, 2, 3, 2), (2, 1), (1, 0), (1, 0), None, (1, 2)),
             case(_LINE, _tensor(3, 5, 4), 1, [(2, 0)]),
             case(_LINE, _tensor(3, 6, 2), 2, 1, 1),
+            case(_LINE, _tensor(2, 5, 4), 4, "valid", 3, bias=_tensor(5)),
+            case(np.moveaxis(_PLANE, -1, 1), _tensor(2, 2, 3, 2), 2, 1, 1, "channels_first", bias=_tensor(3)),
+            case(_LINE, _tensor(3, 6, 2), 2, 1, 1, bias=_tensor(6)),
         ),
         **D,
         tolerance=3,
