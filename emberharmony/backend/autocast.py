@@ -32,6 +32,7 @@ WIDE = frozenset(
         *("layer_normalization", "rms_normalization", "batch_normalization", "batch_normalization_training"),
         *("group_normalization", "local_response_normalization", "lp_pool", "normalize"),
         *("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy", "ctc_loss"),
+        "cross_entropy",
     )
 )
 """Ops that compute in float32: those that overflow easily in half precision, and those that add many numbers."""

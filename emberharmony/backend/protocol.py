@@ -362,6 +362,10 @@ class TensorBackend(Protocol):
         """Returns the cross product of vectors of three components along an axis; the other axes broadcast."""
         ...
 
+    def cross_entropy(self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None, reduction: Literal['none', 'mean', 'sum'] = 'mean', ignore_index: int = -100, label_smoothing: float = 0.0, axis: int = -1) -> Tensor:
+        """Returns the cross-entropies of logits with class ids, by default their mean; half precision adds in float32."""
+        ...
+
     def ctc_decode(self, inputs: TensorLike, sequence_lengths: TensorLike, strategy: Literal['greedy', 'beam_search'] = 'greedy', beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True, mask_index: int | None = 0) -> tuple[Tensor, Tensor]:
         """Returns the most likely labels for logits, with -1 after the last label, and the score of each sequence."""
         ...

@@ -261,6 +261,7 @@ with _PausedCollector():
     from emberharmony.ops.losses import (
         binary_crossentropy as binary_crossentropy,
         categorical_crossentropy as categorical_crossentropy,
+        cross_entropy as cross_entropy,
         psnr as psnr,
         sparse_categorical_crossentropy as sparse_categorical_crossentropy,
     )
@@ -808,6 +809,7 @@ __all__ = [
     "cov",
     "crop_images",
     "cross",
+    "cross_entropy",
     "ctc_decode",
     "ctc_loss",
     "cummax",

@@ -6,22 +6,24 @@ Dtype: integers become the default float.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
+from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
+from emberharmony.core import selection
 from emberharmony.core.dispatch import op
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import is_number
 from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.activation import log_softmax, softplus
-from emberharmony.ops.comparison import greater_equal, less, logical_and
-from emberharmony.ops.dtype import option, result_type
+from emberharmony.ops.comparison import greater_equal, less, logical_and, not_equal
+from emberharmony.ops.dtype import dtype, option, result_type
 from emberharmony.ops.elementary import log, log10
-from emberharmony.ops.indexing import take_along_axis, where
+from emberharmony.ops.indexing import take, take_along_axis, where
 from emberharmony.ops.math import add, clip, divide, multiply, negative, square, subtract
 from emberharmony.ops.normalization import inexact, widened
-from emberharmony.ops.reduction import mean, sum
-from emberharmony.ops.shape import expand_dims, squeeze
+from emberharmony.ops.reduction import any, mean, sum
+from emberharmony.ops.shape import expand_dims, reshape, squeeze
 from emberharmony.ops.tensor import cast
 
 EPSILON = 1e-7
@@ -84,6 +86,94 @@ def sparse_categorical_crossentropy(
         share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
         lost = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
     return where(known, squeeze(lost, axis), 0)
+
+
+@op
+def cross_entropy(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
+    reduction: Literal["none", "mean", "sum"] = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Returns the cross-entropies of logits with class ids, by default their mean; half precision adds in float32.
+
+    If no position counts, the mean is NaN and its gradient 0.
+
+    Args:
+        input: logits.
+        target: class ids, integers in the shape of `input` without `axis`.
+        weight: the weight of each class, (classes,); the mean is divided by the sum of the weights of the ids.
+        reduction: "none" gives the loss at each position.
+        ignore_index: an id whose positions do not count; their loss is 0.
+        label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
+        axis: the axis of the classes.
+
+    Raises:
+        ArgumentError: if `reduction` is unknown or `label_smoothing` is out of range.
+        ArgumentTypeError: if the ids are not integers.
+        AxisError: if `axis` is out of range.
+        IndexOutOfBoundsError: if an id is neither a class nor `ignore_index`. MLX checks a tensor of ids in checked
+            mode only, PyTorch and MLX do not under `ops.vmap` and `ops.compile`; then its position does not count.
+        ShapeError: if the shapes do not fit.
+
+    Example:
+        >>> logits = [[0.0, 0.0], [0.0, 100.0], [3.0, 4.0]]
+        >>> round(ops.nn.cross_entropy(logits, [0, 1, -100]).tolist(), 4)
+        0.3466
+
+    Source: `torch.nn.functional.cross_entropy`.
+    """
+    along = check_cross_entropy(input, target, weight, reduction, label_smoothing, axis)
+    classes, ids = input.shape[along], cast(target, "int64")
+    kept = counting(ids, classes, ignore_index)
+    place = ids if kept is None else where(kept, ids, 0)
+    logs = log_softmax(widened(input), along)
+    lost = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
+    counted = None
+    if weight is not None:
+        weight = cast(weight, dtype(logs))
+        counted = take(weight, place, 0)
+        lost = multiply(lost, counted)
+    if label_smoothing:
+        spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, along)), along)
+        lost = subtract(multiply(lost, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
+    if kept is not None:
+        lost = where(kept, lost, 0.0)
+        counted = cast(kept, dtype(lost)) if counted is None else where(kept, counted, 0.0)
+    if reduction == "mean":
+        lost = mean(lost) if counted is None else _shared(sum(lost), sum(counted), kept)
+    elif reduction == "sum":
+        lost = sum(lost)
+    return cast(lost, as_inexact(dtype(input)))
+
+
+def _shared(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
+    """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
+    if kept is None:
+        return divide(total, count)
+    some = any(kept)
+    return where(some, divide(total, where(some, count, 1.0)), math.nan)
+
+
+def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
+    """Returns which class ids count; None if all do.
+
+    Raises:
+        IndexOutOfBoundsError: if the host has the ids, and one is neither a class nor ignored.
+    """
+    known = selection.current().at_hand(ids)
+    if known is None:
+        kept = logical_and(greater_equal(ids, 0), less(ids, classes))
+        return logical_and(kept, not_equal(ids, ignored)) if 0 <= ignored < classes else kept
+    return None if counting_on_host(known, classes, ignored) is None else not_equal(ids, ignored)
+
+
+def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:
+    """Returns a vector with the other axes of `x` added."""
+    return reshape(weight, [-1 if i == along else 1 for i in range(len(x.shape))])
 
 
 @op

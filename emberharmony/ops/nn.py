@@ -53,6 +53,7 @@ from emberharmony.ops.layers import (
 from emberharmony.ops.losses import (
     binary_crossentropy as binary_crossentropy,
     categorical_crossentropy as categorical_crossentropy,
+    cross_entropy as cross_entropy,
     psnr as psnr,
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "celu",
     "conv",
     "conv_transpose",
+    "cross_entropy",
     "ctc_decode",
     "ctc_loss",
     "depthwise_conv",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core import errors
 
 X = np.sin(np.arange(24.0)).astype(np.float32)
 
@@ -40,7 +40,7 @@ def test_psnr_does_not_overflow_in_narrow_dtypes(backend: str) -> None:
         np.testing.assert_allclose(float(ops.cast(found, "float32")), wanted, rtol=1e-3)
     far = ops.psnr(ops.cast([300.0], "float16"), ops.cast([-300.0], "float16"), 1.0)
     np.testing.assert_allclose(float(ops.cast(far, "float32")), -20 * np.log10(600.0), rtol=1e-3)
-    with pytest.raises(ArgumentError, match="max_val is a positive number, not 0"):
+    with pytest.raises(errors.ArgumentError, match="max_val is a positive number, not 0"):
         ops.psnr(X, X, 0)
 
 
@@ -97,3 +97,90 @@ def test_the_loss_of_many_classes_is_precise(backend: str) -> None:
     wanted = np.log(np.exp(wide - 100).sum(-1)) + 100 - wide[[0, 1], [5, 29999]]
     found = ops.to_numpy(ops.sparse_categorical_crossentropy(np.array([5, 29999]), x, True))
     assert np.abs(found - wanted).max() < 4e-6
+
+
+CROSS = (
+    {},
+    {"reduction": "none"},
+    {"reduction": "sum", "label_smoothing": 0.25},
+    {"ignore_index": 2},
+    {"weight": True},
+    {"weight": True, "ignore_index": 0, "label_smoothing": 0.5},
+)
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["some", "all ignored"])
+def test_cross_entropy_is_that_of_torch(hidden: bool, backend: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, weight = np.sin(np.arange(24.0)).reshape(2, 4, 3), np.array([0.5, 1.0, 2.0, 0.25])
+    for options in CROSS:
+        ids = np.array([[0, 3, 2], [1, 2, -100]])
+        ids = np.where(ids < 0, options.get("ignore_index", -100), ids)
+        ids = np.full_like(ids, options.get("ignore_index", -100)) if hidden else ids
+        own = {**options, "weight": ops.cast(weight, "float64")} if "weight" in options else options
+        theirs = {**options, "weight": torch.tensor(weight)} if "weight" in options else options
+        leaf = torch.tensor(x, requires_grad=True)
+        wanted = torch.nn.functional.cross_entropy(leaf, torch.tensor(ids), **theirs)
+        wanted.sum().backward()
+        for axis in (1, -1):
+            given = ops.cast(x if axis == 1 else np.moveaxis(x, 1, -1).copy(), "float64")
+            loss = lambda x: ops.nn.cross_entropy(x, ops.convert_to_tensor(ids), axis=axis, **own)  # noqa: B023
+            assert np.allclose(ops.to_numpy(loss(given)), wanted.detach(), rtol=1e-12, equal_nan=True), options
+            slope = ops.to_numpy(ops.grad(lambda x: ops.sum(loss(x)))(given))  # noqa: B023
+            assert np.allclose(slope, leaf.grad if axis == 1 else leaf.grad.movedim(1, -1), atol=1e-12), options
+
+
+def test_cross_entropy_has_derivatives_of_higher_order_by_logits_and_weights(backend: str) -> None:
+    ids, tangent = np.array([2, 0, -100]), np.cos(np.arange(12.0)).reshape(3, 4)
+    given = [ops.cast(x, "float64") for x in (np.sin(np.arange(12.0)).reshape(3, 4), [0.5, 1.0, 2.0, 0.25])]
+    tangents = [ops.cast(x, "float64") for x in (tangent, tangent[0])]
+    for reduction in ("mean", "sum", "none"):
+        loss = lambda x, w: ops.sum(ops.nn.cross_entropy(x, ids, w, reduction, -100, 0.25) ** 2)  # noqa: B023
+        first = ops.grad(loss, argnums=(0, 1))
+        pushed = lambda x, w: sum(ops.sum(g * t) for g, t in zip(first(x, w), tangents, strict=True))  # noqa: B023
+        assert np.isclose(float(ops.jvp(loss, given, tangents)[1]), float(pushed(*given)))
+        step = 1e-6
+        ends = [[x + t * s for x, t in zip(given, tangents, strict=True)] for s in (step, -step)]
+        assert np.isclose(float(loss(*ends[0]) - loss(*ends[1])) / (2 * step), float(pushed(*given)), rtol=1e-6)
+        second = ops.grad(pushed, argnums=(0, 1))(*given)
+        for found, above, below in zip(second, first(*ends[0]), first(*ends[1]), strict=True):
+            wanted = (ops.to_numpy(above) - ops.to_numpy(below)) / (2 * step)
+            assert np.allclose(ops.to_numpy(found), wanted, atol=1e-6)
+
+
+def test_cross_entropy_maps_over_a_batch_where_ids_out_of_range_do_not_count(backend: str) -> None:
+    ids, x = np.array([[2, 0, 1], [1, -1, 7]]), np.sin(np.arange(24.0, dtype=np.float32)).reshape(2, 3, 4)
+    count = 1 if backend == "numpy" else 2  # NumPy loops over the batch, so the host has the ids
+    given = [ops.convert_to_tensor(each[:count]) for each in (x, ids)]
+    wanted = [ops.nn.cross_entropy(x[0], ids[0]), ops.nn.cross_entropy(x[1, :1], ids[1, :1])]
+    found = ops.to_numpy(ops.vmap(ops.nn.cross_entropy)(*given))
+    assert np.allclose(found, [float(y) for y in wanted[:count]], atol=1e-6)
+
+
+def test_cross_entropy_of_half_precision_adds_in_float32(backend: str) -> None:
+    x, ids = np.tile(np.array([[1.0, 2.5, -3.0]], np.float16), (9000, 1)), np.zeros(9000, np.int64)
+    found = ops.nn.cross_entropy(ops.convert_to_tensor(x), ids)
+    one = ops.nn.cross_entropy(ops.convert_to_tensor(x[:1]), ids[:1])
+    assert found.dtype == one.dtype
+    assert float(found) == float(one)
+    assert float(ops.sum(ops.cast(ops.nn.cross_entropy(x, ids, None, "none"), "float32"))) > 9000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([[1.0, 2.0]], [2]), errors.IndexOutOfBoundsError, "class 2 in target is out of range, expected 0 to 1"),
+        (([[1.0, 2.0]], [0, 1]), errors.ShapeError, r"target has shape \(2,\), expected \(1,\)"),
+        (([[1.0, 2.0]], [0.5]), errors.ArgumentTypeError, "expected integers, got float"),
+        (([[1.0, 2.0]], [0], [1.0]), errors.ShapeError, r"weight has shape \(1,\), expected \(2,\)"),
+        (([[1.0, 2.0]], [0], None, "average"), errors.ArgumentError, "reduction is 'average', expected one of"),
+        (([[1.0, 2.0]], [0], None, "mean", -100, 1.5), errors.ArgumentError, "label_smoothing is 1.5, expected"),
+        (([[1.0, 2.0]], [0], None, "mean", -100, 0.0, 2), errors.AxisError, "axis"),
+        (([[1j, 2.0]], [0]), errors.DTypeError, "expected real logits"),
+    ],
+)
+def test_cross_entropy_refuses(
+    arguments: tuple[object, ...], error: type[Exception], message: str, backend: str
+) -> None:
+    with ops.checked(), pytest.raises(error, match=message):
+        ops.nn.cross_entropy(*arguments)

@@ -1,5 +1,6 @@
 """Losses, on MLX: the logarithm of the softmax at the labels alone."""
 
+import math
 from collections.abc import Callable
 
 import mlx.core as mx
@@ -7,6 +8,8 @@ import mlx.core as mx
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.elementary_ops import on_cpu
+from emberharmony.backend.shared.losses import REDUCTIONS
+from emberharmony.core.state.checked_mode import checking
 
 
 class MLXLossesOps:
@@ -25,6 +28,43 @@ class MLXLossesOps:
         # A label out of range has loss 0: it selects class 0 here, and is masked below.
         known = mx.logical_and(target >= 0, target < output.shape[-1])
         place = mx.expand_dims(mx.where(known, target, mx.array(0, target.dtype)), -1)
-        shifted = output - mx.stop_gradient(mx.max(output, -1, True))
-        lost = mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)
-        return mx.where(known, lost, mx.array(0, lost.dtype))
+        return mx.where(known, _lost(output, place), mx.array(0, output.dtype))
+
+    def cross_entropy(
+        self,
+        input: mx.array,
+        target: mx.array,
+        weight: mx.array | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> mx.array:
+        plain = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
+        plain = plain and axis == -1 and target.shape == input.shape[:-1] and reduction in REDUCTIONS
+        if (
+            not plain
+            or weight is not None
+            or label_smoothing
+            or (on_cpu() and max(input.shape[-1], target.size) > SHORT)
+            or checking()
+        ):
+            return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
+        classes = input.shape[-1]
+        known = mx.logical_and(target >= 0, target < classes)
+        if 0 <= ignore_index < classes:
+            known = mx.logical_and(known, target != ignore_index)
+        # Elsewhere the loss is 0: the id selects class 0 here, and is masked below.
+        place = mx.expand_dims(mx.where(known, target, mx.array(0, target.dtype)), -1)
+        lost = mx.where(known, _lost(input, place), mx.array(0, input.dtype))
+        if reduction != "mean":
+            return lost if reduction == "none" else mx.sum(lost)
+        # If no position counts, the mean is NaN, and its gradient 0.
+        count = mx.sum(known)
+        return mx.where(count, mx.sum(lost) / mx.maximum(count, 1), math.nan)
+
+
+def _lost(x: mx.array, place: mx.array) -> mx.array:
+    """Returns the negative logarithm of the softmax at one place of each row."""
+    shifted = x - mx.stop_gradient(mx.max(x, -1, True))
+    return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
+
 
 class NumpyLossesOps:
     """Holds the ops of `ops/losses.py`."""
@@ -25,3 +27,50 @@ class NumpyLossesOps:
         lost = np.log(shifted.sum(-1))
         lost -= chosen
         return np.where(known, lost, lost.dtype.type(0)).reshape(target.shape)
+
+    def cross_entropy(
+        self,
+        input: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> np.ndarray:
+        plain = input.dtype.char in "fd" and (weight is None or weight.dtype is input.dtype) and input.size > 0
+        if not plain:
+            return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
+        along = check_cross_entropy(input, target, weight, reduction, label_smoothing, axis)
+        count = input.shape[along]
+        kept = counting_on_host(target, count, ignore_index)
+        labels = (target if kept is None else np.where(kept, target, 0)).reshape(-1)
+        rows = (input if along == input.ndim - 1 else np.moveaxis(input, along, -1)).reshape(-1, count)
+        shifted = rows - rows.max(-1, keepdims=True)
+        lost = shifted[np.arange(len(rows)), labels]
+        if label_smoothing:
+            spread = np.add.reduce(shifted, -1) if weight is None else shifted @ weight
+        np.exp(shifted, shifted)
+        norms = np.log(np.add.reduce(shifted, -1))
+        lost = np.subtract(norms, lost, lost)
+        counted = None if weight is None else weight[labels]
+        if counted is not None:
+            lost *= counted
+        if label_smoothing:
+            # All terms are positive, so none cancels another.
+            norms *= count if weight is None else np.add.reduce(weight)
+            norms -= spread
+            norms *= label_smoothing / count
+            lost *= 1.0 - label_smoothing
+            lost += norms
+        if kept is not None:
+            kept = kept.reshape(-1)
+            lost[~kept] = 0.0
+            counted = kept if counted is None else np.where(kept, counted, counted.dtype.type(0))
+        if reduction == "none":
+            return lost.reshape(target.shape)
+        total = np.add.reduce(lost, keepdims=True)
+        if reduction == "mean":
+            with np.errstate(invalid="ignore"):  # no position counts
+                total /= len(lost) if counted is None else np.add.reduce(counted, dtype=lost.dtype)
+        return total.reshape(())

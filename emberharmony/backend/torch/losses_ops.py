@@ -9,7 +9,9 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
+from emberharmony.backend.shared.losses import REDUCTIONS
 from emberharmony.backend.torch.tracing import has_values
+from emberharmony.core.options import is_number
 
 
 class TorchLossesOps:
@@ -42,3 +44,42 @@ class TorchLossesOps:
         place = torch.where(known, target, 0).unsqueeze(-1)
         lost = torch.log_softmax(output, -1).gather(-1, place).squeeze(-1).neg()
         return torch.where(known, lost, 0)
+
+    def cross_entropy(
+        self,
+        input: torch.Tensor,
+        target: torch.Tensor,
+        weight: torch.Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+    ) -> torch.Tensor:
+        rank, along = input.ndim, axis if axis >= 0 else axis + input.ndim
+        plain = target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= along < rank and input.numel() > 0
+        plain = plain and reduction in REDUCTIONS and is_number(label_smoothing) and 0.0 <= label_smoothing <= 1.0
+        # Where PyTorch traces or maps the ids, or has them on a GPU, the check of the kernel cannot be caught.
+        if plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
+            shape = input.shape
+            if target.shape == shape[:along] + shape[along + 1 :] and (
+                weight is None or weight.shape == shape[along : along + 1]
+            ):
+                x, ids = input, target
+                if rank > 2 and along == rank - 1:
+                    x, ids = x.flatten(0, -2), ids.flatten()
+                elif rank > 1 and along != 1:
+                    x = x.movedim(along, 1)
+                with contextlib.suppress(IndexError):  # for an id out of range, which the composite names
+                    lost = functional.cross_entropy(
+                        x, ids, weight, None, ignore_index, None, reduction, label_smoothing
+                    )
+                    return lost.reshape(target.shape) if ids is not target and reduction == "none" else lost
+        return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
+
+
+_FLOATS = (torch.float32, torch.float64)
+
+
+def _is_constant(weight: torch.Tensor, x: torch.Tensor) -> bool:
+    """Returns whether a kernel can take the weight of each class, by which it has no derivative."""
+    return weight.dtype is x.dtype and has_values(weight) and not weight.requires_grad

@@ -128,7 +128,6 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("RNN", "rnn_tanh", "rnn_relu"), "rnn(x, weight_ih, weight_hh)"),
     "interpolate": "image.resize(images, size)",
     "upsample": "image.resize(images, size)",
-    "cross_entropy": "sparse_categorical_crossentropy(target, output, from_logits=True)",
     "binary_cross_entropy": "binary_crossentropy(target, output)",
     "hardtanh": "hard_tanh(x)",
     "hardsigmoid": "hard_sigmoid(x)",

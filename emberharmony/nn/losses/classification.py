@@ -5,6 +5,7 @@ import math
 from emberharmony import ops
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ShapeError
+from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import (
@@ -16,6 +17,7 @@ from emberharmony.nn.losses.operands import (
     fitted,
     in_kind,
     is_floating,
+    listed_ids,
     matching,
     operands,
     reduced,
@@ -47,7 +49,7 @@ def cross_entropy(
         target: integers are class ids, in the shape of `input` without the axis of the classes; floating numbers are
             the probability of each class, in the shape of `input`.
         weight: the weight of each class, `(classes,)`. The mean over class ids is divided by the sum of their weights.
-        ignore_index: a class id whose positions do not count.
+        ignore_index: a class id whose positions do not count. If none counts, the mean is NaN and its gradient 0.
         label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
         reduction: "none", "mean" or "sum".
         axis: the axis of the classes; by default 1, or 0 if `input` has one axis. Pass -1 for channels last.
@@ -68,37 +70,13 @@ def cross_entropy(
     Source: `torch.nn.functional.cross_entropy`.
     """
     name = "cross_entropy"
-    require(name, "label_smoothing", label_smoothing, 0.0 <= label_smoothing <= 1.0, "a number from 0 to 1")
-    require_reduction(name, reduction)
-    (x,), kind = operands(name, input)
-    along = class_axis(name, x, axis)
-    classes = x.shape[along]
-    weights = None if weight is None else class_weight(name, weight, classes, x)
     if is_floating(target):
-        loss = _soft(ops.log_softmax(x, along), target, weights, along, label_smoothing)
-        if reduction == "none":
-            return in_kind(loss, kind)
-        total = ops.sum(loss)
-        return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
-    # The op gives an id that is not a class the loss 0, so ignored ids need not be replaced.
-    masked = not label_smoothing and weights is None and not 0 <= ignore_index < classes
-    place, kept = class_ids(name, target, classes, _without(along, x), ignore_index, masked)
-    if not label_smoothing:
-        # The op takes fewer passes over the logits than its parts, and is most used for the last axis.
-        last = -1 if along == len(x.shape) - 1 else along
-        lost = ops.sparse_categorical_crossentropy(place, x, True, last)
-        if not masked:
-            lost, counted = _counted(lost, place, kept, weights)
-        else:
-            counted = None if kept is None or reduction != "mean" else ops.cast(kept, ops.dtype(lost))
-        return _averaged(name, lost, counted, reduction, kind)
-    logs = ops.log_softmax(x, along)
-    lost, counted = _counted(_picked(logs, place, along), place, kept, weights)
-    spread = ops.negative(ops.sum(logs if weights is None else ops.multiply(logs, _along(weights, logs, along)), along))
-    if kept is not None:
-        spread = ops.where(kept, spread, 0.0)
-    lost = ops.add(ops.multiply(lost, 1.0 - label_smoothing), ops.multiply(spread, label_smoothing / classes))
-    return _averaged(name, lost, counted, reduction, kind)
+        return _soft(input, target, weight, label_smoothing, reduction, axis)
+    x = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
+    along = class_axis(name, x, axis)
+    ids = listed_ids(name, target, x.shape[along], ignore_index)
+    last = -1 if along == len(x.shape) - 1 else along
+    return ops.cross_entropy(x, ids, weight, reduction, ignore_index, label_smoothing, last)
 
 
 def nll(
@@ -349,13 +327,33 @@ def _along(weights: Tensor, x: Tensor, along: int) -> Tensor:
     return ops.reshape(weights, [-1 if i == along else 1 for i in range(len(x.shape))])
 
 
-def _soft(logs: Tensor, target: TensorLike, weights: Tensor | None, along: int, smoothing: float) -> Tensor:
-    """Returns the cross-entropy with probabilities at each position."""
-    (logs, t), _ = matching("cross_entropy", input=logs, target=ops.cast(target, ops.dtype(logs)))
+def _soft(
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None,
+    smoothing: float,
+    reduction: Reduction,
+    axis: int | None,
+) -> Tensor:
+    """Returns the cross-entropy with probabilities."""
+    name = "cross_entropy"
+    require(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
+    require_reduction(name, reduction)
+    (x,), kind = operands(name, input)
+    along = class_axis(name, x, axis)
+    weights = None if weight is None else class_weight(name, weight, x.shape[along], x)
+    logs = ops.log_softmax(x, along)
+    (logs, t), _ = matching(name, input=logs, target=ops.cast(target, ops.dtype(logs)))
     if smoothing:
         t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[along])
     terms = ops.multiply(logs, t)
-    return ops.negative(ops.sum(terms if weights is None else ops.multiply(terms, _along(weights, logs, along)), along))
+    if weights is not None:
+        terms = ops.multiply(terms, _along(weights, logs, along))
+    loss = ops.negative(ops.sum(terms, along))
+    if reduction == "none":
+        return in_kind(loss, kind)
+    total = ops.sum(loss)
+    return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
 
 
 def _without(along: int, x: Tensor) -> tuple[int, ...]:

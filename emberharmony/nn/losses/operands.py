@@ -4,6 +4,7 @@ from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices
+from emberharmony.backend.shared.losses import counting_on_host
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
@@ -135,7 +136,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 
 def class_ids(
-    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None, masked: bool = False
+    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns class ids as indices of classes, and which positions count; None if all do.
 
@@ -148,7 +149,6 @@ def class_ids(
         classes: how many classes there are.
         shape: the shape that `target` must have.
         ignored: an id whose positions do not count; their index is 0.
-        masked: whether the caller takes ids that are not classes, which are then returned as they are.
 
     Raises:
         ArgumentTypeError: if the ids are not integers.
@@ -169,22 +169,33 @@ def class_ids(
     ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
     if known is None:
         known = selection.current().at_hand(ids)
-    if known is not None:
-        if known.size and known.view("uint64").max() < classes and (ignored is None or not 0 <= ignored < classes):
-            return ids, None  # as unsigned integers, negative ids are too large
-        wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
-        if wrong.size:
-            hint = "" if ignored is None else f", or ignore_index={ignored}"
-            raise fault(
-                IndexOutOfBoundsError(
-                    f"{name}(): class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
-                )
-            )
+    if known is not None and _counting(name, known, classes, ignored) is None:
+        return ids, None
     kept = None if ignored is None else ops.not_equal(ids, ignored)
-    place = ids if kept is None or masked else ops.where(kept, ids, 0)
-    if known is None and not masked:
+    place = ids if kept is None else ops.where(kept, ids, 0)
+    if known is None:
         place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
     return place, kept
+
+
+def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any:
+    """Returns class ids for an op that checks those in tensors where it can; ids in lists and arrays are checked here.
+
+    Raises:
+        IndexOutOfBoundsError: if an id in a list or array is not a class.
+    """
+    if _is_typed(target):
+        return target
+    known = host_indices(target)
+    _counting(name, known, classes, ignored)
+    return ops.convert_to_tensor(known)
+
+
+def _counting(name: str, ids: Any, classes: int, ignored: int | None) -> Any:
+    try:
+        return counting_on_host(ids, classes, ignored)
+    except IndexOutOfBoundsError as error:
+        raise fault(IndexOutOfBoundsError(f"{name}(): {error}")) from None
 
 
 def is_floating(target: Any) -> bool:

@@ -99,6 +99,7 @@ RETURNS: dict[str, str] = {
     "cov": "tensor",
     "crop_images": "tensor",
     "cross": "tensor",
+    "cross_entropy": "tensor",
     "ctc_decode": "tensors",
     "ctc_loss": "tensor",
     "cummax": "tensor",
