@@ -38,9 +38,7 @@ def progress(total: int, description: str = "") -> Iterator[Advance]:
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a table as text: with lines if rich is installed, else in aligned columns."""
     if not _has_rich():
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (header, *rows))
-        return "\n".join("  ".join(cells).rstrip() for cells in padded)
+        return columns(header, rows)
     from rich.console import Console
     from rich.table import Table
 
@@ -50,6 +48,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     with console.capture() as captured:
         console.print(drawn)
     return captured.get().rstrip("\n")
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table in aligned columns, one line for each row however wide it is, so that programs can read it."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (header, *rows))
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
 
 
 def _has_rich() -> bool:

@@ -5,13 +5,15 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from emberharmony.core.errors import StateDictError, WeightFileError, brief, suggest
-from emberharmony.io.header import recognized
+from emberharmony.io.header import TensorInfo, recognized
 from emberharmony.io.tensor_file import opened
 from emberharmony.io.tensors import as_tensor
 
@@ -25,6 +27,88 @@ _FAULTS = (
 """What zipfile and the reader of NumPy 2.4 raise for damaged files."""
 
 
+class Archive:
+    """The arrays of an `.npz` file, read one by one.
+
+    Raises:
+        WeightFileError: if the file is no archive.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._stream, _ = opened(path)
+        try:
+            self._archive = zipfile.ZipFile(self._stream)
+            self.members: dict[str, zipfile.ZipInfo] = {}
+            for member in self._archive.infolist():
+                name = member.filename.removesuffix(".npy")
+                if name in self.members:
+                    raise WeightFileError("duplicate", path, "occurs twice", name)
+                self.members[name] = member
+        except WeightFileError:
+            self._stream.close()
+            raise
+        except _FAULTS as error:
+            self._stream.seek(0)
+            hint = recognized(self._stream.read(512))
+            self._stream.close()
+            raise WeightFileError("npz", path, f"is no zip archive: {error}", None, hint) from error
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stream.close()
+
+    def info(self, name: str) -> TensorInfo:
+        """Returns the description of an array, of which only the header is read.
+
+        Raises:
+            WeightFileError: if the header is damaged.
+        """
+        with self._opened(name) as (_, shape, _, dtype):
+            return TensorInfo(str(dtype.newbyteorder("=")), shape, math.prod(shape) * dtype.itemsize, 0)
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        """Returns an array; its memory is taken only if the archive can hold as many bytes.
+
+        Raises:
+            WeightFileError: if the array is damaged.
+        """
+        with self._opened(name) as (stream, shape, fortran, dtype):
+            size = math.prod(shape) * dtype.itemsize
+            content = bytearray(stream.read(size))
+            if len(content) != size or stream.read(1):
+                raise ValueError(f"has {len(content)} bytes, expected {size}")
+            array = np.frombuffer(content, dtype) if content else np.empty(0, dtype)
+            return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+        raise AssertionError
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[Any, tuple[int, ...], bool, np.dtype[Any]]]:
+        """Gives a block the bytes of an array, its shape, whether its order is Fortran's, and its dtype."""
+        member = self.members[name]
+        try:
+            if member.file_size > _RATIO * (member.compress_size + 1):
+                raise ValueError(f"{member.compress_size} bytes cannot hold {member.file_size}")
+            with self._archive.open(member) as stream:
+                version = npy.read_magic(stream)
+                reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+                if reader is None:
+                    raise ValueError(f"version {version} of the format .npy is for structured arrays")
+                shape, fortran, dtype = reader(stream)
+                if dtype.hasobject or dtype.itemsize == 0 or dtype.names is not None:
+                    raise ValueError(
+                        f"dtype {dtype} is no number; arrays of objects are pickles, which could run any program"
+                    )
+                held = stream.tell() + math.prod(shape) * dtype.itemsize
+                if min(shape, default=0) < 0 or held != member.file_size:
+                    raise ValueError(f"shape {shape} of {dtype} does not fill its {member.file_size} bytes")
+                yield stream, shape, fortran, dtype
+        except _FAULTS as error:
+            raise WeightFileError("npz", self.path, f"cannot be read: {brief(str(error))}", name) from error
+
+
 def read_npz(path: str, names: list[str] | None) -> dict[str, Any]:
     """Returns the arrays of an `.npz` file as tensors.
 
@@ -33,50 +117,10 @@ def read_npz(path: str, names: list[str] | None) -> dict[str, Any]:
         StateDictError: if there is no array of a given name.
         WeightFileError: if the file is damaged.
     """
-    stream, _ = opened(path)
-    with stream:
-        try:
-            archive = zipfile.ZipFile(stream)
-        except _FAULTS as error:
-            stream.seek(0)
-            hint = recognized(stream.read(512))
-            raise WeightFileError("npz", path, f"is no zip archive: {error}", None, hint) from error
-        members: dict[str, zipfile.ZipInfo] = {}
-        for member in archive.infolist():
-            name = member.filename.removesuffix(".npy")
-            if name in members:
-                raise WeightFileError("duplicate", path, "occurs twice", name)
-            members[name] = member
+    with Archive(path) as archive:
         for name in names or ():
-            if name not in members:
-                raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, members)}")
-        wanted = list(members) if names is None else names
-        arrays = {name: _array(archive, members[name], path, name) for name in wanted}
+            if name not in archive.members:
+                raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, archive.members)}")
+        wanted = list(archive.members) if names is None else names
+        arrays = {name: archive.array(name) for name in wanted}
     return {name: as_tensor(array, str(array.dtype), path, name) for name, array in arrays.items()}
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, name: str) -> np.ndarray[Any, Any]:
-    """Returns one array; its memory is taken only if the archive can hold as many bytes."""
-    try:
-        if member.file_size > _RATIO * (member.compress_size + 1):
-            raise ValueError(f"{member.compress_size} bytes cannot hold {member.file_size}")
-        with archive.open(member) as stream:
-            version = npy.read_magic(stream)
-            reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-            if reader is None:
-                raise ValueError(f"version {version} of the format .npy is for structured arrays")
-            shape, fortran, dtype = reader(stream)
-            if dtype.hasobject or dtype.itemsize == 0 or dtype.names is not None:
-                raise ValueError(
-                    f"dtype {dtype} is no number; arrays of objects are pickles, which could run any program"
-                )
-            count = math.prod(shape)
-            if min(shape, default=0) < 0 or stream.tell() + count * dtype.itemsize != member.file_size:
-                raise ValueError(f"shape {shape} of {dtype} does not fill its {member.file_size} bytes")
-            content = bytearray(stream.read(count * dtype.itemsize))
-            if len(content) != count * dtype.itemsize or stream.read(1):
-                raise ValueError(f"has {len(content)} bytes, expected {count * dtype.itemsize}")
-    except _FAULTS as error:
-        raise WeightFileError("npz", path, f"cannot be read: {brief(str(error))}", name) from error
-    array = np.frombuffer(content, dtype) if content else np.empty(0, dtype)
-    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

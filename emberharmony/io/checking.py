@@ -4,10 +4,14 @@ import os
 from dataclasses import dataclass, field
 
 from emberharmony.core.errors import WeightFileError
-from emberharmony.io.header import NAMES, Header, TensorInfo
-from emberharmony.io.index import INDEX, checked_index
-from emberharmony.io.loading import in_folder
+from emberharmony.io.archives import Archive
+from emberharmony.io.header import NAMES, Fault, Header, TensorInfo
+from emberharmony.io.index import INDEX, checked_index, held_bytes
+from emberharmony.io.sources import TORCH, located, source
 from emberharmony.io.tensor_file import header_of
+
+MOST_FAULTS = 1000
+"""After so many faults a check ends."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +20,12 @@ class Report:
 
     Attributes:
         path: the file that was checked.
-        error: what is wrong, or None.
+        error: what is wrong, or None; if there are several faults, the first.
         tensors: the description of each tensor, by name.
         metadata: the strings that were saved beside the tensors.
         warnings: what is allowed but unusual: unknown fields, dtypes that no backend has, tensors that must be copied.
+        errors: all faults.
+        nbytes: the bytes of the tensors; those of tied ones are counted once.
     """
 
     path: str
@@ -27,6 +33,8 @@ class Report:
     tensors: dict[str, TensorInfo] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    errors: tuple[WeightFileError, ...] = ()
+    nbytes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -35,16 +43,17 @@ class Report:
 
     def __str__(self) -> str:
         if self.error is not None:
-            return f"damaged: {self.error}"
-        size = sum({(info.start, info.nbytes): info.nbytes for info in self.tensors.values()}.values())
-        first = f"{self.path}: {len(self.tensors)} tensors, {size:,} bytes, correct"
+            more = f" (and {len(self.errors) - 1} more faults)" if len(self.errors) > 1 else ""
+            return f"damaged: {self.error}{more}"
+        first = f"{self.path}: {len(self.tensors)} tensors, {self.nbytes:,} bytes, correct"
         return "\n  ".join([first, *(f"warning: {warning}" for warning in self.warnings)])
 
 
 def check(path: str | os.PathLike[str]) -> Report:
-    """Returns a report on a safetensors file, a folder or an index of shards; no tensor is read.
+    """Returns a report on a file, a folder or an index of shards, of any kind that `io.load` reads.
 
-    A fault does not raise, it is in the report.
+    No tensor is read; of a `.pth` file PyTorch reads all. A fault does not raise. The report has every fault of the
+    entries of a header, of the places of its tensors, and of the files of an index.
 
     Example:
         >>> import pathlib, tempfile
@@ -58,17 +67,52 @@ def check(path: str | os.PathLike[str]) -> Report:
         (True, 'truncated')
     """
     place = os.fspath(path)
+    errors: list[WeightFileError] = []
+
+    def fault(error: WeightFileError) -> None:
+        if len(errors) >= MOST_FAULTS:
+            raise error
+        errors.append(error)
+
+    headers: list[Header] = []
+    tensors: dict[str, TensorInfo] = {}
+    nbytes = 0
     try:
-        if os.path.isdir(place):
-            place = in_folder(place)
+        place = located(path)
         if place.endswith(INDEX):
-            shards = checked_index(place)
-            tensors = {name: info for held in shards.values() for name, info in held.items()}
-            return Report(place, None, tensors, {}, tuple(w for shard in shards for w in _warnings(header_of(shard))))
-        header = header_of(place)
-        return Report(place, None, header.tensors, header.metadata, tuple(_warnings(header)))
+            headers = [*checked_index(place, fault).values()]
+        elif place.endswith(".npz"):
+            tensors = _arrays(place, fault)
+            nbytes = sum(info.nbytes for info in tensors.values())
+        elif place.endswith(TORCH):
+            held = source(place)
+            tensors = held.tensors
+            nbytes = sum({held.place(name): info.nbytes for name, info in tensors.items()}.values())
+        else:
+            headers = [header_of(place, fault)]
     except WeightFileError as error:
-        return Report(place, error)
+        if error not in errors:
+            errors.append(error)
+    if errors:
+        return Report(place, errors[0], errors=tuple(errors))
+    for header in headers:
+        tensors |= header.tensors
+        nbytes += held_bytes(header.tensors)
+    metadata = headers[0].metadata if len(headers) == 1 and not place.endswith(INDEX) else {}
+    warnings = tuple(each for header in headers for each in _warnings(header))
+    return Report(place, None, tensors, metadata, warnings, (), nbytes)
+
+
+def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:
+    """Returns the descriptions of the arrays of an `.npz` file."""
+    found: dict[str, TensorInfo] = {}
+    with Archive(path) as archive:
+        for name in archive.members:
+            try:
+                found[name] = archive.info(name)
+            except WeightFileError as error:
+                fault(error)
+    return found
 
 
 def _warnings(header: Header) -> list[str]:

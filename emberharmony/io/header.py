@@ -3,20 +3,12 @@
 Source: the description of the format in the README of https://github.com/huggingface/safetensors.
 """
 
-import json
-import re
-from typing import Any, BinaryIO, NamedTuple, NoReturn
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any, BinaryIO, NamedTuple
 
 from emberharmony.core.errors import WeightFileError, brief
 from emberharmony.core.state.collector import PausedCollector
-
-LARGEST_HEADER = 100_000_000
-"""The largest header in bytes that the reference implementation reads."""
-
-DEEPEST = 64
-"""The deepest nesting in a header; 3 levels are used, and unknown fields may have more."""
+from emberharmony.io.parsing import LARGEST_HEADER, pieces, shown, strings, unique
 
 BITS = {
     "BOOL": 8,
@@ -63,12 +55,6 @@ NAMES = {
 """The dtypes of the format that the backends have, with their neutral names."""
 
 _LIMIT = 2**64
-_BRACKETS = bytes(set(range(256)) - set(b'[]{}"\\'))
-_STEPS = np.zeros(256, np.int64)
-_STEPS[[ord("["), ord("{")]] = 1
-_STEPS[[ord("]"), ord("}")]] = -1
-_STRING = re.compile(rb'"[^"]*"')
-_DIGITS = bytes(ord("0") if byte in b"0123456789" else byte for byte in range(256))
 _STARTS = (
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself: fetch it with `git lfs pull`"),
     (b"<!doctype", "an HTML page, perhaps of a failed download: download the file again"),
@@ -115,13 +101,29 @@ class Header(NamedTuple):
     size: int
 
 
-def read_header(stream: BinaryIO, path: str, size: int) -> Header:
+Fault = Callable[[WeightFileError], None]
+"""What is called for a fault."""
+
+
+def raised(error: WeightFileError) -> None:
+    """Raises a fault, so that the first one ends the check.
+
+    Raises:
+        WeightFileError: always.
+    """
+    raise error
+
+
+def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raised) -> Header:
     """Returns the checked header of a file.
+
+    The header is read in pieces, so that it takes no more memory than its bytes, what it describes, and one piece.
 
     Args:
         stream: the file, at its beginning.
         path: its name, for messages.
         size: its size in bytes.
+        fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if the file is not as the format demands.
@@ -143,7 +145,7 @@ def read_header(stream: BinaryIO, path: str, size: int) -> Header:
                 "truncated", path, f"its header has {length} bytes, of which {len(raw)} could be read"
             )
         with PausedCollector():  # it would look for cycles in 100,000 tuples, which have none
-            return _checked(_pairs(raw, path), path, 8 + length, size)
+            return _checked(raw, path, 8 + length, size, fault)
     except WeightFileError as error:
         hint = recognized(first + raw[:512]) if error.kind.startswith("header") else ""
         if not hint:
@@ -162,185 +164,100 @@ def recognized(start: bytes) -> str:
     return "" if start.strip(b"\0") or not start else "the file holds zeros: download or save it again"
 
 
-def _pairs(raw: bytes, path: str) -> tuple[Any, ...]:
-    """Returns the JSON of a header; an object is a tuple of pairs, so that duplicate names remain visible."""
-    if raw[:1] != b"{":
-        raise WeightFileError("header_json", path, f"its header begins with {raw[:1]!r}, expected b'{{'")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise WeightFileError("header_utf8", path, f"its header is no UTF-8: {error.reason} at {error.start}") from None
-    found = parsed(text, raw, path)
-    assert type(found) is tuple
-    return found
-
-
-def parsed(text: str, raw: bytes, path: str, kind: str = "header_json") -> Any:
-    """Returns the value of JSON text, whose objects become tuples of pairs.
-
-    Args:
-        text: the text.
-        raw: the same as bytes.
-        path: the file, for messages.
-        kind: the kind of the error.
-
-    Raises:
-        WeightFileError: if the text is no JSON, or is nested too deeply.
-    """
-    # `json` recurses, so the nesting is bounded first.
-    marks = raw.translate(None, _BRACKETS)
-    if b"\\" in marks:
-        marks = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _BRACKETS)
-    if b'"' in marks.replace(b'""', b""):
-        marks = _STRING.sub(b"", marks)
-    depth = 0
-    for start in range(0, len(marks), 1 << 16):
-        part = np.frombuffer(marks, np.uint8, min(1 << 16, len(marks) - start), start)
-        levels = depth + np.cumsum(_STEPS[part])
-        if levels.max() > DEEPEST:
-            raise WeightFileError(kind, path, f"its JSON is nested more than {DEEPEST} deep, a header has 3 levels")
-        depth = int(levels[-1])
-    # A name may contain such characters too, which only means that the slower function reads the numbers.
-    decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
-    try:
-        found = decoder.decode(text)
-        if "\\u" in text:
-            json.dumps(found, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise WeightFileError(kind, path, f"its header is no JSON: {error.msg} at character {error.pos}") from None
-    except UnicodeEncodeError:
-        raise WeightFileError(kind, path, "its JSON has half of a surrogate pair, which is no character") from None
-    except (ValueError, RecursionError) as error:
-        raise WeightFileError(kind, path, f"its header is no JSON: {error}") from None
-    return found
-
-
-def _real(text: str) -> float:
-    """Returns a fraction in the place of any number with a point: no field takes one, so its digits are not read."""
-    return -0.5
-
-
-def _integer(text: str) -> int:
-    """Returns an integer; -1 for one that is negative (-0 too) or beyond 64 bits, which no field takes either."""
-    return int(text) if len(text) <= 20 and text[0] != "-" else -1
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_no_number)
-_CAREFUL = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_no_number, parse_int=_integer)
-
-
-def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = None) -> dict[str, Any]:
-    """Returns the pairs of a JSON object as a dict.
-
-    Raises:
-        WeightFileError: of the given kind, if it is no object; of the kind "duplicate", if a name occurs twice.
-    """
-    if pairs.__class__ is not tuple:
-        raise WeightFileError(kind, path, f"{place} must be a JSON object, not {_shown(pairs)}", tensor)
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise WeightFileError("duplicate", path, f"{place} has the name {brief(twice)} twice", tensor)
-    return found
-
-
-def strings(pairs: Any, path: str, place: str) -> dict[str, str]:
-    """Returns a JSON object whose values are strings as a dict.
-
-    Raises:
-        WeightFileError: if it is another value.
-    """
-    found = unique(pairs, path, place, "metadata")
-    for name, value in found.items():
-        if value.__class__ is not str:
-            raise WeightFileError("metadata", path, f"{place} must hold strings, {brief(name)} is {_shown(value)}")
-    return found
-
-
-def _checked(pairs: tuple[Any, ...], path: str, start: int, size: int) -> Header:
+def _checked(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Header:
     """Returns a header whose names, dtypes, shapes and places have been checked.
 
     Args:
-        pairs: its JSON.
+        raw: its JSON.
         path: the file.
         start: where the bytes of the tensors begin.
         size: the size of the file.
+        fault: what is called for a fault.
     """
-    entries = unique(pairs, path, "the header", "header_type")
-    metadata = entries.pop("__metadata__", None)
-    held = {} if metadata is None else strings(metadata, path, "__metadata__")
+    metadata: dict[str, str] | None = None
     tensors: dict[str, TensorInfo] = {}
     unknown: list[str] = []
-    places: list[tuple[int, int, str]] = []
-    for name, entry in entries.items():
-        fields = unique(entry, path, "its entry", "entry", name)
-        if len(fields) != 3:
-            unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
-        try:
-            tag, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
-        except KeyError as error:
-            raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
-        if tag.__class__ is not str or tag not in BITS:
-            raise WeightFileError("dtype", path, f"has dtype {_shown(tag)}, which the format does not have", name)
-        if offsets.__class__ is not list or len(offsets) != 2:
-            raise WeightFileError("offsets", path, f"data_offsets must be two integers, not {_shown(offsets)}", name)
-        begin, end = offsets
-        if begin.__class__ is not int or end.__class__ is not int or not 0 <= begin <= end < _LIMIT:
-            raise WeightFileError("offsets", path, f"data_offsets {_shown(offsets)} are no begin and end", name)
-        nbytes = _nbytes(shape, tag, path, name)
-        if nbytes != end - begin:
-            wanted = f"shape {_shown(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
-            raise WeightFileError("offsets", path, wanted, name)
-        tensors[name] = TensorInfo(NAMES.get(tag, tag), tuple(shape), nbytes, start + begin)
-        places.append((begin, end, name))
-    _require_cover(places, path, size - start)
-    return Header(tensors, held, unknown, size)
+    faults: list[WeightFileError] = []
+    for pairs in pieces(raw, path):
+        for name, entry in pairs:
+            try:
+                if name in tensors or (name == "__metadata__" and metadata is not None):
+                    raise WeightFileError("duplicate", path, f"the header has the name {brief(name)} twice", None)
+                if name == "__metadata__":
+                    metadata = {}
+                    metadata = strings(entry, path, "__metadata__") if entry is not None else {}
+                else:
+                    tensors[name] = _described(name, entry, path, start, unknown)
+            except WeightFileError as error:
+                fault(error)
+                faults.append(error)
+    if not faults:  # a tensor that is left out would leave a hole
+        _require_cover(tensors, path, start, size, fault)
+    return Header(tensors, metadata or {}, unknown, size)
+
+
+def _described(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
+    """Returns the description of a tensor that an entry gives."""
+    fields = unique(entry, path, "its entry", "entry", name)
+    try:
+        tag, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+    except KeyError as error:
+        raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
+    if len(fields) != 3 and len(unknown) < 20:
+        unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
+    if tag.__class__ is not str or tag not in BITS:
+        raise WeightFileError("dtype", path, f"has dtype {shown(tag)}, which the format does not have", name)
+    if offsets.__class__ is not list or len(offsets) != 2:
+        raise WeightFileError("offsets", path, f"data_offsets must be two integers, not {shown(offsets)}", name)
+    begin, end = offsets
+    if begin.__class__ is not int or end.__class__ is not int or not 0 <= begin <= end < _LIMIT:
+        raise WeightFileError("offsets", path, f"data_offsets {shown(offsets)} are no begin and end", name)
+    nbytes = _nbytes(shape, tag, path, name)
+    if nbytes != end - begin:
+        wanted = f"shape {shown(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
+        raise WeightFileError("offsets", path, wanted, name)
+    return TensorInfo(NAMES.get(tag, tag), tuple(shape), nbytes, start + begin)
 
 
 def _nbytes(shape: Any, tag: str, path: str, name: str) -> int:
     """Returns the bytes that a tensor takes."""
     if shape.__class__ is not list:
-        raise WeightFileError("shape", path, f"its shape must be a list of integers, not {_shown(shape)}", name)
+        raise WeightFileError("shape", path, f"its shape must be a list of integers, not {shown(shape)}", name)
     elements = 1
     for length in shape:
         if length.__class__ is not int or not 0 <= length < _LIMIT:
-            raise WeightFileError("shape", path, f"its shape {_shown(shape)} is no list of lengths", name)
+            raise WeightFileError("shape", path, f"its shape {shown(shape)} is no list of lengths", name)
         elements *= length
         if elements >= _LIMIT:
-            raise WeightFileError("overflow", path, f"shape {_shown(shape)} has more than 2**64 elements", name)
+            raise WeightFileError("overflow", path, f"shape {shown(shape)} has more than 2**64 elements", name)
     bits = elements * BITS[tag]
     if bits >= _LIMIT:
-        raise WeightFileError("overflow", path, f"shape {_shown(shape)} of {tag} has more than 2**64 bits", name)
+        raise WeightFileError("overflow", path, f"shape {shown(shape)} of {tag} has more than 2**64 bits", name)
     if bits % 8:
         raise WeightFileError("shape", path, f"has {bits} bits of {tag}, which are no whole bytes", name)
     return bits // 8
 
 
-def _require_cover(places: list[tuple[int, int, str]], path: str, held: int) -> None:
+def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: int, fault: Fault) -> None:
     """Checks that tensors follow each other without overlap or hole, up to the last byte of the file."""
-    places.sort()
-    reached = 0
-    for begin, end, name in places:
-        if end > held:
-            short = f"ends at byte {end} of the data, of which the file has {held}"
-            raise WeightFileError("truncated", path, short, name, "the file was cut: download or save it again")
-        if begin != reached:
+    reached = start
+    for info in tensors.values():
+        if info.start != reached:
+            break
+        reached += info.nbytes
+    else:
+        if reached == size:
+            return
+    reached = start
+    for name, info in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].nbytes)):
+        begin, end = info.start, info.start + info.nbytes
+        if end > size:
+            short = f"ends at byte {end - start} of the data, of which the file has {size - start}"
+            fault(WeightFileError("truncated", path, short, name, "the file was cut: download or save it again"))
+        elif begin != reached:
             kind, what = ("overlap", "overlaps the one before") if begin < reached else ("hole", "leaves a hole")
-            raise WeightFileError(
-                kind, path, f"begins at byte {begin} of the data, expected {reached}: it {what}", name
-            )
-        reached = end
-    if reached != held:
-        raise WeightFileError("hole", path, f"its last {held - reached} bytes belong to no tensor")
-
-
-def _shown(value: Any) -> str:
-    """Returns a value of JSON for a message; a tuple is an object there."""
-    if value.__class__ is list and len(value) > 8:
-        return f"a list of {len(value)} values"
-    return "an object" if value.__class__ is tuple else brief(value)
+            place = f"begins at byte {begin - start} of the data, expected {reached - start}: it {what}"
+            fault(WeightFileError(kind, path, place, name))
+        reached = max(reached, end)
+    if reached < size:
+        fault(WeightFileError("hole", path, f"its last {size - reached} bytes belong to no tensor"))

@@ -5,7 +5,8 @@ import re
 from typing import Any
 
 from emberharmony.core.errors import WeightFileError, brief
-from emberharmony.io.header import LARGEST_HEADER, TensorInfo, parsed, recognized, strings, unique
+from emberharmony.io.header import Fault, Header, TensorInfo, raised, recognized
+from emberharmony.io.parsing import LARGEST_HEADER, MOST_NAMES, parsed, strings, unique
 from emberharmony.io.tensor_file import header_of, opened
 
 ENDING = ".safetensors"
@@ -26,10 +27,9 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
             raise WeightFileError("index", path, f"has {size} bytes, allowed are 100,000,000")
         raw = stream.read(LARGEST_HEADER)
     try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        raise WeightFileError("index", path, f"is no UTF-8: {error.reason}", None, recognized(raw[:512])) from None
-    fields = unique(parsed(text, raw, path, "index"), path, "the index", "index")
+        fields = unique(parsed(raw, path, "index", MOST_NAMES), path, "the index", "index")
+    except WeightFileError as error:
+        raise WeightFileError(error.kind, path, error.reason, None, recognized(raw[:512])) from None
     if "weight_map" not in fields:
         raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
     held = fields.get("metadata")
@@ -59,32 +59,49 @@ def _require_plain(path: str, file: str) -> None:
         raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
 
 
-def checked_index(path: str) -> dict[str, dict[str, TensorInfo]]:
-    """Returns the description of all tensors of an index, by file, after a check of all headers.
+def checked_index(path: str, fault: Fault = raised) -> dict[str, Header]:
+    """Returns the headers of all files of an index, after a check of all of them.
+
+    Args:
+        path: the index.
+        fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if a file is damaged, or index and files do not hold the same tensors.
     """
     files, total = read_index(path)
     folder = os.path.dirname(path)
-    found: dict[str, dict[str, TensorInfo]] = {}
-    for file in sorted(set(files.values())):
+    named: dict[str, set[str]] = {}
+    for name, file in files.items():
+        named.setdefault(file, set()).add(name)
+    found: dict[str, Header] = {}
+    faults: list[WeightFileError] = []
+
+    def noted(error: WeightFileError) -> None:
+        faults.append(error)
+        fault(error)
+
+    for file in sorted(named):
         shard = os.path.join(folder, file)
-        header = header_of(shard)
-        named = {name for name, place in files.items() if place == file}
-        lost, extra = sorted(named - header.tensors.keys()), sorted(header.tensors.keys() - named)
-        if lost:
-            raise WeightFileError("index", shard, "lacks a tensor that the index says it has", lost[0])
-        if extra:
-            raise WeightFileError("index", shard, "has a tensor that the index does not list for it", extra[0])
-        found[shard] = header.tensors
-    held = sum(map(_held, found.values()))
-    if total is not None and total != held:
-        raise WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {held} bytes")
+        before = len(faults)
+        try:
+            found[shard] = header = header_of(shard, noted)
+        except WeightFileError as error:
+            noted(error)
+            continue
+        if len(faults) > before:
+            continue
+        for lost in sorted(named[file] - header.tensors.keys()):
+            noted(WeightFileError("index", shard, "lacks a tensor that the index says it has", lost))
+        for extra in sorted(header.tensors.keys() - named[file]):
+            noted(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
+    held = sum(held_bytes(header.tensors) for header in found.values())
+    if total is not None and total != held and not faults:
+        fault(WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {held} bytes"))
     return found
 
 
-def _held(tensors: dict[str, TensorInfo]) -> int:
+def held_bytes(tensors: dict[str, TensorInfo]) -> int:
     """Returns the bytes of tensors, each counted once."""
     return sum({info.start: info.nbytes for info in tensors.values() if info.nbytes}.values())
 

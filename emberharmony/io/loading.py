@@ -126,7 +126,7 @@ def in_folder(folder: str) -> str:
 
 def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     shards = checked_index(path)
-    places = {name: shard for shard, tensors in shards.items() for name in tensors}
+    places = {name: shard for shard, header in shards.items() for name in header.tensors}
     wanted = list(places) if names is None else names
     for name in wanted:
         if name not in places:

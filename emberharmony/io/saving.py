@@ -3,8 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,26 +16,28 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import ALL
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, EmberError, WeightFileError, brief
 from emberharmony.core.state.files import replace_bytes
-from emberharmony.io.header import BITS, LARGEST_HEADER, NAMES
+from emberharmony.io.header import BITS, NAMES
 from emberharmony.io.index import ENDING, INDEX, own_shards
+from emberharmony.io.parsing import LARGEST_HEADER
 from emberharmony.io.tags import tagged
 from emberharmony.io.tensors import as_bytes
 from emberharmony.io.ties import TIED
 
-_TAGS = {name: tag for tag, name in NAMES.items()}
+TAGS = {name: tag for tag, name in NAMES.items()}
+"""The dtypes of the format by their neutral names."""
+
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-class _Item(NamedTuple):
-    """A tensor to save: its first name, its other names, and how the file describes it."""
+class Item(NamedTuple):
+    """A tensor to save: its first name, its other names, how the file describes it, and what yields its bytes."""
 
     name: str
     ties: list[str]
-    tensor: Any
-    backend: Backend
     tag: str
     shape: tuple[int, ...]
     nbytes: int
+    parts: Callable[[], Iterable[memoryview]]
 
 
 def save(
@@ -81,18 +84,27 @@ def save(
     if not target.endswith(ENDING):
         raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}")
     _require_strings(metadata or {})
-    held = tagged(metadata or {}, layout)
-    items = _items(tensors)
-    limit = None if max_shard_size is None else _size(max_shard_size)
-    groups = [items] if limit is None else _groups(items, limit)
+    return write(target, _items(tensors), tagged(metadata or {}, layout), max_shard_size)
+
+
+def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
+    """Writes tensors that are described already, as `save` does, and returns the names of the files.
+
+    Raises:
+        ArgumentError: if the size is none.
+        WeightFileError: if a file cannot be written.
+    """
+    # In the order of the file: wide dtypes first, so that all tensors are aligned, then by name.
+    items = sorted(items, key=lambda item: (-BITS[item.tag], item.name))
+    groups = [items] if max_shard_size is None else _groups(items, _size(max_shard_size))
     try:
         if len(groups) == 1:
-            _write(target, items, held)
-            _remove_index(target)
-            return [target]
-        return _write_shards(target, groups, held)
+            _write(path, items, metadata)
+            _remove_index(path)
+            return [path]
+        return _write_shards(path, groups, metadata)
     except OSError as error:
-        raise WeightFileError("unwritable", target, f"could not be written, the old file stays: {error}") from error
+        raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
 
 
 def _require_strings(metadata: Mapping[str, str]) -> None:
@@ -114,11 +126,11 @@ def _require_text(name: str) -> None:
         raise ArgumentError(f"save(): {brief(name)} is no text in UTF-8: {error.reason}") from error
 
 
-def _items(tensors: Mapping[str, Any]) -> list[_Item]:
-    """Returns the tensors to save, each once, in the order of the file: wide dtypes first, then by name."""
+def _items(tensors: Mapping[str, Any]) -> list[Item]:
+    """Returns the tensors to save, each once."""
     if not isinstance(tensors, Mapping):
         raise ArgumentTypeError(f"save() takes a dict from names to tensors, not {brief(tensors)}")
-    found: dict[Any, _Item] = {}
+    found: dict[Any, Item] = {}
     kept = []  # so that no other object gets the id of one
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
@@ -137,11 +149,10 @@ def _items(tensors: Mapping[str, Any]) -> list[_Item]:
         found["same", id(tensor)] = item
         if place:
             found[place] = item
-    items = {id(item): item for item in found.values()}.values()
-    return sorted(items, key=lambda item: (-BITS[item.tag], item.name))
+    return list({id(item): item for item in found.values()}.values())
 
 
-def _described(name: str, tensor: Any, backend: Backend) -> tuple[_Item, Any]:
+def _described(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
     """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
     try:
         packed, again = backend.packed(tensor), backend.packed(tensor)
@@ -149,18 +160,26 @@ def _described(name: str, tensor: Any, backend: Backend) -> tuple[_Item, Any]:
         kind = type(error)
         raise kind(f"save(): {name!r}: {error}") from error
     bits = packed.bits
-    if packed.dtype not in _TAGS:
-        known = ", ".join(name for name in map(str, ALL) if name in _TAGS)
+    if packed.dtype not in TAGS:
+        known = ", ".join(name for name in map(str, ALL) if name in TAGS)
         raise DTypeError(
             f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {known}"
         )
-    item = _Item(name, [], tensor, backend, _TAGS[packed.dtype], tuple(bits.shape), bits.nbytes)
+    item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_parts, backend, tensor))
     # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
     shared = bits.size > 0 and bits.ctypes.data == again.bits.ctypes.data
     return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if shared else None
 
 
-def _write(path: str, items: Iterable[_Item], metadata: Mapping[str, str]) -> None:
+def _parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
+    """Yields the bytes of a tensor."""
+    bits = backend.packed(tensor).bits
+    if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
+        bits = bits.view(np.uint8) != 0
+    yield as_bytes(bits)
+
+
+def _write(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> None:
     """Replaces one file.
 
     Raises:
@@ -183,10 +202,8 @@ def _write(path: str, items: Iterable[_Item], metadata: Mapping[str, str]) -> No
     with replace_bytes(path) as stream:
         stream.write(len(header).to_bytes(8, "little") + header)
         for item in items:
-            bits = item.backend.packed(item.tensor).bits
-            if bits.dtype == np.bool_ and bits.size and bits.view(np.uint8).max() > 1:
-                bits = bits.view(np.uint8) != 0
-            stream.write(as_bytes(bits))
+            written = sum(map(stream.write, item.parts()))
+            assert written == item.nbytes, (item.name, written)
 
 
 def _size(size: int | str) -> int:
@@ -199,9 +216,9 @@ def _size(size: int | str) -> int:
     return size
 
 
-def _groups(items: list[_Item], limit: int) -> list[list[_Item]]:
+def _groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Returns the tensors of each shard."""
-    groups: list[list[_Item]] = [[]]
+    groups: list[list[Item]] = [[]]
     held = 0
     for item in items:
         if groups[-1] and held + item.nbytes > limit:
@@ -212,7 +229,7 @@ def _groups(items: list[_Item], limit: int) -> list[list[_Item]]:
     return groups
 
 
-def _write_shards(path: str, groups: list[list[_Item]], metadata: Mapping[str, str]) -> list[str]:
+def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, str]) -> list[str]:
     """Writes shards under new names, then their index, and removes the files that the index replaces.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from emberharmony.core.errors import StateDictError, WeightFileError, suggest
-from emberharmony.io.header import Header, TensorInfo, read_header
+from emberharmony.io.header import Fault, Header, TensorInfo, raised, read_header
 from emberharmony.io.tensors import as_array, as_tensor
 from emberharmony.io.ties import tied
 
@@ -36,15 +36,19 @@ def opened(path: str) -> tuple[BinaryIO, int]:
     return stream, os.fstat(stream.fileno()).st_size
 
 
-def header_of(path: str) -> Header:
+def header_of(path: str, fault: Fault = raised) -> Header:
     """Returns the checked header of a file, with all names of tied tensors.
+
+    Args:
+        path: the file.
+        fault: what is called for a fault after which the check can go on; by default the fault is raised.
 
     Raises:
         WeightFileError: if the file is not as the format demands.
     """
     stream, size = opened(path)
     with stream:
-        header = read_header(stream, path, size)
+        header = read_header(stream, path, size, fault)
     return header._replace(tensors=header.tensors | tied(header, path))
 
 
@@ -129,7 +133,7 @@ class TensorFile(Mapping[str, Any]):
             StateDictError: if the file has no tensor of that name.
         """
         info = self.info(name)
-        return as_tensor(self._read(name, TensorInfo("uint8", (info.nbytes,), *info[2:])), "uint8", self.path, name)
+        return as_tensor(self.part(name, TensorInfo("uint8", (info.nbytes,), *info[2:])), "uint8", self.path, name)
 
     def close(self) -> None:
         """Closes the file; tensors that were read stay valid."""
@@ -145,9 +149,18 @@ class TensorFile(Mapping[str, Any]):
         self.close()
 
     def _array(self, name: str) -> np.ndarray[Any, Any]:
-        return self._read(name, self.info(name))
+        return self.part(name, self.info(name))
 
-    def _read(self, name: str, info: TensorInfo) -> np.ndarray[Any, Any]:
+    def part(self, name: str, info: TensorInfo) -> np.ndarray[Any, Any]:
+        """Returns some bytes of a tensor as an array on the host; bfloat16 as uint16.
+
+        Args:
+            name: the tensor, for messages.
+            info: the dtype, the shape and the place of the bytes in the file.
+
+        Raises:
+            WeightFileError: if the file is closed, or has lost the bytes.
+        """
         if self._closed:
             raise WeightFileError("closed", self.path, "is closed", name, "read tensors before the end of the block")
         if self._map is not None:

@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.core.errors import EmberError, WeightFileError
 from emberharmony.io.header import NAMES, TensorInfo
 
-_HOST = {name: np.dtype("uint16" if name == "bfloat16" else name).newbyteorder("<") for name in NAMES.values()}
+HOST = {name: np.dtype("uint16" if name == "bfloat16" else name).newbyteorder("<") for name in NAMES.values()}
 """The host's dtype for the bytes of each dtype; NumPy lacks bfloat16, so its bits are uint16 here."""
 
 
@@ -19,10 +19,10 @@ def as_array(buffer: Any, start: int, info: TensorInfo, path: str, name: str) ->
     Raises:
         WeightFileError: if no backend has the dtype, or NumPy no such shape.
     """
-    if info.dtype not in _HOST:
+    if info.dtype not in HOST:
         way = "read its bytes with TensorFile.raw(name), or leave it out with io.load(..., names=...)"
         raise WeightFileError("dtype", path, f"no backend has its dtype {info.dtype}", name, way)
-    dtype = _HOST[info.dtype]
+    dtype = HOST[info.dtype]
     try:
         array: np.ndarray[Any, Any] = np.ndarray(info.shape, dtype, buffer if info.nbytes else None, start)
     except (ValueError, OverflowError) as error:

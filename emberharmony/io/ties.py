@@ -4,7 +4,8 @@ The format has no place for a second name, so `__metadata__` has the text `{"sec
 """
 
 from emberharmony.core.errors import WeightFileError, brief
-from emberharmony.io.header import Header, TensorInfo, parsed, strings
+from emberharmony.io.header import Header, TensorInfo
+from emberharmony.io.parsing import MOST_NAMES, parsed, strings
 
 TIED = "emberharmony.tied"
 """The name in `__metadata__`."""
@@ -19,7 +20,7 @@ def tied(header: Header, path: str) -> dict[str, TensorInfo]:
     text = header.metadata.get(TIED)
     if text is None:
         return {}
-    names = strings(parsed(text, text.encode(), path, "metadata"), path, f"{TIED} in __metadata__")
+    names = strings(parsed(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
     for name, first in names.items():
         if name in header.tensors or first not in header.tensors:
             fault = (

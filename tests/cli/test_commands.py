@@ -148,3 +148,10 @@ def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -
     result = CliRunner().invoke(command, ["demo", "--backend", "numpy"])
     assert result.exit_code == 130
     assert "Interrupted." in result.output
+
+
+def test_the_page_of_the_command_line_has_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    for name, each in command.commands.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `emberharmony {name}"))
+        assert all(f"`{part}" in row or f" {part}`" in row for part in getattr(each, "commands", ())), row

@@ -1,18 +1,25 @@
 """Files that `torch.save` has written."""
 
+import zipfile
+
 import torch
 
 from emberharmony.core.errors import WeightFileError, brief
 
 
-def read_tensors(path: str) -> dict[str, torch.Tensor]:
+def read_tensors(path: str, mapped: bool = False) -> dict[str, torch.Tensor]:
     """Returns the tensors of a state dict in a file, on the CPU; nothing else in the file is run or made.
+
+    Args:
+        path: the file.
+        mapped: whether to map the file into memory, if its format allows that.
 
     Raises:
         WeightFileError: if the file cannot be read, or holds something else than a flat dict of tensors.
     """
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        mmap = mapped and zipfile.is_zipfile(path)
+        found = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except FileNotFoundError as error:
         raise WeightFileError("missing", path, "does not exist") from error
     except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other

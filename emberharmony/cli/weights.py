@@ -1,0 +1,312 @@
+"""`emberharmony weights ls|check|diff|convert`: files of tensors, of which one block is in memory at a time."""
+
+import fnmatch
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import click
+
+from emberharmony import io
+from emberharmony.cli.drawing import columns, progress
+from emberharmony.core.errors import WeightFileError, suggest
+from emberharmony.io.differences import Difference, differences
+from emberharmony.io.index import INDEX
+from emberharmony.io.rewriting import renamed, rewrite
+from emberharmony.io.sources import Source, source
+from emberharmony.io.statistics import Statistics, not_finite, plain, statistics
+
+_MATCH = click.option("--match", "pattern", default="*", show_default=True, help="Only tensors with such a name.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def weights() -> None:
+    """List, check, compare and convert files of weights.
+
+    A path is a safetensors file, an index of shards, a folder with one of these, an .npz file, or a .pth, .pt or .bin
+    file of PyTorch. The exit status is 2 if a command cannot be carried out, and 130 after Ctrl-C.
+    """
+
+
+@weights.command()
+@click.argument("path")
+@click.option("--stats", is_flag=True, help="Read the tensors, and show statistics of their finite elements.")
+@_MATCH
+@_JSON
+def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
+    """List the tensors of PATH with dtype, shape and size, in the order of the file.
+
+    Only headers are read, unless --stats is given.
+    """
+    with closing(source(path)) as held:
+        names = _matching(held.tensors, pattern)
+        found: dict[str, Statistics | None] = {}
+        if stats:
+            with _bar(held, names) as advance:
+                for name in names:
+                    found[name] = statistics(held, name, advance)
+        total = _total(held, names)
+    if as_json:
+        rows = [_as_json(held, name) | ({"statistics": _numbers(found[name])} if stats else {}) for name in names]
+        report = {"path": held.path, "metadata": held.metadata, "tensors": rows}
+        click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
+        return
+    lines = [[_shown(name), held.tensors[name].dtype, *_shape_and_size(held, name)] for name in names]
+    header = ["name", "dtype", "shape", "size"]
+    if stats:
+        header += ["min", "max", "mean", "std", "not finite"]
+        lines = [[*line, *_cells(found[name])] for line, name in zip(lines, names, strict=True)]
+    click.echo(columns(header, lines))
+    for name, text in held.metadata.items():
+        click.echo(f"metadata {_shown(name)}: {_shown(text if len(text) < 80 else f'{text[:77]}...')}")
+    click.echo(f"{len(names):,} tensors, {_size(total)}")
+
+
+@weights.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--values", is_flag=True, help="Also read the tensors, and refuse elements that are not finite.")
+@_JSON
+def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
+    """Check PATHS completely, and name every fault; only headers are read, unless --values is given.
+
+    The exit status is 1 if anything is wrong.
+    """
+    reports = []
+    for path in paths:
+        report = io.check(path)
+        faults = [_fault(error) for error in report.errors]
+        if values and report.ok:
+            faults = list(_values(report.path))
+        sizes = {"tensors": len(report.tensors), "nbytes": report.nbytes}
+        found = {"path": report.path, "ok": not faults, "faults": faults, "warnings": report.warnings, **sizes}
+        reports.append(found)
+        if as_json:
+            continue
+        for fault in faults:
+            click.echo(f"FAIL {fault['message']}")
+        for warning in report.warnings:
+            click.echo(f"warning: {report.path}: {_shown(warning)}")
+        if not faults:
+            click.echo(f"{report.path}: {sizes['tensors']:,} tensors, {_size(sizes['nbytes'])}, correct")
+    if as_json:
+        click.echo(json.dumps(reports, indent=1))
+    if not all(report["ok"] for report in reports):
+        sys.exit(1)
+
+
+@weights.command()
+@click.argument("first")
+@click.argument("second")
+@click.option("--all", "everything", is_flag=True, help="Also list the tensors that are equal.")
+@_MATCH
+@_JSON
+def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool) -> None:
+    """Compare the tensors of the files FIRST and SECOND by name: dtypes, shapes, and each element to the bit.
+
+    The largest relative difference is that to the larger absolute value of two elements. The exit status is 0 if all
+    tensors are equal to the bit, and 1 if not.
+    """
+    with closing(source(first)) as a, closing(source(second)) as b:
+        names = _matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
+        with _bar(a, [name for name in names if name in a.tensors]) as advance:
+            found = list(differences(a, b, names, advance))
+    differ = [each for each in found if each.kind != "equal"]
+    listed = found if everything else differ
+    if as_json:
+        about = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(found)}
+        click.echo(json.dumps(about | {"tensors": [_difference(each) for each in listed]}, indent=1))
+    else:
+        if listed:
+            header = ("name", "", "elements that differ", "largest difference", "relative")
+            click.echo(columns(header, [_row(each) for each in listed]))
+        count = f"{len(found):,} tensors"
+        click.echo(f"{len(differ):,} of {count} differ" if differ else f"{count} are equal to the bit")
+    if differ:
+        sys.exit(1)
+
+
+@weights.command()
+@click.argument("src")
+@click.argument("dst")
+@click.option("--dtype", help="Cast the floating tensors to this dtype.")
+@click.option("--max-shard-size", help='Write several files of at most this size, such as "5GB", and their index.')
+@click.option(
+    "--rename",
+    "rules",
+    nargs=2,
+    multiple=True,
+    metavar="PATTERN NEW",
+    help="Replace what a regular expression finds in the names; NEW may refer to groups (repeatable).",
+)
+@_MATCH
+@click.option("--metadata", multiple=True, metavar="NAME=TEXT", help="Store this text beside the tensors (repeatable).")
+@click.option("--force", is_flag=True, help="Replace DST if it exists.")
+@_JSON
+def convert(
+    src: str,
+    dst: str,
+    dtype: str | None,
+    max_shard_size: str | None,
+    rules: tuple[tuple[str, str], ...],
+    pattern: str,
+    metadata: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the tensors of SRC to DST, a .safetensors or an .npz file.
+
+    DST is written as a whole or not at all, also after Ctrl-C. Tied tensors stay tied in safetensors files.
+    """
+    if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
+        raise click.UsageError(f"{dst} exists; give --force to replace it")
+    with closing(source(src)) as held:
+        names = renamed(_matching(held.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
+        texts = held.metadata | dict(map(_pair, metadata))
+        with _bar(held, list(names)) as advance:
+            written = rewrite(
+                held, dst, names, dtype=dtype, metadata=texts, max_shard_size=max_shard_size, advance=advance
+            )
+    for name, count in written.overflowed.items():
+        click.echo(
+            f"warning: {count:,} elements of {_shown(name)} are too large for {dtype} and now infinite", err=True
+        )
+    if texts and dst.endswith(".npz"):
+        click.echo(f"warning: .npz files have no place for metadata, {len(texts)} texts are lost", err=True)
+    if as_json:
+        report = {"files": written.files, "tensors": written.tensors, "nbytes": written.nbytes}
+        click.echo(json.dumps(report | {"overflowed": written.overflowed}, indent=1))
+        return
+    for file in written.files:
+        click.echo(file)
+    click.echo(f"{written.tensors:,} tensors, {_size(written.nbytes)}")
+
+
+def _matching(names: Iterable[str], pattern: str) -> list[str]:
+    """Returns the names that match a pattern.
+
+    Raises:
+        click.UsageError: if none does; the message suggests the nearest name.
+    """
+    names = list(names)
+    found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not found and pattern != "*":
+        raise click.UsageError(f"no tensor matches {pattern!r}{suggest(pattern.strip('*?'), names)}")
+    return found
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.UsageError(f"{text!r} is no regular expression: {error}") from error
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--metadata takes NAME=TEXT, not {text!r}")
+    return name, value
+
+
+@contextmanager
+def _bar(held: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
+    """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
+    total = sum(held.tensors[name].nbytes for name in names)
+    read = 0
+    with progress(total // 10**6 + 1, "MB read") as shown:
+
+        def advance(nbytes: int) -> None:
+            nonlocal read
+            before, read = read, read + nbytes
+            shown(read // 10**6 - before // 10**6)
+
+        yield advance
+
+
+def _total(held: Source, names: Sequence[str]) -> int:
+    """Returns the bytes of tensors; those of tied ones are counted once."""
+    return sum({held.place(name): held.tensors[name].nbytes for name in names}.values())
+
+
+def _shown(text: str) -> str:
+    """Returns a text of a file for a terminal, which control characters in it could change."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _size(nbytes: int) -> str:
+    """Returns a number of bytes as people read it."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if nbytes >= 1000**power:
+            return f"{nbytes / 1000**power:.1f} {unit}"
+    return f"{nbytes} B"
+
+
+def _shape_and_size(held: Source, name: str) -> tuple[str, str]:
+    info = held.tensors[name]
+    return f"({', '.join(map(str, info.shape))}{',' * (len(info.shape) == 1)})", _size(info.nbytes)
+
+
+def _as_json(held: Source, name: str) -> dict[str, Any]:
+    info = held.tensors[name]
+    return {"name": name, "dtype": info.dtype, "shape": info.shape, "nbytes": info.nbytes}
+
+
+def _numbers(found: Statistics | None) -> dict[str, Any] | None:
+    return None if found is None else {name: plain(value) for name, value in found._asdict().items()}
+
+
+def _cells(found: Statistics | None) -> list[str]:
+    if found is None:
+        return ["-"] * 5
+    return [*map(_number, (found.minimum, found.maximum, found.mean, found.std)), not_finite(found) or "-"]
+
+
+def _number(value: complex | None) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, (int, bool)) else f"{value:.5g}"
+
+
+def _fault(error: WeightFileError) -> dict[str, Any]:
+    about = {"kind": error.kind, "file": error.path, "tensor": error.tensor, "reason": error.reason, "hint": error.hint}
+    return about | {"message": str(error)}
+
+
+def _values(path: str) -> Iterator[dict[str, Any]]:
+    """Yields a fault for each tensor with elements that are not finite."""
+    with closing(source(path)) as held, _bar(held, list(held.tensors)) as advance:
+        for name in held.tensors:
+            found = statistics(held, name, advance)
+            if found is not None and (found.nans or found.infinities):
+                yield _fault(WeightFileError("values", path, f"has elements that are {not_finite(found)}", name))
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    """Returns a comparison for JSON."""
+    sides = {
+        side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
+        for side, info in (("first", each.first), ("second", each.second))
+    }
+    largest = {"absolute": plain(each.absolute), "relative": plain(each.relative)}
+    return {"name": each.name, "kind": each.kind, **sides, "elements": each.elements, **largest, "nans": each.nans}
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    """Returns a comparison for a table."""
+    if each.first is None or each.second is None:
+        return _shown(each.name), f"only in the {'first' if each.second is None else 'second'}", "", "", ""
+    told = "equal"
+    if each.kind == "shape":
+        told = f"shape {each.first.shape} and {each.second.shape}"
+    elif each.kind == "dtype":
+        told = f"dtype {each.first.dtype} and {each.second.dtype}"
+    elif each.kind == "values":
+        told = "values"
+    lost = f", {each.nans:,} NaN in one only" if each.nans else ""
+    count = "" if each.elements is None else f"{each.elements:,}{lost}"
+    return _shown(each.name), told, count, _number(each.absolute), _number(each.relative)

@@ -1,0 +1,117 @@
+"""The differences between the tensors of two files, computed from one block of each at a time."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+
+from emberharmony.io.header import TensorInfo
+from emberharmony.io.sources import Array, Source, numbers
+
+
+class Difference(NamedTuple):
+    """How two tensors of one name differ.
+
+    Attributes:
+        name: their name.
+        kind: "equal" to the bit, "values", "dtype", "shape", or "missing" or "extra" in the second file.
+        first: the description of the tensor in the first file, if it has it.
+        second: the same for the second file.
+        elements: how many elements differ; None if the shapes or the dtypes cannot be compared.
+        absolute: the largest absolute difference of two elements. NaN is equal to NaN; pairs of NaN and a number are
+            in `nans` only.
+        relative: the largest ratio of the difference to the larger absolute value of the two.
+        nans: how many elements are NaN in one file only.
+    """
+
+    name: str
+    kind: str
+    first: TensorInfo | None
+    second: TensorInfo | None
+    elements: int | None = None
+    absolute: float | int | None = None
+    relative: float | None = None
+    nans: int = 0
+
+
+def differences(
+    first: Source, second: Source, names: Iterable[str], advance: Callable[[int], None]
+) -> Iterator[Difference]:
+    """Yields the comparison of the tensors of each name.
+
+    Args:
+        first: the one file.
+        second: the other.
+        names: names of tensors that at least one of them has.
+        advance: what is called with the number of bytes of the first file that were read.
+
+    Raises:
+        WeightFileError: if a file cannot be read.
+    """
+    for name in names:
+        a, b = first.tensors.get(name), second.tensors.get(name)
+        if a is None or b is None:
+            yield Difference(name, "extra" if a is None else "missing", a, b)
+        elif a.shape != b.shape:
+            yield Difference(name, "shape", a, b)
+        else:
+            yield _compared(first, second, name, advance)
+
+
+def _compared(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
+    """Returns the comparison of two tensors of one shape."""
+    a, b = first.tensors[name], second.tensors[name]
+    found = Difference(name, "equal" if a.dtype == b.dtype else "dtype", a, b, 0, 0, 0.0)
+    for x, y in zip_longest(first.blocks(name), second.blocks(name)):
+        advance(0 if x is None else x.nbytes)
+        if a.dtype == b.dtype and np.array_equal(x.view(np.uint8), y.view(np.uint8)):
+            continue
+        found = found._replace(kind="values" if a.dtype == b.dtype else "dtype")
+        left, right = (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
+        if left is None or right is None:
+            return found._replace(elements=None, absolute=None, relative=None)
+        bits = _unequal(x, y) if a.dtype == b.dtype else None
+        with np.errstate(all="ignore"):
+            found = _joined(found, left, right, bits)
+    return found
+
+
+def _unequal(x: Array, y: Array) -> int:
+    """Returns how many elements have different bits: also zeros with different signs, and different NaN."""
+    width = x.itemsize
+    if width <= 8:
+        return int(np.count_nonzero(x.view(f"u{width}") != y.view(f"u{width}")))
+    differ = x.view(np.uint8).reshape(-1, width) != y.view(np.uint8).reshape(-1, width)
+    return int(np.count_nonzero(differ.any(1)))
+
+
+def _joined(found: Difference, x: Array, y: Array, bits: int | None) -> Difference:
+    """Returns a comparison with that of another block.
+
+    Args:
+        found: the comparison.
+        x: a block of the first tensor as numbers.
+        y: the same block of the second.
+        bits: how many elements have different bits, or None if that is the number of those that are not equal.
+    """
+    lost = np.isnan(x) != np.isnan(y)
+    differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
+    elements = int(np.count_nonzero(differ)) if bits is None else bits
+    x, y = x[differ & ~lost], y[differ & ~lost]
+    found = found._replace(elements=(found.elements or 0) + elements, nans=found.nans + int(np.count_nonzero(lost)))
+    if not x.size:
+        return found
+    if x.dtype == y.dtype and x.dtype.kind in "iu":
+        gap = np.where(x > y, x, y).astype(np.uint64) - np.where(x > y, y, x).astype(np.uint64)
+        absolute: float | int = int(gap.max())
+        distance = gap.astype(np.float64)
+    else:
+        wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+        distance = np.abs(x.astype(wide) - y.astype(wide))
+        absolute = float(distance.max())
+    largest = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
+    relative = np.where(np.isinf(distance), np.inf, distance / largest)
+    return found._replace(
+        absolute=max(found.absolute or 0, absolute), relative=max(found.relative or 0.0, float(relative.max()))
+    )

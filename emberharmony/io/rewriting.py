@@ -1,0 +1,184 @@
+"""A file of tensors written again: with other names, another dtype, in another format, or in shards."""
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+
+from emberharmony import ops
+from emberharmony.backend.choice import owner
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.errors import ArgumentError, DTypeError, WeightFileError, brief
+from emberharmony.core.state.files import replace_bytes
+from emberharmony.io.header import BITS
+from emberharmony.io.index import ENDING
+from emberharmony.io.saving import TAGS, Item, write
+from emberharmony.io.sources import Array, Source, numbers
+from emberharmony.io.tensors import HOST, as_bytes, as_tensor
+
+Advance = Callable[[int], None]
+
+
+class Rewritten(NamedTuple):
+    """What `rewrite` has written.
+
+    Attributes:
+        files: the names of the files.
+        tensors: how many tensors they hold.
+        nbytes: the bytes of the tensors.
+        overflowed: how many finite elements of a tensor the new dtype has made infinite, by name.
+    """
+
+    files: list[str]
+    tensors: int
+    nbytes: int
+    overflowed: dict[str, int]
+
+
+def renamed(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]) -> dict[str, str]:
+    """Returns the new name of each tensor, after each rule has replaced what it finds in the name.
+
+    Raises:
+        ArgumentError: if a rule refers to no group of its pattern, or if two tensors get one name.
+    """
+    found: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for name in names:
+        new = name
+        for pattern, replacement in rules:
+            try:
+                new = pattern.sub(replacement, new)
+            except (re.error, IndexError) as error:
+                raise ArgumentError(f"the new name {replacement!r} does not fit {pattern.pattern!r}: {error}") from None
+        if new in taken:
+            raise ArgumentError(f"{brief(taken[new])} and {brief(name)} would both be named {brief(new)}")
+        if new == "__metadata__":
+            raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
+        found[name], taken[new] = new, name
+    return found
+
+
+def rewrite(
+    source: Source,
+    path: str,
+    names: Mapping[str, str],
+    *,
+    dtype: object = None,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int | str | None = None,
+    advance: Advance = lambda size: None,
+) -> Rewritten:
+    """Writes tensors of a file to another one, of which one block is in memory at a time.
+
+    Args:
+        source: the tensors.
+        path: the new file, a `.safetensors` or an `.npz` file.
+        names: the new name of each tensor to write.
+        dtype: a floating dtype to which to cast the floating tensors.
+        metadata: strings to store beside the tensors; only safetensors files have a place for them.
+        max_shard_size: as for `save`.
+        advance: what is called with the number of bytes that were read.
+
+    Raises:
+        ArgumentError: if the ending, the dtype or the size is none that can be written.
+        DTypeError: if the format lacks the dtype of a tensor.
+        WeightFileError: if a file cannot be read or written.
+    """
+    target = None if dtype is None else as_dtype(dtype)
+    if target is not None and not (target.is_floating and target.name in HOST):
+        raise ArgumentError(f"the dtype must be a floating one, not {target.name}")
+    if not path.endswith((ENDING, ".npz")):
+        raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
+    overflowed: dict[str, int] = {}
+    items: dict[object, Item] = {}
+    for name, new in names.items():
+        place = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
+        if place in items:
+            items[place].ties.append(new)
+            continue
+        items[place] = _item(source, name, new, target and target.name, advance, overflowed)
+    with ops.use_backend("numpy"):
+        if path.endswith(ENDING):
+            files = write(path, items.values(), metadata or {}, max_shard_size)
+        else:
+            if max_shard_size is not None:
+                raise ArgumentError(f"only {ENDING} files can be in shards")
+            files = _write_npz(path, items.values())
+    return Rewritten(files, len(names), sum(item.nbytes for item in items.values()), overflowed)
+
+
+def _item(source: Source, name: str, new: str, dtype: str | None, advance: Advance, overflowed: dict[str, int]) -> Item:
+    """Returns a tensor to save.
+
+    Raises:
+        DTypeError: if safetensors lacks its dtype.
+    """
+    info = source.tensors[name]
+    target = dtype if dtype is not None and info.dtype in HOST and as_dtype(info.dtype).is_floating else info.dtype
+    tag = TAGS.get(target, target)
+    if tag not in BITS:
+        raise DTypeError(f"{source.path}: {brief(name)} has dtype {info.dtype}, which safetensors lacks")
+    size = info.nbytes if target == info.dtype else info.nbytes // HOST[info.dtype].itemsize * HOST[target].itemsize
+    return Item(new, [], tag, info.shape, size, partial(_parts, source, name, target, advance, overflowed))
+
+
+def _parts(source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]) -> Iterator[memoryview]:
+    """Yields the bytes of a tensor, cast to a dtype."""
+    old = source.tensors[name].dtype
+    for block in source.blocks(name):
+        if dtype == old:
+            yield as_bytes(block)
+        else:
+            cast = _cast(block, old, dtype, source.path, name)
+            before, after = numbers(block, old), numbers(cast, dtype)
+            assert before is not None
+            assert after is not None
+            lost = int(np.count_nonzero(np.isinf(after))) - int(np.count_nonzero(np.isinf(before)))
+            if lost:
+                overflowed[name] = overflowed.get(name, 0) + lost
+            yield as_bytes(cast)
+        advance(block.nbytes)
+
+
+def _cast(block: Array, old: str, new: str, path: str, name: str) -> Array:
+    """Returns a block in another dtype; bfloat16 as uint16."""
+    with np.errstate(over="ignore"):
+        tensor = ops.cast(as_tensor(block, old, path, name), as_dtype(new))
+    backend = owner(tensor)
+    assert backend is not None
+    bits: Array = backend.packed(tensor).bits
+    return bits
+
+
+def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
+    """Replaces an `.npz` file.
+
+    Raises:
+        ArgumentError: if an archive cannot have a name.
+        DTypeError: if NumPy lacks a dtype.
+        WeightFileError: if the file cannot be written.
+    """
+    items = list(items)
+    dtypes = {TAGS[name]: HOST[name] for name in TAGS if name != "bfloat16"}
+    for item in items:
+        if item.tag not in dtypes:
+            way = "cast it to float32" if item.tag == "BF16" else "write a safetensors file"
+            raise DTypeError(f"{brief(item.name)} has dtype {item.tag}, which .npz files lack; {way}")
+        if "\0" in item.name or len(item.name.encode()) > 60_000:
+            raise ArgumentError(f"{brief(item.name)} is no name in an .npz file")
+    try:
+        with replace_bytes(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+            for item in items:
+                with archive.open(zipfile.ZipInfo(f"{item.name}.npy"), "w", force_zip64=True) as member:
+                    header = {"descr": dtypes[item.tag].str, "fortran_order": False, "shape": item.shape}
+                    npy.write_array_header_1_0(member, header)
+                    written = sum(map(member.write, item.parts()))
+                    assert written == item.nbytes, (item.name, written)
+    except OSError as error:
+        raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
+    return [os.fspath(path)]

@@ -1,0 +1,194 @@
+"""The tensors of any file that `io` reads, one block at a time, as arrays on the host."""
+
+import os
+from collections.abc import Hashable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from emberharmony.backend.choice import owner
+from emberharmony.backend.discovery import load as load_backend
+from emberharmony.core.errors import WeightFileError
+from emberharmony.io.archives import Archive
+from emberharmony.io.header import TensorInfo
+from emberharmony.io.index import ENDING, INDEX, checked_index
+from emberharmony.io.loading import in_folder
+from emberharmony.io.tensor_file import TensorFile, header_of
+from emberharmony.io.tensors import HOST
+from emberharmony.io.ties import TIED
+
+BLOCK = 1 << 20
+"""The elements of a block."""
+
+TORCH = (".pth", ".pt", ".bin")
+"""The endings of files of PyTorch."""
+
+Array = np.ndarray[Any, Any]
+
+
+class Source(Protocol):
+    """Tensors of which one block is in memory at a time; of `.npz` files one tensor.
+
+    Attributes:
+        path: the file, after the choice in a folder.
+        tensors: the description of each tensor, by name.
+        metadata: the strings that were saved beside the tensors.
+    """
+
+    path: str
+    tensors: dict[str, TensorInfo]
+    metadata: dict[str, str]
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        """Yields the elements of a tensor in C order, as arrays with one axis.
+
+        The elements of a bfloat16 tensor are uint16, and those of a dtype that no backend has are its bytes.
+
+        Raises:
+            WeightFileError: if the file cannot be read.
+        """
+
+    def place(self, name: str) -> Hashable:
+        """Returns what is equal for the names of one tied tensor."""
+
+    def close(self) -> None:
+        """Closes the file."""
+
+
+def located(path: str | os.PathLike[str]) -> str:
+    """Returns the file that a path means: of a folder the file of tensors in it, of a sharded file its index.
+
+    Raises:
+        WeightFileError: if a folder has none, or several.
+    """
+    place = os.fspath(path)
+    if os.path.isdir(place):
+        return in_folder(place)
+    sharded = place.endswith(ENDING) and not os.path.exists(place) and os.path.exists(place + INDEX)
+    return place + INDEX if sharded else place
+
+
+def source(path: str | os.PathLike[str]) -> Source:
+    """Returns the tensors of a file, a folder, an index of shards, an `.npz` or a `.pth` file.
+
+    Raises:
+        BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
+        WeightFileError: if a file is damaged.
+    """
+    place = located(path)
+    if place.endswith(".npz"):
+        return _Arrays(place)
+    return _OfTorch(place) if place.endswith(TORCH) else _Shards(place)
+
+
+class _Shards:
+    """The tensors of safetensors files."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        headers = checked_index(path) if path.endswith(INDEX) else {path: header_of(path)}
+        self.tensors = {name: info for header in headers.values() for name, info in header.tensors.items()}
+        self._files = {name: file for file, header in headers.items() for name in header.tensors}
+        first = next(iter(headers.values()), None)
+        self.metadata = dict(first.metadata) if first else {}
+        self.metadata.pop(TIED, None)
+        self._open: TensorFile | None = None
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        """Yields the elements of a tensor."""
+        file = self._file(name)
+        info = file.info(name)
+        if info != self.tensors[name]:
+            raise WeightFileError("truncated", file.path, "was changed while it was read", name)
+        kind = info.dtype if info.dtype in HOST else "uint8"
+        width = HOST[kind].itemsize
+        for start in range(0, info.nbytes, BLOCK * width):
+            size = min(BLOCK * width, info.nbytes - start)
+            yield file.part(name, TensorInfo(kind, (size // width,), size, info.start + start))
+
+    def place(self, name: str) -> Hashable:
+        info = self.tensors[name]
+        return (self._files[name], info) if info.nbytes else (self._files[name], name)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+
+    def _file(self, name: str) -> TensorFile:
+        path = self._files[name]
+        if self._open is None or self._open.path != path:
+            self.close()
+            self._open = TensorFile(path, mmap=False)
+        return self._open
+
+
+class _Arrays:
+    """The arrays of an `.npz` file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.metadata: dict[str, str] = {}
+        self._archive = Archive(path)
+        try:
+            self.tensors = {name: self._archive.info(name) for name in self._archive.members}
+        except BaseException:
+            self.close()
+            raise
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        return _cut(self._archive.array(name))
+
+    def place(self, name: str) -> Hashable:
+        return name
+
+    def close(self) -> None:
+        self._archive.__exit__()
+
+
+class _OfTorch:
+    """The tensors of a file of PyTorch, which is mapped into memory if it can be."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.metadata: dict[str, str] = {}
+        load_backend("torch")  # its error has the command that installs PyTorch
+        from emberharmony.backend.torch.files import read_tensors
+
+        self._held = read_tensors(path, mapped=True)
+        self.tensors = {}
+        for name in self._held:
+            bits, dtype = self._bits(name)
+            self.tensors[name] = TensorInfo(dtype, bits.shape, bits.nbytes, 0)
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        return _cut(self._bits(name)[0])
+
+    def place(self, name: str) -> Hashable:
+        bits, dtype = self._bits(name)
+        return (bits.ctypes.data, bits.shape, bits.strides, dtype) if bits.size else name
+
+    def close(self) -> None:
+        self._held = {}
+
+    def _bits(self, name: str) -> tuple[Array, str]:
+        tensor = self._held[name]
+        backend = owner(tensor)
+        assert backend is not None
+        packed = backend.packed(tensor)
+        return packed.bits, str(packed.dtype)
+
+
+def _cut(array: Array) -> Iterator[Array]:
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        yield block.astype(block.dtype.newbyteorder("=")) if not block.dtype.isnative else block
+
+
+def numbers(block: Array, dtype: str) -> Array | None:
+    """Returns a block of a tensor as numbers with which NumPy can compute, or None if it has none for the dtype."""
+    if dtype == "bfloat16":
+        return (block.astype(np.uint32) << 16).view(np.float32)
+    if dtype not in HOST and dtype not in ("complex128", "longdouble"):
+        return None
+    return block.view(np.uint8) != 0 if dtype == "bool" else block

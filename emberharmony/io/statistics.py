@@ -1,0 +1,109 @@
+"""Statistics of the tensors of a file, computed from one block at a time."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.io.sources import Array, Source, numbers
+
+Advance = Callable[[int], None]
+"""What is called with the number of bytes that were read."""
+
+_LARGE = 1e150
+"""Squares of larger numbers can be beyond float64."""
+
+
+class Statistics(NamedTuple):
+    """Statistics of the finite elements of a tensor, and how many are not finite.
+
+    Attributes:
+        nans: how many elements are NaN.
+        infinities: how many are infinite.
+        minimum: the least finite element; None if there is none, or if the tensor is complex.
+        maximum: the greatest.
+        mean: the mean of the finite elements; None if there is none.
+        std: their standard deviation, with the divisor n.
+    """
+
+    nans: int = 0
+    infinities: int = 0
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    mean: float | complex | None = None
+    std: float | None = None
+
+
+def statistics(source: Source, name: str, advance: Advance = lambda size: None) -> Statistics | None:
+    """Returns the statistics of a tensor, or None if it has no numbers that NumPy knows.
+
+    Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+
+    Raises:
+        WeightFileError: if the file cannot be read.
+    """
+    dtype = source.tensors[name].dtype
+    if numbers(np.empty(0, np.uint16), dtype) is None:
+        return None
+    found = Statistics()
+    count, mean, squares = 0, np.float64(0), np.float64(0)
+    with np.errstate(all="ignore"):
+        for block in source.blocks(name):
+            values = numbers(block, dtype)
+            assert values is not None
+            kept, found = _finite(values, found)
+            if kept.size:
+                size, centre, spread = _moments(kept)
+                delta = centre - mean
+                total = count + size
+                mean = mean + delta * (size / total)
+                squares = squares + spread + abs(delta) ** 2 * (count * (size / total))
+                count = total
+            advance(block.nbytes)
+    if not count:
+        return found
+    plain = complex(mean) if dtype.startswith("complex") else float(mean.real)
+    return found._replace(mean=plain, std=float(np.sqrt(squares / count)))
+
+
+def _finite(values: Array, found: Statistics) -> tuple[Array, Statistics]:
+    """Returns the finite elements of a block, and the statistics with its counts and extremes."""
+    if values.dtype.kind in "fc":
+        finite = np.isfinite(values)
+        lost = values.size - int(np.count_nonzero(finite))
+        if lost:
+            nans = int(np.count_nonzero(np.isnan(values)))
+            found = found._replace(nans=found.nans + nans, infinities=found.infinities + lost - nans)
+            values = values[finite]
+    if values.size and values.dtype.kind != "c":
+        least, most = values.min().item(), values.max().item()
+        found = found._replace(
+            minimum=least if found.minimum is None else min(found.minimum, least),
+            maximum=most if found.maximum is None else max(found.maximum, most),
+        )
+    return values, found
+
+
+def _moments(values: Array) -> tuple[int, Any, Any]:
+    """Returns the number of elements, their mean, and the sum of the squares of their distances from it."""
+    wide: Any = np.complex128 if values.dtype.kind == "c" else np.float64
+    if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
+        wide = np.clongdouble if values.dtype.kind == "c" else np.longdouble
+    centre = values.mean(dtype=wide)
+    away = np.subtract(values, centre, dtype=wide)
+    return values.size, centre, (away.real**2 + away.imag**2).sum() if values.dtype.kind == "c" else (away * away).sum()
+
+
+def not_finite(found: Statistics) -> str:
+    """Returns what elements of a tensor are not finite, or an empty text."""
+    parts = [f"{found.nans:,} NaN"] if found.nans else []
+    parts += [f"{found.infinities:,} infinite"] if found.infinities else []
+    return " and ".join(parts)
+
+
+def plain(value: float | complex | None) -> Any:
+    """Returns a number as JSON can hold it: complex and non-finite ones as text."""
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
