@@ -158,7 +158,7 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the tensors of SRC to DST, a .safetensors or an .npz file.
+    """Convert SRC to DST, a .safetensors or an .npz file.
 
     DST is written as a whole or not at all, also after Ctrl-C. Tied tensors stay tied in safetensors files.
     """

@@ -1,9 +1,8 @@
 """JSON of files of tensors: in pieces, with bounds on its depth and its values, and with duplicate names visible."""
 
 import json
-import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -27,51 +26,89 @@ PIECE = 1 << 16
 DEEPEST = 64
 """The deepest nesting in a header; 3 levels are used, and unknown fields may have more."""
 
-_OTHERS = bytes(set(range(256)) - set(b'[]{},"\\'))
-_STEPS = np.zeros(256, np.int64)
+_STEPS = np.zeros(256, np.int8)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
-_STRING = re.compile(rb'"[^"]*"')
+_TOO_MANY = "too many brackets and commas, which would take much memory"
 _DIGITS = bytes(ord("0") if byte in b"0123456789" else byte for byte in range(256))
 
 
 def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
     """Yields the pairs of the JSON object of a header, some hundred at a time; an object is a tuple of pairs.
 
-    A piece ends at "},", where entries usually end. If those characters are in a string or in an object of an entry,
-    the piece is no JSON, and another end is tried. Pieces that are JSON begin and end at the commas of the outer
-    object, because brackets and quotes are balanced in them, so they are JSON together.
+    A piece ends at a comma of the outer object.
 
     Raises:
         WeightFileError: if the header is no JSON, or an entry is too long.
     """
     if raw[:1] != b"{":
         raise WeightFileError("header_json", path, f"its header begins with {raw[:1]!r}, expected b'{{'")
+    raw = raw.rstrip(b" \t\r\n")
     start, size = 1, PIECE
     while len(raw) - start > size:
-        cut, found, fault = start + size, None, None
-        for _ in range(8 if size <= LARGEST_ENTRY else 2):
-            cut = raw.rfind(b"},", start, cut + 1)
-            if cut < 0:
-                break
-            try:
-                found = parsed(b"{" + raw[start : cut + 1] + b"}", path)
-                break
-            except WeightFileError as error:
-                fault = error
-        if found is not None:
-            yield found
-            start, size = cut + 2, PIECE
+        window = raw[start : start + size]
+        outline = _outline(window, MOST_MARKS, in_object=True)
+        if outline.comma >= 0:
+            yield _value(b"{" + window[: outline.comma] + b"}", path, "header_json", outline)
+            start, size = start + outline.comma + 1, PIECE
             continue
-        longest = LARGEST_HEADER if raw[start : start + 99].lstrip().startswith(b'"__metadata__"') else LARGEST_ENTRY
+        if outline.many:
+            raise WeightFileError("header_json", path, f"its JSON has {_TOO_MANY} in the entry at byte {start}")
+        longest = LARGEST_HEADER if window[:99].lstrip().startswith(b'"__metadata__"') else LARGEST_ENTRY
         if size >= longest:
             too_long = f"its header has an entry of more than {longest:,} bytes at byte {start}, or is no JSON there"
-            raise fault or WeightFileError("header_json", path, too_long)
+            raise WeightFileError("header_json", path, too_long)
         size = min(8 * size, longest)
     last = parsed(b"{" + raw[start:], path)
     if not last and start > 1:
         raise WeightFileError("header_json", path, "its header is no JSON: no name after its last comma")
     yield last
+
+
+class _Outline(NamedTuple):
+    """The nesting and the size of JSON, seen without reading it.
+
+    Attributes:
+        depth: the deepest nesting.
+        many: whether it has more brackets and commas than are allowed; the rest is not examined then.
+        comma: the place of the last comma that is in no bracket, or -1.
+    """
+
+    depth: int
+    many: bool
+    comma: int
+
+
+def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
+    """Returns the outline of JSON; of other text any outline.
+
+    Args:
+        raw: the text.
+        most: about how many brackets and commas are allowed, without those in strings.
+        in_object: whether it is a part of an object, which may be cut at a comma.
+    """
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+    quoted, depth, deepest, marks, comma = 0, 0, 0, 0, -1
+    for start in range(0, len(raw), 1 << 16):
+        part = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
+        in_string = np.cumsum(part == ord('"'), dtype=np.uint8)
+        in_string += np.uint8(quoted)
+        in_string &= 1
+        outside = (in_string == 0).view(np.int8)
+        steps = _STEPS[part]
+        steps *= outside
+        levels = np.cumsum(steps, dtype=np.int32)
+        commas = (part == ord(",")) & outside.view(np.bool_)
+        marks += int(np.count_nonzero(steps)) + int(np.count_nonzero(commas))
+        deepest = max(deepest, depth + int(levels.max()))
+        outer = np.flatnonzero(commas & (levels == -depth))
+        if outer.size:
+            comma = start + int(outer[-1])
+        if marks > most:
+            break
+        quoted, depth = int(in_string[-1]), depth + int(levels[-1])
+    return _Outline(deepest, marks > most and not (in_object and comma >= 0), comma)
 
 
 def parsed(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
@@ -86,12 +123,23 @@ def parsed(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MA
     Raises:
         WeightFileError: if the text is no JSON, is nested too deeply, or has too many values.
     """
+    return _value(raw, path, kind, _outline(raw, most))
+
+
+def _value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
+    """Returns the value of JSON as `parsed` does.
+
+    The outline is checked first, because `json` recurses, and because many values take much memory.
+    """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         fault = f"its header is no UTF-8: {error.reason} at {error.start}"
         raise WeightFileError("header_utf8" if kind == "header_json" else kind, path, fault) from None
-    _require_flat(raw, path, kind, most)
+    if outline.depth > DEEPEST:
+        raise WeightFileError(kind, path, f"its JSON is nested more than {DEEPEST} deep, a header has 3 levels")
+    if outline.many:
+        raise WeightFileError(kind, path, f"its JSON has {_TOO_MANY}")
     # A name may contain such characters too, which only means that the slower function reads the numbers.
     decoder = _CAREFUL if b"-" in raw or b"0" * 20 in raw.translate(_DIGITS) else _DECODER
     try:
@@ -105,28 +153,6 @@ def parsed(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MA
     except (ValueError, RecursionError) as error:
         raise WeightFileError(kind, path, f"its header is no JSON: {error}") from None
     return found
-
-
-def _require_flat(raw: bytes, path: str, kind: str, most: int) -> None:
-    """Checks how deep JSON is nested, because `json` recurses, and how many values it has, which take memory.
-
-    Raises:
-        WeightFileError: if one of them is too large.
-    """
-    marks = raw.translate(None, _OTHERS)
-    if b"\\" in marks:
-        marks = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _OTHERS)
-    if b'"' in marks.replace(b'""', b""):
-        marks = _STRING.sub(b"", marks)
-    if len(marks) - marks.count(b'"') > most:
-        raise WeightFileError(kind, path, f"its JSON has more than {most:,} brackets and commas")
-    depth = 0
-    for start in range(0, len(marks), 1 << 16):
-        part = np.frombuffer(marks, np.uint8, min(1 << 16, len(marks) - start), start)
-        levels = depth + np.cumsum(_STEPS[part])
-        if levels.max() > DEEPEST:
-            raise WeightFileError(kind, path, f"its JSON is nested more than {DEEPEST} deep, a header has 3 levels")
-        depth = int(levels[-1])
 
 
 def _real(text: str) -> float:

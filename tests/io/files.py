@@ -34,6 +34,15 @@ def two(first: list[int], second: list[int], size: int) -> bytes:
     return packed(tensors, bytes(size))
 
 
+def many(count: int, more: object = None) -> dict[str, object]:
+    """Returns a header with many tensors of no bytes, and one of eight; it is read in several pieces."""
+    entry = {"dtype": "F32", "shape": [0, 7], "data_offsets": [0, 0]}
+    return {"first": F32} | {f"layer.{i}": entry if more is None else entry | {"x": more} for i in range(count)}
+
+
+LONG = json.dumps(many(2000), separators=(",", ":"))
+
+
 VALID: dict[str, bytes] = {
     "one tensor": packed({"a": F32}),
     "padded with spaces": packed({"a": F32}, pad=True),
@@ -59,6 +68,21 @@ VALID: dict[str, bytes] = {
     "unknown field with a long number": text('{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":' + "9" * 5000 + "}"),
     "bool beyond 1": packed({"a": {"dtype": "BOOL", "shape": [2], "data_offsets": [0, 2]}}, b"\x00\x05"),
     "many axes": one(shape=[1] * 20 + [2]),
+    "spaces beyond a piece": packed(json.dumps({"a": F32}) + " " * 100_000),
+    "other white space": packed(json.dumps({"a": F32}, indent=1) + "\t\n\r "),
+    "metadata behind": packed({"a": F32, "__metadata__": {"x": "y"}}),
+    "long metadata": packed({"__metadata__": {"x": '{"a":[1]},' * 20_000}, "a": F32}),
+    "long metadata behind": packed({"a": F32, "__metadata__": {"x": '{"a":[1]},' * 20_000}}),
+    "name with a null character": packed({"a\0b": F32}),
+    "name with a delete character": packed({"a\x7f": F32}),
+    "escaped slash": packed('{"a\\/b":' + json.dumps(F32) + "}"),
+    "long name": packed({"n" * 100_000: F32}),
+    "other order of fields": packed('{"a":{"data_offsets":[0,8],"shape":[2],"dtype":"F32"}}'),
+    "empty at the end": two([0, 8], [8, 8], 8),
+    "empty with a large length": packed({"a": {"dtype": "F32", "shape": [0, 2**30], "data_offsets": [0, 0]}}, b""),
+    "nested unknown field": text('{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":' + "[" * 60 + "]" * 60 + "}"),
+    "many entries": packed(many(2000)),
+    "many entries with objects": packed(many(500, {"x": {"y": {}, "z": 1}, "s": "},{}," * 9})),
     "NaN and infinity": packed({"a": F32}, struct.pack("<2f", float("nan"), float("-inf"))),
 }
 
@@ -93,6 +117,23 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     **{f"is {value}": (packed(value, b""), "header_json") for value in ("[]", "null", "1", '"a"', "true", "")},
     **{f"not UTF-8: {raw!r}": (packed(b'{"' + raw + b'":1}'), "header_utf8")
        for raw in (b"\xff", b"\xc3", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xe2\x28\xa1")},
+    "no name after the last comma, in the second piece": (packed(LONG[:-1] + ",}"), "header_json"),
+    "two commas in the second piece": (packed(LONG[:-1] + "," + LONG.replace("layer", "x")), "header_json"),
+    "text behind the second piece": (packed(LONG + "}"), "header_json"),
+    "no end of the second piece": (packed(LONG[:-1]), "header_json"),
+    "not UTF-8 in the second piece": (packed(LONG[:-1].encode() + b',"\xff":1}'), "header_utf8"),
+    "a tensor twice, in two pieces": (packed(LONG[:-1] + ',"first":' + json.dumps(F32) + "}"), "duplicate"),
+    "an entry of more than 1 MB": (packed({"a": F32 | {"x": "y" * 2**20}}), "header_json"),
+    "an entry of many values": (packed({"a": F32 | {"x": [1] * 140_000}}), "header_json"),
+    "metadata of many values": (packed({"__metadata__": {str(i): "" for i in range(140_000)}}, b""), "header_json"),
+    "a name in single quotes": (packed("{'a':{}}", b""), "header_json"),
+    "a comment": (packed("{/**/}", b""), "header_json"),
+    "a tensor named __metadata__": (packed({"__metadata__": F32}), "metadata"),
+    "offsets of another name": (packed({"a": {"dtype": "F32", "shape": [2], "offsets": [0, 8]}}), "entry"),
+    "a string as entry": (packed({"a": F32, "b": "text"}), "entry"),
+    "an unknown field twice": (text('{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1,"x":2}'), "duplicate"),
+    "scalar of no bytes": (one(shape=[], data_offsets=[0, 0]), "offsets"),
+    "length 2**64 - 1 and 2 and 0": (one(shape=[2**64 - 1, 2, 0], data_offsets=[0, 0]), "overflow"),
     "in UTF-16": (packed(json.dumps({"a": F32}).encode("utf-16-le")), "header_json"),
     **{f"not JSON: {value[:20]!r}": (packed(value, b""), "header_json") for value in _NOT_JSON},
     **{f"nested: {i}": (packed(value, b""), "header_json") for i, value in enumerate(_DEEP)},
