@@ -5,7 +5,7 @@ from typing import Any
 
 from emberharmony import Buffer, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
-from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.nn import rngs
 from emberharmony.nn.options import length
 
@@ -119,6 +119,10 @@ class Batches:
             ArgumentTypeError: if the state is not a dict.
             ArgumentError: if it belongs to batches of other sizes, or is damaged.
         """
+        commit(self.loading(state))
+
+    def loading(self, state: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         if not isinstance(state, Mapping):
             raise ArgumentTypeError(f"load_state_dict() takes what state_dict() returned, not {brief(state)}")
         for name in ("rows", "batch_size"):
@@ -131,22 +135,28 @@ class Batches:
             raise ArgumentError(f"load_state_dict(): wrong epoch {epoch!r} or position {position!r}")
         if (self._rng is None) is not (state.get("generator") is None):
             raise ArgumentError("load_state_dict(): one of the two sides has shuffle=True and the other has not")
-        order, generator = None, self._rng
-        if generator is not None:
-            generator = ops.random.Generator(0)
+        order, steps = None, []
+        if self._rng is not None:
             if epoch:
-                generator.load_state_dict(state["drawn_from"])
+                generator = ops.random.Generator(0)
+                generator.load_state_dict(state.get("drawn_from"))
                 order = Buffer(ops.random.permutation(self.rows, generator=generator))
-            generator.load_state_dict(state["generator"])
+            # The generator stays the same object, because others may draw from it too.
+            steps = self._rng.loading(state["generator"])
         after = {
-            "_rng": generator,
             "_order": order,
             "_drawn_from": state.get("drawn_from"),
             "epoch": epoch,
             "_position": position,
             "_continues": bool(epoch) and position < len(self),
         }
-        commit([assigned(self, name, value) for name, value in after.items()])
+        return [*steps, *(assigned(self, name, value) for name, value in after.items())]
+
+    def rewinding(self) -> list[Step]:
+        """Returns the steps that set the iteration back to where it is now."""
+        names = ("epoch", "_position", "_order", "_drawn_from", "_continues")
+        steps = [assigned(self, name, getattr(self, name)) for name in names]
+        return steps if self._rng is None else [*steps, *self._rng.rewinding()]
 
 
 def batches(

@@ -201,7 +201,13 @@ class Module(walk.Holder):
             >>> layer([1.0, 1.0]).tolist()
             [6.0]
         """
-        return state.load_state_dict(self, values, strict, rename, keep_dtype, layout)
+        steps, loaded = state.loading(self, values, strict, rename, keep_dtype, layout)
+        commit(steps)
+        return loaded
+
+    def loading(self, values: "state.Values") -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        return state.loading(self, values, True, None, True, "torch")[0]
 
     def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
         """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.

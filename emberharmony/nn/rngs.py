@@ -4,6 +4,7 @@ from typing import Any, TypeAlias
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentTypeError, brief
+from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import DTypeLike, Tensor
 
 Generator: TypeAlias = Any
@@ -45,12 +46,25 @@ class Rngs:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continues where the streams were whose `state_dict` this is."""
-        made = {name: ops.random.Generator(0) for name in state["streams"]}
-        for name, stream in made.items():
-            stream.load_state_dict(state["streams"][name])
-        self._default.load_state_dict(state["default"])
-        self._streams.update(made)
+        """Continues where the streams were whose `state_dict` this is.
+
+        Streams that exist stay the same objects, so layers that have one continue with it.
+
+        Raises:
+            ArgumentTypeError: if the state is not a dict of states of generators.
+            ArgumentError: if it is damaged; nothing is changed then.
+        """
+        commit(self.loading(state))
+
+    def loading(self, state: dict[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        if not isinstance(state, dict) or not isinstance(state.get("streams"), dict):
+            raise ArgumentTypeError(f"the state of an Rngs has 'default' and 'streams', but this is {brief(state)}")
+        streams = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
+        steps: list[Step] = [*self._default.loading(state.get("default")), (self._streams.update, streams)]
+        for name, stream in streams.items():
+            steps += stream.loading(state["streams"][name])
+        return steps
 
 
 def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generator:

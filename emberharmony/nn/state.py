@@ -17,7 +17,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.names.layouts import require_layout
-from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.state.commits import Step
 from emberharmony.nn import walk
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def state_dict(module: "Module", host: bool, persistent_only: bool, layout: str)
     return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
-def load_state_dict(
+def loading(
     module: "Module", values: Values, strict: bool, rename: Callable[[str], str] | None, keep_dtype: bool, layout: str
-) -> Loaded:
-    """Assigns tensors to a module by name, all or none; see `Module.load_state_dict`."""
+) -> tuple[list[Step], Loaded]:
+    """Returns the steps that assign tensors to a module by name, and what they do; see `Module.load_state_dict`."""
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}")
     require_layout(layout)
@@ -102,8 +102,8 @@ def load_state_dict(
     if faults:
         hint = _hint(module, named, _renamed(values, rename), layout)
         raise StateDictError(f"load_state_dict() of {type(module).__name__} changed nothing: {_listed(faults)}{hint}")
-    commit([cell.replacing(tensor) for cell, tensor in made.items()])
-    return Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
+    loaded = Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
+    return [cell.replacing(tensor) for cell, tensor in made.items()], loaded
 
 
 def converted_state_dict(module: "Module", values: Values, source: str, layout: str) -> dict[str, Any]:

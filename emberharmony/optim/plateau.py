@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.optim.numbers import Number
 
 
@@ -92,9 +93,13 @@ class ReduceOnPlateau:
         Raises:
             ArgumentError: if anything is missing or unexpected.
         """
+        commit(self.loading(state_dict))
+
+    def loading(self, state_dict: Mapping[str, float]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         if state_dict.keys() != set(_PLATEAU):
             raise ArgumentError(f"ReduceOnPlateau: the state has {sorted(state_dict)}, expected {sorted(_PLATEAU)}")
-        vars(self).update(state_dict)
+        return [assigned(self, name, value) for name, value in state_dict.items()]
 
     def _improved(self, value: float) -> bool:
         sign = 1.0 if self._mode == "min" else -1.0

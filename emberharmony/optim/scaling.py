@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.optim.terms import all_finite, wide
 
@@ -105,7 +105,11 @@ class LossScaler:
         Raises:
             ArgumentError: if one of the two is missing.
         """
+        commit(self.loading(state_dict))
+
+    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         missing = [name for name in _STATE if name not in state_dict]
         if missing:
             raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing)}")
-        commit([assigned(self, attribute, state_dict[name]) for name, attribute in _STATE.items()])
+        return [assigned(self, attribute, state_dict[name]) for name, attribute in _STATE.items()]

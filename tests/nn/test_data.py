@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops
+from emberharmony.core.state.commits import commit
 from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
@@ -92,3 +93,28 @@ def test_wrong_arguments_and_states_are_refused() -> None:
     with pytest.raises(ArgumentError, match="wrong epoch"):
         batches.load_state_dict({**made().state_dict(), "position": 9})
     assert batches.epoch == 0
+
+
+def test_a_loaded_state_leaves_a_generator_that_others_share_in_its_place() -> None:
+    with ops.use_backend("numpy"):
+        one, other = (ops.random.Generator(seed) for seed in (1, 2))
+        batches, loaded = (nn.data.batches(ops.arange(6), batch_size=2, rng=rng) for rng in (one, other))
+        next(iter(batches))
+        loaded.load_state_dict(batches.state_dict())
+        assert other.state_dict() == one.state_dict()
+        assert (ops.random.normal(3, generator=other) == ops.random.normal(3, generator=one)).all()
+        left = [x.tolist() for x in loaded]
+        assert len(left) == 2
+        assert [x.tolist() for x in loaded] == [x.tolist() for x in batches]
+
+
+def test_rewinding_goes_back_to_a_batch() -> None:
+    with ops.use_backend("numpy"):
+        batches = nn.data.batches(ops.arange(6), batch_size=2, rng=ops.random.Generator(1))
+        for skipped in range(5):
+            state, back = batches.state_dict(), batches.rewinding()
+            stream = batches.forever()
+            for _ in range(skipped):
+                next(stream)
+            commit(back)
+            assert batches.state_dict() == state

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from emberharmony import nn, ops
+from emberharmony.errors import ArgumentTypeError
 
 
 def test_streams_are_reproducible_and_independent(backend: str) -> None:
@@ -28,3 +29,15 @@ def test_the_state_is_json_and_continues(backend: str) -> None:
     other.load_state_dict(state)
     assert ops.random.normal((3,), generator=other.params).tolist() == later
     assert nn.Linear(2, 2, rng=other).weight.value.tolist() == nn.Linear(2, 2, rng=rngs).weight.value.tolist()
+
+
+def test_layers_that_have_a_stream_continue_with_its_loaded_state(backend: str) -> None:
+    rngs, other = nn.Rngs(0), nn.Rngs(1)
+    layer, loaded = nn.Dropout(rng=rngs), nn.Dropout(rng=other)
+    layer(ops.ones(5))
+    other.load_state_dict(rngs.state_dict())
+    assert loaded.rng is other.dropout
+    assert loaded(ops.ones(50)).tolist() == layer(ops.ones(50)).tolist()
+    for wrong in ([], {"default": rngs.state_dict()["default"]}):
+        with pytest.raises(ArgumentTypeError, match="'default' and 'streams'"):
+            other.load_state_dict(wrong)  # type: ignore[arg-type]

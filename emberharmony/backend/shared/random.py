@@ -7,6 +7,7 @@ import os
 import sys
 from _thread import get_ident
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import islice, repeat
 from operator import length_hint
 from typing import Any, Generic, TypeVar
@@ -29,11 +30,13 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import check_fits
-from emberharmony.core.state.commits import assigned, commit
+from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.state.draws import watched
 
 Array = np.ndarray[Any, Any]
 S = TypeVar("S")
+_PARTS = ("_source", "_sequence", "_children")
+"""The attributes of a generator."""
 
 
 class Generator:
@@ -101,6 +104,10 @@ class Generator:
             ArgumentTypeError: if the state is not a dict.
             ArgumentError: if the state is damaged or has a later version.
         """
+        commit(self.loading(state))
+
+    def loading(self, state: State) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         reader = StateReader("the state of a Generator", state)
         reader.check_version()
         source = restored(reader, "Philox")
@@ -109,7 +116,15 @@ class Generator:
             reader.hexadecimal("entropy"), spawn_key=reader.integers("spawn_key"), n_children_spawned=spawned
         )
         children = iter(range(spawned, _MOST_CHILDREN))
-        commit(map(assigned, repeat(self), ("_source", "_sequence", "_children"), (source, sequence, children)))
+        return list(map(assigned, repeat(self), _PARTS, (source, sequence, children)))
+
+    def rewinding(self) -> list[Step]:
+        """Returns the steps that set the generator back to where it is now."""
+        bits = self._source.bit_generator
+        with bits.lock:  # another thread may be drawing
+            state = bits.state
+        parts = (self._source, self._sequence, copy(self._children))
+        return [assigned(bits, "state", state), *map(assigned, repeat(self), _PARTS, parts)]
 
     @property
     def _rng(self) -> np.random.Generator:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.commits import commit
+from emberharmony.core.state.commits import Step, assigned, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.saved import moved
 
@@ -68,6 +68,10 @@ class Average:
         Raises:
             ArgumentError: if anything is missing or unexpected, or the shapes differ; nothing is changed then.
         """
+        commit(self.loading(state_dict))
+
+    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         head = f"{type(self).__name__}.load_state_dict(): "
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
@@ -77,7 +81,7 @@ class Average:
             raise ArgumentError(f"{head}the averages have the shapes {given}, expected {expected}")
         cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(found, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast, strict=True)]
-        commit(steps, [(setattr, self, "count", int(state_dict["count"]))])
+        return [*steps, assigned(self, "count", int(state_dict["count"]))]
 
 
 class EMA(Average):

@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony.backend.shared import random
 from emberharmony.core.dtypes import float16, float32, float64
+from emberharmony.core.state.commits import commit
 from emberharmony.errors import ArgumentError, DTypeError
 
 
@@ -71,3 +72,13 @@ def test_below_gives_a_slightly_smaller_number(high: float) -> None:
         found = native(random.below(high, dtype))
         assert found < high
         assert high - found <= max(2 * np.spacing(native(abs(high))), math.ulp(0.0)) or high == 0.0
+
+
+def test_rewinding_goes_back_to_an_earlier_draw() -> None:
+    generator = random.Generator(3)
+    generator._rng.integers(0, 9, 3)
+    state, back = generator.state_dict(), generator.rewinding()
+    generator.split(2)
+    generator._rng.random(7)
+    commit(back)
+    assert generator.state_dict() == state
