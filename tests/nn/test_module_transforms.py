@@ -125,3 +125,47 @@ def test_backward_and_zero_grad_take_a_module_in_every_form(backend: str) -> Non
             np.testing.assert_allclose(ops.to_numpy(found[name]), ops.to_numpy(gradient), rtol=1e-5, atol=1e-6)
         ops.zero_grad(form or net.named_parameters())
         assert all(cell.grad is None for cell in net.parameters())
+
+
+def with_statistics() -> nn.Sequential:
+    return nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1, rng=ops.random.Generator(0)))
+
+
+@pytest.mark.parametrize("transform", ["vmap", "compile"])
+def test_statistics_are_kept_once_where_a_gradient_contains_another_transform(backend: str, transform: str) -> None:
+    if backend == "torch" and transform == "compile":
+        pytest.skip("takes seconds; tests/nn/test_normalization.py compiles a layer alone")
+    batches = np.stack([X, 2.0 * X[::-1] + 1.0])
+
+    def outputs(net: nn.Sequential, transform: str) -> Any:
+        if transform == "vmap":
+            return ops.vmap(net)(ops.convert_to_tensor(batches))
+        call = ops.compile(net) if transform == "compile" else net
+        return ops.stack([call(ops.convert_to_tensor(x)) for x in batches])
+
+    def loss(net: nn.Sequential, transform: str) -> Any:
+        return ops.sum(ops.square(outputs(net, transform)))
+
+    wanted, net, other = with_statistics(), with_statistics(), with_statistics()
+    ops.backward(lambda: loss(wanted, "none"), wanted)
+    ops.backward(lambda: loss(net, transform), net)
+    _, gradients = nn.value_and_grad(other, lambda: loss(other, transform))()
+    for name, cell in wanted.named_parameters():
+        for found in (dict(net.named_parameters())[name].grad, gradients[name]):
+            np.testing.assert_allclose(ops.to_numpy(found), ops.to_numpy(cell.grad), rtol=1e-4, atol=1e-5)
+    for name, value in wanted.state_dict(host=True).items():
+        for each in (net, other):
+            np.testing.assert_allclose(each.state_dict(host=True)[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_functional_call_assigns_does_not_end_its_vectorization(backend: str) -> None:
+    net, calls = with_statistics(), []
+
+    def one(weight: Any) -> Any:
+        calls.append(1)
+        return nn.functional_call(net, {"1.weight": weight}, ops.convert_to_tensor(X))
+
+    found = ops.vmap(one)(ops.stack([ops.zeros((1, 3)), net[1].weight.value]))
+    np.testing.assert_allclose(ops.to_numpy(found[1]), ops.to_numpy(with_statistics()(X)), rtol=1e-5, atol=1e-6)
+    assert len(calls) == (2 if backend == "numpy" else 1)
+    assert int(net[0].num_batches_tracked.value) == 0

@@ -21,7 +21,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _OVERRIDE, _PROCESS
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.commits import Step, assigned, commit, when
-from emberharmony.core.state.draws import refuse_effect
+from emberharmony.core.state.draws import OPEN, WithoutDraws, refuse_effect
 from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
 from emberharmony.core.tracing import Substitute, TensorProxy
 
@@ -86,6 +86,7 @@ class _Thread(ThreadStack):
 
 
 _THREAD = _Thread(_WATCHES)
+WithoutDraws.holder = staticmethod(_THREAD.get)
 
 
 class Assignments(Scope):
@@ -175,6 +176,8 @@ class Cell(Substitute):
         if self._journey is not None:
             entry = _THREAD.entry if _WATCHES else None
             if entry is not None:
+                if OPEN:
+                    refuse_effect("a cell would be assigned", entry)
                 entry[0][self] = _THREAD.values[self] = held
                 return
             held = self._kept(held)

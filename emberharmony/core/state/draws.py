@@ -1,5 +1,6 @@
 """Recording and replaying random draws when a transform re-runs a function."""
 
+from _weakref import ref  # weakref.ref, without the import of weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
@@ -65,14 +66,22 @@ class Aside(_Watcher):
         return self._clones[id(stream)][1]
 
 
+OPEN: "list[Any]" = []
+"""Weak references to the `WithoutDraws` blocks that are open in any thread; `torch.compile` can trace its length."""
+
+
 class WithoutDraws(_Watcher):
     """A block in which each random draw on the host raises `HostDrawError`."""
 
     entered = False
     """Whether there was ever such a block, so that until then `torch.compile` can trace `refuse_effect`."""
+    holder: Callable[[], Any] = staticmethod(lambda: None)
+    """Returns what holds the assignments to cells in this thread, or None; the module of cells sets it."""
 
     def __enter__(self) -> None:
         WithoutDraws.entered = True
+        OPEN.append(ref(self, OPEN.remove))
+        self.held_by = self.holder()
         super().__enter__()
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
@@ -86,18 +95,19 @@ class WithoutDraws(_Watcher):
         return super().stream(stream, clone, on_host)
 
 
-def refuse_effect(what: str) -> None:
+def refuse_effect(what: str, holder: Any = None) -> None:
     """Checks that an effect on the host is allowed here.
 
     Args:
         what: the effect, for the message, such as "gradients would be accumulated".
+        holder: what holds the effect, if it ends with that; a `WithoutDraws` block around the holder then allows it.
 
     Raises:
         HostDrawError: inside a `WithoutDraws` block, where the effect would happen once and not for each result.
     """
     watcher = _watcher() if WithoutDraws.entered else None
     while watcher is not None:
-        if isinstance(watcher, WithoutDraws):
+        if isinstance(watcher, WithoutDraws) and (holder is None or watcher.held_by is holder):
             raise HostDrawError(f"{what} once, although the transform computes several results")
         watcher = watcher.outer
 
