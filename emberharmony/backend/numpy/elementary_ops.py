@@ -1,6 +1,6 @@
 """Elementary and special functions, on NumPy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from emberharmony.core.dispatch import fast
 
 _BLOCK = 2**15
 """`erf` computes large arrays in blocks of so many elements, whose intermediate results stay in the cache."""
+_ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 
 def _special(function: Callable[[Any, Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
@@ -55,13 +56,27 @@ def _erf(x: np.ndarray) -> np.ndarray:
     x = promotion.floats(x)
     if x.dtype == np.float64:
         return elementary.erf(np, x)
-    if x.size < 4 * _BLOCK:
-        return elementary.erf_single(np, x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
-    flat, found = x.reshape(-1), np.empty(x.size, x.dtype)
+    flat, found = x.reshape(-1), np.empty(x.size, np.float32)
+    spaces = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
-        block = flat[start : start + _BLOCK].astype(np.float32, copy=False)
-        found[start : start + _BLOCK] = elementary.erf_single(np, block)
-    return found.reshape(x.shape)
+        block = found[start : start + _BLOCK]
+        np.clip(flat[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
+        square, top, below = (space[: block.size] for space in spaces)
+        np.multiply(block, block, out=square)
+        _polynomial(square, elementary.SINGLE_TOP, top)
+        _polynomial(square, elementary.SINGLE_BELOW, below)
+        top /= below
+        block *= top
+    return found.reshape(x.shape).astype(x.dtype, copy=False)
+
+
+def _polynomial(x: np.ndarray, coefficients: Sequence[float], result: np.ndarray) -> None:
+    """Computes a polynomial in an array, to the same bits as `elementary.polynomial`."""
+    np.multiply(x, coefficients[0], out=result)
+    result += coefficients[1]
+    for coefficient in coefficients[2:]:
+        result *= x
+        result += coefficient
 
 
 class NumpyElementaryOps:

@@ -35,15 +35,15 @@ _Q = (
 )
 SMALL, _LARGE = 0.46875, 4.0
 # The numerator and the denominator of `erf_single`, and the number from which it is 1 in float32.
-_SINGLE_TOP = (
+SINGLE_TOP = (
     *(2.2905065861350646e-4, 3.4082910107109506e-3, 5.0955695062380861e-2),
     *(1.8520832239976145e-1, 1.128379143519084e0),
 )
-_SINGLE_BELOW = (
+SINGLE_BELOW = (
     *(-1.1791602954361697e-7, 2.3547966471313185e-5, 1.0179625278914885e-3, 1.4070470171167667e-2),
     *(1.1098505178285362e-1, 4.9746925110067538e-1, 1.0),
 )
-_SINGLE_END = 3.832506856900711
+SINGLE_END = 3.832506856900711
 
 # The Chebyshev coefficients of exp(-x) i0(x) up to 8, and of exp(-x) sqrt(x) i0(x) beyond.
 I0_NEAR = (
@@ -144,9 +144,9 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 def erf_single(xp: Any, x: Any) -> Any:
     """Returns the error function of a float32 tensor; it is constant from where it rounds to 1 in float32."""
-    x = xp.clip(x, -_SINGLE_END, _SINGLE_END)
+    x = xp.clip(x, -SINGLE_END, SINGLE_END)
     square = x * x
-    return x * (polynomial(square, _SINGLE_TOP) / polynomial(square, _SINGLE_BELOW))
+    return x * (polynomial(square, SINGLE_TOP) / polynomial(square, SINGLE_BELOW))
 
 
 def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
