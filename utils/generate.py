@@ -59,6 +59,7 @@ NAMESPACES = {
             "activation",
             "attention",
             "convolution",
+            "interpolation",
             "layers",
             "losses",
             "normalization",

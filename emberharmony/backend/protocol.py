@@ -858,6 +858,10 @@ class TensorBackend(Protocol):
         """Returns the values at `x` of the piecewise linear function through the points (xp, fp); NaN where `x` is NaN."""
         ...
 
+    def interpolate(self, x: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: Literal['nearest', 'nearest-exact', 'area', 'linear', 'bilinear', 'bicubic', 'trilinear'] = 'nearest', align_corners: bool | None = None, recompute_scale_factor: bool | None = None, data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor:
+        """Returns a batch whose spatial axes are resized by interpolation."""
+        ...
+
     def inv(self, x: TensorLike) -> Tensor:
         """Returns the inverse of square matrices."""
         ...

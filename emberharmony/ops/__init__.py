@@ -254,6 +254,9 @@ with _PausedCollector():
         unravel_index as unravel_index,
         where as where,
     )
+    from emberharmony.ops.interpolation import (
+        interpolate as interpolate,
+    )
     from emberharmony.ops.layers import (
         embedding as embedding,
         linear as linear,
@@ -951,6 +954,7 @@ __all__ = [
     "int64",
     "int8",
     "interp",
+    "interpolate",
     "inv",
     "irfft",
     "irfft2",
@@ -1281,6 +1285,7 @@ for _module in (
     "histograms",
     "image_ops",
     "indexing",
+    "interpolation",
     "layers",
     "linalg_ops",
     "losses",

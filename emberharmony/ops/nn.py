@@ -46,6 +46,9 @@ from emberharmony.ops.convolution import (
 from emberharmony.ops.indexing import (
     one_hot as one_hot,
 )
+from emberharmony.ops.interpolation import (
+    interpolate as interpolate,
+)
 from emberharmony.ops.layers import (
     embedding as embedding,
     linear as linear,
@@ -112,6 +115,7 @@ __all__ = [
     "hard_silu",
     "hard_swish",
     "hard_tanh",
+    "interpolate",
     "layer_normalization",
     "leaky_relu",
     "linear",

@@ -26,7 +26,7 @@ REFUSES_EMPTY = {
     **dict.fromkeys(("conv", "depthwise_conv", "separable_conv", "conv_transpose"), _WINDOW),
     **dict.fromkeys(("extract_patches", "extract_patches_3d", "ssim", "istft", "unfold"), _WINDOW),
     **dict.fromkeys(("affine_transform", "perspective_transform", "map_coordinates"), _PIXELS),
-    **dict.fromkeys(("resize", "scale_and_translate", "sobel_edges"), _PIXELS),
+    **dict.fromkeys(("resize", "interpolate", "scale_and_translate", "sobel_edges"), _PIXELS),
     **dict.fromkeys(("matrix_norm", "norm", "vector_norm"), "the maximum of no elements is undefined"),
     "crop_images": "an empty image cannot be cropped",
     "ctc_decode": "the index of the blank must be one of the classes",

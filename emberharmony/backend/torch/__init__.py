@@ -22,6 +22,7 @@ from emberharmony.backend.torch.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.fft_ops import TorchFftOps
 from emberharmony.backend.torch.histograms_ops import TorchHistogramsOps
 from emberharmony.backend.torch.indexing_ops import TorchIndexingOps
+from emberharmony.backend.torch.interpolation_ops import TorchInterpolationOps
 from emberharmony.backend.torch.layers_ops import TorchLayersOps
 from emberharmony.backend.torch.losses_ops import TorchLossesOps
 from emberharmony.backend.torch.math_ops import TorchMathOps
@@ -80,6 +81,7 @@ class TorchBackend(
     TorchDeviceOps,
     TorchActivationOps,
     TorchAttentionOps,
+    TorchInterpolationOps,
     TorchLayersOps,
     TorchLossesOps,
     TorchNormalizationOps,

@@ -223,6 +223,7 @@ RETURNS: dict[str, str] = {
     "in_top_k": "tensor",
     "inner": "tensor",
     "interp": "tensor",
+    "interpolate": "tensor",
     "inv": "tensor",
     "irfft": "tensor",
     "irfft2": "tensor",

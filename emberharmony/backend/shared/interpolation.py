@@ -1,0 +1,105 @@
+"""Interpolation: the options, and the lengths and positions that follow from them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from emberharmony.core.errors import ArgumentError, ShapeError
+
+AXES = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+"""By mode, the number of spatial axes; other modes take one to three."""
+MODES = ("nearest", "nearest-exact", "area", *AXES)
+_CUBIC = -0.75
+"""The parameter of the cubic kernel of Keys, as in PyTorch."""
+
+
+class Geometry(NamedTuple):
+    """What follows from the options.
+
+    Attributes:
+        axes: the spatial axes.
+        lengths: their lengths.
+        size: those of the result.
+        steps: by how much the position in the input grows from one element of the result to the next.
+    """
+
+    axes: tuple[int, ...]
+    lengths: list[int]
+    size: list[int]
+    steps: list[float]
+
+
+def geometry(
+    shape: Sequence[int], size: Any, scale_factor: Any, mode: str, corners: Any, recompute: Any, last: bool
+) -> Geometry:
+    """Returns the lengths and steps of an interpolation.
+
+    Raises:
+        ArgumentError: if an option is wrong, or does not belong to the others.
+        ShapeError: if the number of axes is wrong, or if an axis has no elements before or after.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"mode is one of {', '.join(map(repr, MODES))}, not {mode!r:.60}")
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError("give either size or scale_factor")
+    if corners is not None and mode not in AXES:
+        raise ArgumentError(f"align_corners belongs to {', '.join(map(repr, AXES))}, not to {mode!r}")
+    if recompute and size is not None:
+        raise ArgumentError("recompute_scale_factor needs scale_factor, not size")
+    n = len(shape) - 2
+    if n != AXES.get(mode, n) or not 1 <= n <= 3:
+        wanted = AXES.get(mode, "one to three")
+        raise ShapeError(f"mode {mode!r} takes a batch, channels and {wanted} spatial axes, got {tuple(shape)}")
+    axes = tuple(range(1, n + 1) if last else range(2, n + 2))
+    lengths = [shape[axis] for axis in axes]
+    if 0 in lengths:
+        raise ShapeError(f"expected spatial axes with elements, got shape {tuple(shape)}")
+    given = scale_factor if size is None else size
+    values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
+    name = "scale_factor" if size is None else "size"
+    if len(values) != n:
+        raise ShapeError(f"{name}={given} does not fit {n} spatial axes")
+    kinds = (int, float) if size is None else (int,)
+    if not all(isinstance(value, kinds) and not isinstance(value, bool) and 0 < value < math.inf for value in values):
+        wanted = "a positive number" if size is None else "a positive integer"
+        raise ArgumentError(f"{name} is {wanted}, or one for each axis, not {given!r:.60}")
+    if size is not None:
+        return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
+    found = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
+    if min(found) < 1:
+        raise ShapeError(f"scale_factor={given} leaves no elements of spatial axes {tuple(lengths)}")
+    if recompute:
+        return Geometry(axes, lengths, found, [n / m for n, m in zip(lengths, found, strict=True)])
+    return Geometry(axes, lengths, found, [1 / factor for factor in values])
+
+
+def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:
+    """Returns the indices of the nearest elements along an axis, at the positions that PyTorch computes in float32."""
+    step = _single(step)
+    return [min(math.floor(_single((place + centre) * step)), count - 1) for place in range(wanted)]
+
+
+def _single(value: float) -> float:
+    """Returns a number rounded to the 24 bits of float32, by arithmetic that `torch.compile` can trace."""
+    wide = value * (2**29 + 1)
+    return wide - (wide - value)
+
+
+def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tuple[list[int], list[float]]]:
+    """Returns, for each of four neighbours, its index and its weight for each element of the result along an axis."""
+    if corners:
+        step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
+    positions = [place * step if corners else (place + 0.5) * step - 0.5 for place in range(wanted)]
+    starts = [math.floor(position) for position in positions]
+    rests = [position - start for position, start in zip(positions, starts, strict=True)]
+    return [
+        ([min(max(start + tap, 0), count - 1) for start in starts], [_keys(abs(rest - tap)) for rest in rests])
+        for tap in range(-1, 3)
+    ]
+
+
+def _keys(distance: float) -> float:
+    """Returns the cubic kernel at a distance of at most 2."""
+    if distance <= 1:
+        return ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1
+    return ((distance - 5) * distance + 8) * distance * _CUBIC - 4 * _CUBIC
