@@ -55,7 +55,7 @@ def test_each_layer_is_in_the_table_or_in_the_list_of_those_without_tensors() ->
 
 
 def test_tensors_come_back_from_each_layout(backend: str) -> None:
-    for case in CASES if backend == "numpy" else CASES[::5]:  # all backends run the same conversions
+    for case in CASES if backend == "numpy" else CASES[::9]:  # all backends run the same conversions
         require_round_trip(case)
 
 
@@ -87,7 +87,7 @@ def require_round_trip(case: Case) -> None:
 
 
 def test_each_way_to_a_layout_gives_the_same(backend: str) -> None:
-    net = nn.ModuleDict({f"{place}": case.made() for place, case in enumerate(CASES[::3])})
+    net = nn.ModuleDict({f"{place}": case.made() for place, case in enumerate(CASES[::6])})
     direct = {layout: net.state_dict(layout=layout) for layout in ("torch", *OTHERS)}
     for source in OTHERS:
         for layout in OTHERS:
