@@ -13,10 +13,12 @@ import click
 
 from emberharmony import io
 from emberharmony.cli.drawing import columns, progress
+from emberharmony.cli.models import model_of
 from emberharmony.core.errors import WeightFileError, suggest
+from emberharmony.core.names.layouts import LAYOUTS
 from emberharmony.io.differences import Difference, differences
 from emberharmony.io.index import INDEX
-from emberharmony.io.rewriting import renamed, rewrite
+from emberharmony.io.rewriting import Rewritten, renamed, rewrite
 from emberharmony.io.sources import Source, source
 from emberharmony.io.statistics import Statistics, not_finite, plain, statistics
 
@@ -145,6 +147,13 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
 )
 @_MATCH
 @click.option("--metadata", multiple=True, metavar="NAME=TEXT", help="Store this text beside the tensors (repeatable).")
+@click.option("--layout", type=click.Choice(LAYOUTS), help="Give the tensors the names and axes of this library.")
+@click.option(
+    "--model",
+    metavar="FILE.py:NAME",
+    help="The model whose layers say what the tensors are, or its class, for --layout; the file is run.",
+)
+@click.option("--source", "before", type=click.Choice(LAYOUTS), help="The layout of SRC, if it has no tag.")
 @click.option("--force", is_flag=True, help="Replace DST if it exists.")
 @_JSON
 def convert(
@@ -155,22 +164,39 @@ def convert(
     rules: tuple[tuple[str, str], ...],
     pattern: str,
     metadata: tuple[str, ...],
+    layout: str | None,
+    model: str | None,
+    before: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Convert SRC to DST, a .safetensors or an .npz file.
 
     DST is written as a whole or not at all, also after Ctrl-C. Tied tensors stay tied in safetensors files.
+
+    With --layout the tensors get the names and axes of PyTorch, MLX or Keras. Only the layers of a model say what a
+    tensor is, so --model names it: `--layout mlx --model model.py:Net`.
     """
+    if layout is None and (model or before):
+        raise click.UsageError("--model and --source are for --layout")
+    if layout is not None and pattern != "*":
+        raise click.UsageError("--layout converts all tensors of a model, so --match does not go with it")
     if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
         raise click.UsageError(f"{dst} exists; give --force to replace it")
     with closing(source(src)) as held:
         names = renamed(_matching(held.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
-        texts = held.metadata | dict(map(_pair, metadata))
-        with _bar(held, list(names)) as advance:
-            written = rewrite(
-                held, dst, names, dtype=dtype, metadata=texts, max_shard_size=max_shard_size, advance=advance
-            )
+        added = dict(map(_pair, metadata))
+        texts = held.metadata | added
+        options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
+        if layout is None:
+            with _bar(held, list(names)) as advance:
+                written = rewrite(held, dst, names, metadata=texts, advance=advance, **options)
+        else:
+            layers = None if model is None else model_of(model)
+            options |= {"layout": layout, "model": layers, "source": before}
+            files = io.convert(src, dst, rename=names.__getitem__, metadata=added, **options)
+            report = io.check(dst)
+            written = Rewritten(files, len(report.tensors), report.nbytes, {})
     for name, count in written.overflowed.items():
         click.echo(
             f"warning: {count:,} elements of {_shown(name)} are too large for {dtype} and now infinite", err=True
@@ -178,8 +204,8 @@ def convert(
     if texts and dst.endswith(".npz"):
         click.echo(f"warning: .npz files have no place for metadata, {len(texts)} texts are lost", err=True)
     if as_json:
-        report = {"files": written.files, "tensors": written.tensors, "nbytes": written.nbytes}
-        click.echo(json.dumps(report | {"overflowed": written.overflowed}, indent=1))
+        counts = {"files": written.files, "tensors": written.tensors, "nbytes": written.nbytes}
+        click.echo(json.dumps(counts | {"overflowed": written.overflowed}, indent=1))
         return
     for file in written.files:
         click.echo(file)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from emberharmony import ops
+from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, EmberError, StateDictError, brief
 from emberharmony.core.names.layouts import require_layout
 from emberharmony.core.types import DTypeLike
@@ -126,6 +127,7 @@ def convert(
     source: str | None = None,
     rename: Callable[[str], str] | None = None,
     dtype: DTypeLike | None = None,
+    metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
 ) -> list[str]:
     """Writes the tensors of a file to another file, in another layout, and returns the names of the files written.
@@ -141,10 +143,11 @@ def convert(
         source: the layout of a file without a tag; None is "torch".
         rename: returns the new name for a name in the source. With `model` that is its name in the source's layout.
         dtype: a floating dtype to which to cast the floating tensors.
+        metadata: strings to store beside those of the source.
         max_shard_size: as `io.save` takes it.
 
     Raises:
-        ArgumentError: if a layout is unknown, or a model is needed.
+        ArgumentError: if a layout is unknown, a model is needed, or `dtype` is not floating.
         StateDictError: with all names that are missing, unexpected, or have a wrong shape.
         WeightFileError: if a file is damaged or cannot be written, or has the tag of another layout than `source`.
 
@@ -162,9 +165,11 @@ def convert(
         (8, 5, 5, 3)
     """
     require_layout(layout)
+    if dtype is not None and not as_dtype(dtype).is_floating:
+        raise ArgumentError(f"convert() casts to a floating dtype, not {brief(dtype)}")
     place = resolved(src)
-    metadata = metadata_of(place)
-    before = layout_of(metadata, place, source)
+    texts = metadata_of(place)
+    before = layout_of(texts, place, source)
     if before != layout and model is None:
         raise ArgumentError(
             f"convert(): {place} has the layout {before!r}, and only the layers of a model say how its tensors become "
@@ -181,7 +186,8 @@ def convert(
             tensors = tensors if before == layout else converted
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
-        kept = {name: text for name, text in metadata.items() if name not in (TIED, TAG, "format")}
+        kept = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
+        kept.update(metadata or {})
         return save(dst, tensors, metadata=kept, max_shard_size=max_shard_size, layout=layout)
 
 
