@@ -58,6 +58,10 @@ class _Casting:
         """The ops that an override of the backend installs."""
         return self
 
+    def over(self, inner: Any) -> "_Casting":
+        """Returns these ops over other ops of the backend."""
+        return _Casting(self.inner.over(inner), self.half)
+
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self.inner, name)
         spec = OPS.get(name)

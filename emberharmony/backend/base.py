@@ -92,6 +92,8 @@ class Backend:
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
+    observable: ClassVar[bool] = True
+    """Whether watchers are told of the calls of its ops; not of those that compute nothing, inside of `eval_shape`."""
     compiles_variants: ClassVar[bool] = True
     """Whether functions are also compiled where the ops have a `variant`, as in an `autocast` block."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
@@ -107,11 +109,25 @@ class Backend:
 
     def __init__(self) -> None:
         complete()
-        # The compiled ops of all backends share one namespace of globals, so two objects must not share a prefix.
-        self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
-        _TAKEN.add(self.prefix)
+        self.take_prefix()
         self.home = self.bound = Bound(self)
         self.kinds = Kinds(self.dtypes)
+
+    def take_prefix(self) -> None:
+        """Takes a prefix that no other backend object has, because the ops of all share one namespace of globals."""
+        self.prefix = self.name if self.name not in _TAKEN else f"{self.name}{next(_PREFIXES)}"
+        _TAKEN.add(self.prefix)
+
+    @property
+    def unwatched(self) -> "Backend":
+        """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
+        return self
+
+    @classmethod
+    def by_tape(cls) -> dict[str, Any]:
+        """Returns the methods by which a backend differentiates with the tape, whatever its library can do."""
+        names = ("pullback", "gradients", "constant_gradients", "pushforward", "linearized", "transposed", "batched")
+        return {name: vars(Backend)[name] for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
     def missing_ops(cls) -> list[str]:

@@ -28,7 +28,7 @@ class _Process:
     """The choice that all threads share.
 
     `bound` is None until a backend is chosen, `source` says what chose it, `overridden` whether an override may name
-    another backend, and `choose` chooses a backend at the first call of an op.
+    another backend, and `choose` chooses a backend at the first call of an op; `observers` is what `observe_by` set.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class _Process:
         self.source = ""
         self.overridden = False
         self.choose: Callable[[], tuple[Any, str]] | None = None
+        self.observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | None = None
 
 
 _PROCESS = _Process()
@@ -126,6 +127,15 @@ def _choose() -> Bound:
 def switch(backend: Any, source: str) -> None:
     """Makes `backend` the backend of the whole process."""
     commit(switching(backend, source))
+    if _PROCESS.observers is not None:
+        _PROCESS.observers[1](backend.bound)
+
+
+def settle() -> None:
+    """Makes guarded ops direct again if no override is alive in any context, as a switch to the same backend would."""
+    bound = _PROCESS.bound
+    if bound is not None and _PROCESS.overridden and not _any_alive():
+        commit(when(_PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct(bound.backend))))
 
 
 def switching(backend: Any, source: str) -> Iterable[Step]:
@@ -189,6 +199,60 @@ class Override(Scope):
 
     def _chosen(self) -> Any:
         raise NotImplementedError
+
+
+def override_entry() -> Entry | None:
+    """Returns the topmost entry of the overrides of this thread or task."""
+    return _OVERRIDE.get()
+
+
+def install(scope: Override, bound: Any, *kept: Any) -> None:
+    """Starts an override by a block that chooses the ops itself, and whose entry keeps further values at its end."""
+    entry = bound, _OVERRIDE.get(), scope, scope._watch, _ALIVE, *kept
+    if not _PROCESS.overridden:
+        _overriding()
+    _OVERRIDE.set(entry)
+
+
+def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:
+    """Exchanges the ops that the overrides of this thread or task install.
+
+    Args:
+        exchanged: returns the ops for an entry.
+    """
+    entries: list[Entry] = []
+    entry = _OVERRIDE.get()
+    while entry is not None:
+        entries.append(entry)
+        entry = entry[1]
+    for old in reversed(entries):
+        entry = exchanged(old), entry, *old[2:]
+    _OVERRIDE.set(entry)
+
+
+def _enter_observed(scope: Override) -> Any:
+    """Starts an override like `Override.__enter__`, whose place it takes while ops are observed."""
+    observers = _PROCESS.observers
+    bound = (scope._backend or scope._chosen()).bound
+    if observers is not None:
+        bound = observers[0](bound)
+    install(scope, bound)
+    return bound.backend
+
+
+_PLAIN_ENTER = Override.__enter__
+
+
+def observe_by(observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | None) -> None:
+    """Sets the functions that choose the ops of overrides while ops are observed; None ends it.
+
+    `Override.__enter__` is exchanged meanwhile, so that a `use_backend` costs nothing more at other times.
+
+    Args:
+        observers: one returns the ops that stand in the place of others, the other is called with the ops of a switch.
+    """
+    enter = _PLAIN_ENTER if observers is None else _enter_observed
+    commit([assigned(_PROCESS, "observers", observers), assigned(Override, "__enter__", enter)])
 
 
 op_globals.publish(active=active, override=_OVERRIDE.get)

@@ -2,8 +2,9 @@
 
 import sys
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import EmberError
-from emberharmony.core.state.locations import LOCATORS, located
+from emberharmony.core.state.locations import LOCATORS, TRACKERS, located
 from emberharmony.nn.walk import Holder, named_modules
 
 
@@ -42,4 +43,22 @@ def fault(error: EmberError) -> EmberError:
     return located(error)
 
 
+class _Tracker:
+    """Tells where calls of modules are while ops are observed; the code for it is imported then."""
+
+    calls = Deferred("emberharmony.nn.calls")
+
+    def start(self) -> None:
+        """Begins."""
+        self.calls.CALLS.start()
+
+    def stop(self) -> None:
+        """Ends."""
+        self.calls.CALLS.stop()
+
+
 LOCATORS.append(location)
+TRACKERS.append(_Tracker())
+observe = sys.modules.get("emberharmony.transforms.observe")
+if observe is not None and observe.is_open():  # the first module is imported inside of an observation
+    TRACKERS[-1].start()

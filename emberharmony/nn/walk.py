@@ -6,11 +6,17 @@ from typing import Any, NamedTuple, TypeVar
 from emberharmony import Parameter
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
+from emberharmony.core.state.locations import MADE
 from emberharmony.core.trees.objects import held_in, values_in
 
 
 class Holder:
     """What the walk enters: the base of `Module`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for told in MADE:
+            told(cls)
 
     def members(self) -> Iterator[tuple[str, Any]]:
         """Yields the name and the value of each attribute; containers replace it to give their parts other names."""

@@ -18,6 +18,7 @@ enter and leave the tape, so that users get dL/da + i dL/db, the direction of st
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from types import FunctionType
 from typing import Any
@@ -64,7 +65,8 @@ class Tape:
     __slots__ = ("backend", "level", "neutral", "numbers", "tensor_type")
 
     def __init__(self, backend: Any) -> None:
-        self.backend, self.level, self.numbers = backend, next(_LEVELS), itertools.count()
+        self.backend, self.level = backend, next(_LEVELS)
+        self.numbers: Any = itertools.count()
         self.neutral, self.tensor_type = backend.dtypes.neutral, backend.tensor_type
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
@@ -75,7 +77,9 @@ class Tape:
             TracedTensorError: if a traced tensor is where it cannot be followed.
             UnsupportedOpError: if the op has no gradient.
         """
-        if backend is not self.backend:
+        if (
+            backend is not self.backend and backend.unwatched is not self.backend.unwatched
+        ):  # a twin may watch in its place
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
                 return _call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise BackendMismatchError(
@@ -84,7 +88,7 @@ class Tape:
             )
         rule = RULES.get(op)
         if rule.__class__ is not tuple:
-            return self._found(op, rule, arguments)
+            return self._found(backend, op, rule, arguments)
         # The usual case in one loop: tensors, numbers, options, and traced tensors of this tape alone.
         tensor_type = self.tensor_type
         values: list[Any] = []
@@ -94,16 +98,16 @@ class Tape:
             kind = argument.__class__
             if kind is TracedTensor:
                 if argument.tape is not self:
-                    return self._found(op, rule, arguments)
+                    return self._found(backend, op, rule, arguments)
                 place = len(values)
                 traced |= 1 << place
                 parents.append((place, -1, argument.node, argument.key))
                 argument = argument.value
             elif kind is not tensor_type and kind not in _PLAIN and not _is_option(op, len(values), argument):
-                return self._found(op, rule, arguments)
+                return self._found(backend, op, rule, arguments)
             values.append(argument)
         if traced >> len(rule):
-            return self._found(op, rule, arguments)
+            return self._found(backend, op, rule, arguments)
         # Not `spec.function`, because a namespace may run ops of this backend while another one is active.
         function = getattr(backend.bound, op)
         result = _call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
@@ -126,7 +130,7 @@ class Tape:
             return self.traced(result, node)
         return TracedTensor(result, self, node, number) if self.neutral[result.dtype].kind in _INEXACT else result
 
-    def _found(self, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
+    def _found(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case: see `run`."""
         innermost: Tape | None = None
         for argument in arguments:
@@ -137,16 +141,16 @@ class Tape:
             elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
                 return self.run(argument.backend, op, arguments)
             elif kind is not self.tensor_type and kind not in _PLAIN:
-                arguments = _prepared(self.backend, OPS[op], arguments)
+                arguments = _prepared(backend, OPS[op], arguments)
                 innermost = max((x.tape for x in _traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
-            raise _unfollowed(op, self.backend)
+            raise _unfollowed(op, backend)
         if rule is None and op not in CONSTANT:
-            return _composite(self.backend, op, arguments)
-        return innermost.record(OPS[op], rule, arguments)
+            return _composite(backend, op, arguments)
+        return innermost.record(backend, OPS[op], rule, arguments)
 
-    def record(self, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
+    def record(self, backend: Any, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op on the values of this tape's traced tensors, and returns the result, traced if the op has a rule.
 
         Raises:
@@ -174,7 +178,7 @@ class Tape:
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
                 f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
             )
-        result = _call(getattr(self.backend.bound, spec.name), spec, values)
+        result = _call(getattr(backend.bound, spec.name), spec, values)
         return result if rule is None else self.traced(result, (next(self.numbers), rule, values, result, parents))
 
     def traced(self, result: Any, node: _Node) -> Any:
@@ -347,6 +351,8 @@ def _traced(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[An
     if not RULES:
         importlib.import_module("emberharmony.rules")
     tape = Tape(backend)
+    if backend.unwatched is not backend:  # it tells watchers
+        tape.numbers = backend.numbers()
     return tape, [*fn(*[TracedTensor(primal, tape, None, -1 - i) for i, primal in enumerate(primals)])]
 
 
@@ -364,6 +370,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
     found: dict[Any, Any] = {}
+    pulled: Any = _pulled if tape.numbers.__class__ is itertools.count else partial(tape.numbers.pulled, _pulled)
     nodes: dict[int, _Node] = {}
     numbers: list[int] = []
     reached: list[tuple[Any, Any, Any]] = []
@@ -385,7 +392,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         if not numbers:
             break
         reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
-        reached = _pulled(found, nodes.pop(-heappop(numbers)))
+        reached = pulled(found, nodes.pop(-heappop(numbers)))
     return [
         active().zeros_like(primal) if gradient is None else _conjugate(tape, gradient)
         for gradient, primal in zip([found.get(-1 - i) for i in range(len(primals))], primals, strict=True)

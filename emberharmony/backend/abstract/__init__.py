@@ -39,6 +39,7 @@ class AbstractBackend(
     """
 
     tensor_type = AbstractTensor
+    observable = False
 
     def __init__(self, wrapped: Backend) -> None:
         for op in self.missing_ops():
@@ -53,6 +54,7 @@ class AbstractBackend(
         """Returns the backend that computes the shapes of a backend's results; there is one for each backend object."""
         if isinstance(wrapped, AbstractBackend):  # a call inside of another one
             return wrapped
+        wrapped = wrapped.unwatched
         if "_abstract" not in wrapped.__dict__:
             wrapped.__dict__.setdefault("_abstract", cls(wrapped))
         found: AbstractBackend = wrapped.__dict__["_abstract"]

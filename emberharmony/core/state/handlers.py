@@ -8,10 +8,11 @@ def passing(error: BaseException) -> BaseException | None:
 
     These exceptions are warnings that a filter turns into errors, the FloatingPointError that `numpy.seterr` requests,
     TimeoutError, and any exception from a signal handler, which has nothing to do with the op that it interrupted.
+    So are those that a watcher of the calls raises, which `transforms.observe` marks by the attribute `of_watcher`.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Warning, FloatingPointError, TimeoutError)):
-        if _from_handler(found):
+        if hasattr(found, "of_watcher") or _from_handler(found):
             break
         found = found.__cause__
     return found

@@ -4,7 +4,7 @@ Only an error that is raised asks for its location, so calls without errors cost
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound=Exception)
 
@@ -20,3 +20,10 @@ def located(error: E) -> E:
             error.location = found  # type: ignore[attr-defined]
             error.args = (f"{error.args[0] if error.args else ''} (in {found})", *error.args[1:])
     return error
+
+
+TRACKERS: list[Any] = []
+"""Objects whose `start()` makes the calls of modules tell `transforms.observe` where they are; `stop()` ends it."""
+
+MADE: list[Callable[[type], None]] = []
+"""Functions that are called with each new class of modules, while ops are observed."""

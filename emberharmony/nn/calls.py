@@ -1,0 +1,89 @@
+"""While ops are observed: the calls of modules tell where they are.
+
+`Tracker` puts a wrapper on the `__call__` of each class of modules, and takes it away at the end, so the calls of a
+program that observes nothing cost nothing.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emberharmony.core.errors import EmberError
+from emberharmony.core.state.locations import MADE
+from emberharmony.nn.walk import Holder, named_modules
+from emberharmony.transforms.observe import module_called
+
+_ROOTS = 8
+"""So many models have their names in the cache at once; transforms make a new model object for each call."""
+
+
+class Calls:
+    """The wrappers that are installed, and the names of the modules of the models that were called."""
+
+    def __init__(self) -> None:
+        self._wrapped: dict[type, Callable[..., Any]] = {}
+        self._names: dict[int, tuple[Holder, dict[int, tuple[Holder, str]]]] = {}
+
+    def start(self) -> None:
+        """Wraps the calls of all modules, those of classes that are made later too."""
+        for kind in _subclasses(Holder):
+            self.wrap(kind)
+        MADE.append(self.wrap)
+
+    def stop(self) -> None:
+        """Takes the wrappers away."""
+        if self.wrap in MADE:
+            MADE.remove(self.wrap)
+        for kind, original in self._wrapped.items():
+            if vars(kind).get("__call__") is not original and hasattr(vars(kind).get("__call__"), "of_watching"):
+                setattr(kind, "__call__", original)  # noqa: B010  (mypy refuses the assignment)
+        self._wrapped.clear()
+        self._names.clear()
+
+    def wrap(self, kind: type) -> None:
+        """Wraps the call of a class, if the class defines one."""
+        original = vars(kind).get("__call__")
+        if not callable(original) or hasattr(original, "of_watching"):
+            return
+
+        @functools.wraps(original)
+        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            return module_called(module, original, self._path, args, kwargs)
+
+        call.of_watching = True  # type: ignore[attr-defined]
+        self._wrapped[kind] = original
+        setattr(kind, "__call__", call)  # noqa: B010
+
+    def _path(self, module: Any, root: Any, outer: str) -> str:
+        """Returns the path of a module: the class of the outermost module, then the name in it."""
+        if module is root:
+            return type(module).__name__
+        known = self._names.get(id(root))
+        if known is None or known[0] is not root or not _has(known[1], module):
+            if len(self._names) >= _ROOTS:
+                self._names.clear()
+            known = self._names[id(root)] = root, _names(root)
+        found = known[1].get(id(module))
+        if found is None or found[0] is not module:  # made by a call, or held by an object that is no module
+            return f"{outer}.{type(module).__name__}"
+        return f"{type(root).__name__}.{found[1]}"
+
+
+def _has(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
+    return names.get(id(module), (None,))[0] is module
+
+
+def _names(root: Holder) -> dict[int, tuple[Holder, str]]:
+    try:
+        return {id(module): (module, name) for name, module in named_modules(root)}
+    except EmberError:  # a model that contains itself has no names
+        return {}
+
+
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
+
+
+CALLS = Calls()

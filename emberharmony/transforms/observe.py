@@ -1,0 +1,159 @@
+"""Tells watchers of the calls of ops: the one mechanism under `record`, `profile` and other views into a program.
+
+A *twin* (`transforms.twin`) is a backend that stands for another one: each of its implementations tells the watchers of
+this thread or task before and after it runs. It is made on first use and kept. An `Observation` is an override, like
+`use_backend`, that installs the twin of the active backend; its entry on the stack of overrides also holds the watcher.
+So watchers are those of one thread or task, several share one twin, and they end with the block, even if interrupted.
+A program that observes nothing runs no code of this module. When the last observation ends, the ops get their codes
+back.
+
+What watchers are told:
+
+- Each call of an op, also inside of composites (`depth` says how deep), of the functions that transforms call, and of
+  the rules of gradients. Native operators (`x + y` on native tensors) are no calls of ops.
+- A composite whether its body runs, or a native function of the backend, or a tape opens it: so the calls of depth 0
+  are the same on all backends.
+- On PyTorch and MLX the backward pass is the library's own and calls no ops. A watcher with `backward = True` makes the
+  tape differentiate there too, over the same primitives.
+- Functions compiled by `ops.compile` run uncompiled, which watchers are told by `noted`.
+- The modules that are running (`Call.path`), by a wrapper of `__call__` that `nn` puts on its classes meanwhile.
+"""
+
+import threading
+from collections.abc import Callable
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from emberharmony.core import selection
+from emberharmony.core.state.locations import TRACKERS
+from emberharmony.core.state.scopes import Entry, _leave
+from emberharmony.transforms.twin import Twin, observed
+from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
+from emberharmony.transforms.watchers import Call as Call
+from emberharmony.transforms.watchers import Watcher as Watcher
+from emberharmony.transforms.watchers import values_of as values_of
+
+_LOCK = threading.RLock()
+_OPEN: "list[Observation]" = []
+
+
+def _observed_ops(bound: Any, taped: bool = False) -> Any:
+    """Returns ops that tell the watchers in the place of others, which may be those of `autocast`."""
+    if not bound.backend.observable:
+        return bound
+    twin = observed(bound.backend, taped)
+    return bound if twin is bound.backend else bound.over(twin.bound)
+
+
+def _chosen(bound: Any) -> Any:
+    """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
+    found = watchers()
+    return _observed_ops(bound, any(watcher.backward for watcher in found)) if found else bound
+
+
+def _switched(bound: Any) -> None:
+    """Lets the observations of this thread or task go on with another backend of the process."""
+    following = True
+
+    def exchanged(entry: Entry) -> Any:
+        nonlocal following
+        following = following and len(entry) > WATCHER
+        return _observed_ops(bound, entry[0].backend.taped) if following else entry[0]
+
+    selection.exchange_overrides(exchanged)
+
+
+class Observation(selection.Override):
+    """A block in which a watcher is told of the calls of this thread or asyncio task; such blocks nest.
+
+    Tasks that start inside of the block inherit it, threads do not.
+
+    Args:
+        watcher: the watcher.
+    """
+
+    __slots__ = ("watcher",)
+
+    def __init__(self, watcher: Watcher) -> None:
+        super().__init__(None)
+        self.watcher = watcher
+
+    def __enter__(self) -> Any:
+        """Starts the observation and returns the watcher."""
+        _begin(self)
+        taped = self.watcher.backward or any(watcher.backward for watcher in watchers())
+        selection.install(self, _observed_ops(selection.active(), taped), self.watcher)
+        return self.watcher
+
+
+class _Exit:
+    """The descriptor behind `Observation.__exit__`: see `core.state.scopes`."""
+
+    def __get__(self, scope: Observation | None, kind: type[Observation]) -> Callable[..., None]:
+        if scope is None:
+            return _ended
+        ended = MethodType(_ended, scope)
+        scope._watch = ref(ended, scope._dropped)
+        return ended
+
+
+if not TYPE_CHECKING:
+    Observation.__exit__ = _Exit()
+
+
+def _begin(block: Observation) -> None:
+    with _LOCK:
+        _OPEN.append(block)
+        if len(_OPEN) == 1:
+            selection.observe_by((_chosen, _switched))
+            for tracker in TRACKERS:
+                tracker.start()
+
+
+def _ended(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
+    """Ends the block; the last block that ends takes away all that was installed."""
+    _leave(scope, kind, error, trace)
+    with _LOCK:
+        if scope in _OPEN:
+            _OPEN.remove(scope)
+        if _OPEN:
+            return
+        for tracker in TRACKERS:
+            tracker.stop()
+        selection.observe_by(None)
+    selection.settle()
+
+
+def is_open() -> bool:
+    """Returns whether ops are observed in any thread."""
+    return bool(_OPEN)
+
+
+def module_called(
+    module: Any, call: Callable[..., Any], path_of: Callable[[Any, Any, str], str], args: Any, kwargs: Any
+) -> Any:
+    """Calls a module, and tells the watchers of this thread or task what it returned.
+
+    Args:
+        module: the module.
+        call: its `__call__` as it was defined, a function of the module and the arguments.
+        path_of: returns the path of a module, given the outermost running module, and the path of the innermost one.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+    """
+    here = THREADS.here
+    modules = here.modules
+    told = [] if here.telling or (modules and modules[-1][0] is module) else watchers()
+    if not told or not isinstance(selection.current(), Twin):
+        return call(module, *args, **kwargs)
+    outer = modules[-1][1] if modules else ""
+    path = path_of(module, modules[0][0] if modules else module, outer)
+    place = len(modules)
+    modules.append((module, path))
+    try:
+        result = call(module, *args, **kwargs)
+    finally:
+        del modules[place:]
+    tell(told, "returned", path, result)
+    return result

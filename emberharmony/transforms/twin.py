@@ -1,0 +1,238 @@
+"""Twins: backends that stand for others and tell watchers of the calls of their ops."""
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.dispatch import Bound, Fast
+from emberharmony.core.registry import OpSpec
+from emberharmony.transforms.watchers import THREADS, Call, tell, values_of, watchers, watchers_in
+
+_RESULTS = ("Tensor", "Result", "HostArray")
+"""Words in the annotation of the result of an op that computes something."""
+
+_OTHERS = ("eval", "synchronize", "host_call")
+"""Other ops that do."""
+
+_LOCK = threading.Lock()
+
+
+def _told(
+    spec: OpSpec, backend: Any, function: Callable[..., Any], wrap: Callable[[Any], Any], traced: bool
+) -> Callable[..., Any]:
+    """Returns the implementation of an op that tells the watchers.
+
+    Args:
+        spec: the op.
+        backend: the twin.
+        function: the implementation.
+        wrap: makes tensors of native scalars.
+        traced: whether the arguments may be traced by a tape.
+    """
+    threads, override = THREADS, selection.override_entry
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        here = threads.here
+        if here.telling:
+            return function(*args, **kwargs)
+        told = watchers_in(override())
+        if not told:
+            return function(*args, **kwargs)
+        calls = here.calls
+        depth = len(calls)
+        if traced:
+            made = Call(spec, backend, values_of(args), {k: values_of(v) for k, v in kwargs.items()}, here)
+        else:
+            made = Call(spec, backend, args, kwargs, here)
+        here.telling = True
+        try:
+            for watcher in told:
+                watcher.before(made)
+        except Exception as error:
+            error.of_watcher = True  # type: ignore[attr-defined]
+            raise
+        finally:
+            here.telling = False
+        calls.append(made)
+        try:
+            made.started = perf_counter()
+            result = wrap(function(*args, **kwargs))
+            made.seconds = perf_counter() - made.started
+        except Exception as error:
+            made.seconds = perf_counter() - made.started
+            del calls[depth:]
+            tell(told, "failed", made, error)
+            raise
+        finally:
+            del calls[depth:]
+        here.last = spec.name
+        here.telling = True
+        try:
+            for watcher in told:
+                watcher.after(made, values_of(result) if traced else result)
+        except Exception as error:
+            error.of_watcher = True  # type: ignore[attr-defined]
+            raise
+        finally:
+            here.telling = False
+        return result
+
+    return call
+
+
+class Numbers:
+    """The numbers of the nodes of a tape on a twin: each remembers the op and the module that it belongs to."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[str, str]] = []
+
+    def __next__(self) -> int:
+        here = THREADS.here
+        self._places.append((here.last, here.modules[-1][1] if here.modules else ""))
+        return len(self._places) - 1
+
+    def pulled(self, pull: Callable[[Any, Any], Any], found: Any, node: Any) -> Any:
+        """Returns the gradients of a node, while calls say which op and module it belongs to."""
+        here = THREADS.here
+        op, path = self._places[node[0]]
+        before, here.gradient_of = here.gradient_of, op
+        place = len(here.modules)
+        here.modules.append((None, path))
+        try:
+            return pull(found, node)
+        finally:
+            here.gradient_of = before
+            del here.modules[place:]
+
+
+def _same(result: Any) -> Any:
+    return result
+
+
+def _native(quick: Fast, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the native function of an op, in whose place the implementation runs if it refuses its arguments."""
+    native = quick.native  # without its further options, which only save a conversion
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return native(*args, **kwargs)
+        except Exception:  # noqa: BLE001  (what the implementation raises then is the error)
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _is_told(spec: OpSpec) -> bool:
+    """Returns whether watchers are told of an op: not of transforms, whose functions call ops, nor of plain questions.
+
+    Questions are those for a dtype, a shape or a device.
+    """
+    if spec.name in _OTHERS:
+        return True
+    if spec.category == "transforms":
+        return False
+    return spec.takes_callable or any(kind in spec.returns for kind in _RESULTS)
+
+
+class Twin:
+    """The part of a twin's class that stands in front of the class of its backend."""
+
+    compiles_variants = True
+    wrapped: Any
+    taped: bool
+    _implementations: dict[OpSpec, Callable[..., Any]]
+    _opened: dict[OpSpec, Callable[..., Any]]
+    wrap: Any
+
+    @property
+    def unwatched(self) -> Any:
+        """The backend that the twin stands for."""
+        return self.wrapped
+
+    def implementation(self, spec: OpSpec) -> Callable[..., Any]:
+        """Returns the implementation of the backend as a function that tells the watchers.
+
+        Transforms, which take functions and return functions, are not told; the ops that those functions call are.
+        """
+        found = self._implementations.get(spec)
+        if found is None:
+            found = super().implementation(spec)  # type: ignore[misc]
+            if _is_told(spec):
+                found = self._telling(spec, found)
+            self._implementations[spec] = found
+        return found
+
+    def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns an implementation that tells; where the native function alone may run, it alone runs."""
+        told = _told(spec, self, function, self.wrap, False)
+        quick = getattr(function, "__fast__", None)
+        if quick is not None:
+            native = _native(quick, function)
+            told.__fast__ = Fast(  # type: ignore[attr-defined]
+                _told(spec, self, native, self.wrap, False), quick.when, quick.weak, quick.plain
+            )
+        return told
+
+    def opened(self, spec: OpSpec) -> Callable[..., Any]:
+        """Returns the body of a composite, which a tape opens, as a function that tells the watchers."""
+        found = self._opened.get(spec)
+        if found is None:
+            found = super().opened(spec)  # type: ignore[misc]
+            if _is_told(spec):
+                found = _told(spec, self, found, _same, True)
+            self._opened[spec] = found
+        return found
+
+    @staticmethod
+    def numbers() -> Numbers:
+        """Returns the numbers of the nodes of a new tape."""
+        return Numbers()
+
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers are told so."""
+        name = getattr(fn, "__qualname__", type(fn).__name__)
+
+        def uncompiled(*args: Any, **kwargs: Any) -> Any:
+            tell(watchers(), "noted", f"{name}() runs uncompiled while its ops are observed")
+            return fn(*args, **kwargs)
+
+        return uncompiled
+
+
+def observed(backend: Any, taped: bool = False) -> Any:
+    """Returns the twin of a backend; there are at most two for each backend object.
+
+    Args:
+        backend: a backend, or the twin of one.
+        taped: whether the tape computes the gradients.
+    """
+    if isinstance(backend, Twin) and (backend.taped or not taped):
+        return backend
+    plain = backend.unwatched
+    kind = type(plain)
+    taped = taped and any(getattr(kind, name) is not method for name, method in _taped_by(kind).items())
+    twins = plain.__dict__.setdefault("_twins", {})
+    if taped not in twins:
+        with _LOCK:
+            if taped not in twins:
+                twins[taped] = _made(plain, taped)
+    return twins[taped]
+
+
+def _taped_by(kind: type[Any]) -> dict[str, Any]:
+    methods: dict[str, Any] = kind.by_tape()
+    return methods
+
+
+def _made(plain: Any, taped: bool) -> Any:
+    """Returns a new twin, which shares all attributes of the backend but its ops."""
+    kind = type(plain)
+    body = {"__module__": kind.__module__, **(_taped_by(kind) if taped else {})}
+    twin: Any = object.__new__(type(kind.__name__, (Twin, kind), body))
+    vars(twin).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
+    twin.wrapped, twin.taped, twin._implementations, twin._opened = plain, taped, {}, {}
+    twin.take_prefix()
+    twin.bound = Bound(twin)
+    return twin

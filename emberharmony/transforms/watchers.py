@@ -1,0 +1,165 @@
+"""What watchers of the calls of ops are told, and which watchers a thread or task has."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony.core import selection
+from emberharmony.core.registry import OpSpec
+from emberharmony.core.state.scopes import Entry
+from emberharmony.transforms.traced_tensor import TracedTensor
+
+WATCHER = 5
+"""The place of the watcher in the entry of an observation."""
+
+
+class Call:
+    """One call of an op, as watchers see it.
+
+    Attributes:
+        op: the name of the op.
+        spec: its declaration.
+        backend: the backend, whose `dtypes`, `bound` and methods a watcher may use.
+        args: the positional arguments, converted as the op declares them. In the place of a tensor that a tape traces
+            stands its value.
+        kwargs: the keyword arguments.
+        path: the module that is running, such as "Net.blocks.0.linear"; "" outside of modules.
+        depth: the number of composites around the call.
+        outer: the call of the innermost composite around it, or None.
+        gradient_of: in the backward pass of a tape, the op whose gradient is being computed, and `path` is the module
+            that called that op; otherwise "".
+        started: the time by `time.perf_counter` when the op began.
+        seconds: the time that the op took, known after it; a lazy library may have computed nothing yet.
+        kept: what a watcher keeps for the call, by watcher.
+    """
+
+    __slots__ = (
+        *("args", "backend", "depth", "gradient_of", "kept", "kwargs"),
+        *("outer", "path", "seconds", "spec", "started"),
+    )
+
+    def __init__(
+        self, spec: OpSpec, backend: Any, args: tuple[Any, ...], kwargs: dict[str, Any], here: "_Here"
+    ) -> None:
+        self.spec, self.backend, self.args, self.kwargs = spec, backend, args, kwargs
+        self.path = here.modules[-1][1] if here.modules else ""
+        self.outer = here.calls[-1] if here.calls else None
+        self.depth = len(here.calls)
+        self.gradient_of = here.gradient_of
+        self.seconds = self.started = 0.0
+        self.kept: dict[Any, Any] = {}
+
+    @property
+    def op(self) -> str:
+        """The name of the op."""
+        return self.spec.name
+
+
+class Watcher:
+    """Something that is told of calls; subclasses define the methods that they need.
+
+    Ops that these methods call are told to nobody. An exception that they raise reaches the caller of the op unchanged,
+    as if the op had raised it.
+
+    Attributes:
+        backward: whether gradients are computed by the tape on every backend, so that the ops of the backward pass are
+            calls too.
+
+    Example:
+        >>> from emberharmony.transforms.observe import Observation, Watcher
+        >>> class Names(Watcher):
+        ...     def after(self, call, result):
+        ...         print("  " * call.depth + call.op, result.shape)
+        >>> with Observation(Names()):
+        ...     y = ops.square(ops.ones((2, 3)))
+        ones (2, 3)
+        square (2, 3)
+    """
+
+    backward = False
+
+    def before(self, call: Call) -> None:
+        """Is told that an op begins."""
+
+    def after(self, call: Call, result: Any) -> None:
+        """Is told that an op has ended, and its result: a tensor, or a tuple or list with tensors."""
+
+    def failed(self, call: Call, error: Exception) -> None:
+        """Is told that an op has raised an error; one of a wrong argument may be raised before the op begins."""
+
+    def returned(self, path: str, result: Any) -> None:
+        """Is told what a module returned: a tree of tensors."""
+
+    def noted(self, text: str) -> None:
+        """Is told something about the whole, such as that a compiled function runs uncompiled."""
+
+
+class _Here:
+    """What is running in this thread: calls of ops and of modules, and whether a watcher is being told.
+
+    `last` is the op that ended last, `gradient_of` the one whose gradient is being computed.
+    """
+
+    __slots__ = ("calls", "gradient_of", "last", "modules", "telling")
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.modules: list[tuple[Any, str]] = []
+        self.telling = False
+        self.last = self.gradient_of = ""
+
+
+class _Threads(threading.local):
+    """Holds the `_Here` of each thread."""
+
+    def __init__(self) -> None:
+        self.here = _Here()
+
+
+THREADS = _Threads()
+
+
+def watchers() -> Sequence[Watcher]:
+    """Returns the watchers of this thread or task, the outermost first."""
+    return watchers_in(selection.override_entry())
+
+
+def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
+    """Returns the watchers of a stack of overrides, the outermost first."""
+    if entry is not None and entry[1] is None:  # the usual case: one block
+        alone: Sequence[Watcher] = entry[WATCHER:]
+        return alone
+    found: list[Watcher] = []
+    while entry is not None:
+        found.extend(entry[WATCHER:])
+        entry = entry[1]
+    found.reverse()
+    return found
+
+
+def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
+    """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
+    here = THREADS.here
+    here.telling = True
+    try:
+        for watcher in told:
+            getattr(watcher, method)(*arguments)
+    except Exception as error:
+        error.of_watcher = True  # type: ignore[attr-defined]
+        raise
+    finally:
+        here.telling = False
+
+
+def values_of(found: Any) -> Any:
+    """Returns arguments or a result with each traced tensor replaced by its value."""
+    kind = found.__class__
+    if kind is TracedTensor:
+        while found.__class__ is TracedTensor:
+            found = found.value
+        return found
+    if kind is list or kind is tuple:
+        return kind([values_of(item) for item in found])
+    if isinstance(found, tuple):  # a named tuple
+        return kind(*[values_of(item) for item in found])
+    return found
