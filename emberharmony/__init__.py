@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
     from emberharmony.rules.registration import register_op as register_op
     from emberharmony.rules.registration import register_vjp as register_vjp
+    from emberharmony.transforms.recording import Log as Log
     from emberharmony.types import Tensor as Tensor
     from emberharmony.types import TensorLike as TensorLike
 
@@ -40,6 +41,7 @@ _LAZY = {
     "testing": "emberharmony.testing",
     "types": "emberharmony.types",
     "Buffer": "emberharmony.ops",
+    "Log": "emberharmony.transforms.recording",
     "Parameter": "emberharmony.ops",
     "Tensor": "emberharmony.types",
     "TensorBackend": "emberharmony.backend.protocol",

@@ -692,6 +692,9 @@ with _PausedCollector():
         nn as nn,
         random as random,
     )
+    from emberharmony.transforms.watching import (
+        record as record,
+    )
 
     _prepare()
 
@@ -1117,6 +1120,7 @@ __all__ = [
     "real",
     "rearrange",
     "reciprocal",
+    "record",
     "register_node",
     "relu",
     "relu6",

@@ -88,6 +88,7 @@ from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
 from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
+from emberharmony.transforms.watching import record as record
 
 __all__ = [
     "Buffer",
@@ -511,6 +512,7 @@ __all__ = [
     "real",
     "rearrange",
     "reciprocal",
+    "record",
     "register_node",
     "relu",
     "relu6",

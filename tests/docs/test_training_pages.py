@@ -9,7 +9,7 @@ from emberharmony import ops
 from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("training.md", "porting.md", "switching.md", "layers.md")
+PAGES = ("training.md", "porting.md", "switching.md", "layers.md", "observing.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
