@@ -170,6 +170,21 @@ class Backend:
         """
         return tensor
 
+    def may_write(self, tensor: Any) -> bool:
+        """Returns whether `written` may write a tensor into another; not if a transform or a graph watches it."""
+        return False
+
+    def written(self, memory: Any, place: tuple[slice, ...], updates: Any) -> Any:
+        """Returns a tensor with updates at a place, in its own memory as far as the library can.
+
+        Args:
+            memory: a tensor that nobody else uses any more.
+            place: slices, one for each axis.
+            updates: a tensor of the same dtype and device, for which `may_write` is True.
+        """
+        memory[place] = updates
+        return memory
+
     def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
 

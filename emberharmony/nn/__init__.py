@@ -19,7 +19,8 @@ NAMES: dict[str, str] = {
         "LogSoftmax Mish PReLU RReLU ReLU ReLU2 ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus "
         "Softshrink Softsign SwiGLU Tanh Tanhshrink Threshold"
     ),
-    "layers.attention": "KVCache MultiHeadAttention MultiheadAttention",
+    "layers.attention": "MultiHeadAttention MultiheadAttention",
+    "layers.cache": "KVCache",
     "layers.convolution": (
         "Conv1d Conv2d Conv3d DepthwiseConv1d DepthwiseConv2d DepthwiseConv3d SeparableConv1d SeparableConv2d "
         "SeparableConv3d"

@@ -57,9 +57,9 @@ from emberharmony.nn.layers.activations import SwiGLU as SwiGLU
 from emberharmony.nn.layers.activations import Tanh as Tanh
 from emberharmony.nn.layers.activations import Tanhshrink as Tanhshrink
 from emberharmony.nn.layers.activations import Threshold as Threshold
-from emberharmony.nn.layers.attention import KVCache as KVCache
 from emberharmony.nn.layers.attention import MultiHeadAttention as MultiHeadAttention
 from emberharmony.nn.layers.attention import MultiheadAttention as MultiheadAttention
+from emberharmony.nn.layers.cache import KVCache as KVCache
 from emberharmony.nn.layers.convolution import Conv1d as Conv1d
 from emberharmony.nn.layers.convolution import Conv2d as Conv2d
 from emberharmony.nn.layers.convolution import Conv3d as Conv3d

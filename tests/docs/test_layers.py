@@ -24,7 +24,7 @@ FAMILIES = {
     "Dropout and noise": ("dropout",),
     "Activations": ("activations",),
     "Recurrent layers": ("recurrent", "recurrent_cells", "convolutional_recurrent"),
-    "Attention and positions": ("attention", "positional"),
+    "Attention and positions": ("attention", "cache", "positional"),
     "Transformers": ("transformer",),
     "Shapes and sizes": ("shaping", "upsampling"),
     "Losses": ("modules",),

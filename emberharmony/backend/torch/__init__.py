@@ -40,7 +40,7 @@ from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.sorting_ops import TorchSortingOps
 from emberharmony.backend.torch.special_ops import TorchSpecialOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps
-from emberharmony.backend.torch.tracing import has_values, in_functional_transform
+from emberharmony.backend.torch.tracing import has_values, in_functional_transform, is_unwatched
 from emberharmony.backend.torch.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
@@ -161,6 +161,10 @@ class TorchBackend(
             return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
         converted: torch.Tensor = super().convert(value, dtype)
         return converted
+
+    def may_write(self, tensor: torch.Tensor) -> bool:
+        """Returns whether no graph, transform or compiler records what is written."""
+        return is_unwatched(tensor)
 
     def at_hand(self, indices: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""

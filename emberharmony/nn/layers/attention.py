@@ -3,78 +3,16 @@
 import math
 from typing import Any
 
-from emberharmony import Buffer, Parameter, ops
+from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
+from emberharmony.nn.layers.cache import KVCache
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import held, length, share
 from emberharmony.types import Tensor, TensorLike
-
-
-class KVCache(Module):
-    """The keys and values of the time steps that an attention layer has seen, for decoding step by step.
-
-    Each attention layer needs a cache of its own, to which every call adds. A copy by `copy.deepcopy` continues on its
-    own, as in beam search. The buffers follow the active backend and are not saved.
-
-    Attributes:
-        keys, values: (batch, time, heads, width); None before the first call.
-
-    Example:
-        >>> layer, cache = nn.MultiheadAttention(8, 2, batch_first=True), nn.KVCache()
-        >>> x = ops.ones((1, 3, 8))
-        >>> steps = [layer(x[:, t : t + 1], is_causal=True, cache=cache)[0] for t in range(3)]
-        >>> whole = layer(x, is_causal=True)[0]
-        >>> cache.length, bool(ops.allclose(ops.concatenate(steps, 1), whole, atol=1e-6))
-        (3, True)
-    """
-
-    def __init__(self) -> None:
-        self.keys: Buffer | None = None
-        self.values: Buffer | None = None
-
-    @property
-    def length(self) -> int:
-        """The number of time steps in the cache."""
-        return 0 if self.keys is None else int(self.keys.value.shape[1])
-
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds time steps, and returns the keys and values of all.
-
-        Raises:
-            ShapeError: if they do not have the batch, heads and width of those before.
-        """
-        if self.keys is None or self.values is None:
-            self.keys, self.values = Buffer(keys, persistent=False), Buffer(values, persistent=False)
-            return keys, values
-        for before, new in ((self.keys.value, keys), (self.values.value, values)):
-            if (before.shape[0], *before.shape[2:]) != (new.shape[0], *new.shape[2:]):
-                raise fault(
-                    ShapeError(
-                        f"the cache holds {tuple(before.shape)} as (batch, time, heads, width), which "
-                        f"{tuple(new.shape)} does not continue; use one cache for each layer and sequence"
-                    )
-                )
-        self.keys.value = ops.concatenate([self.keys, keys], 1)
-        self.values.value = ops.concatenate([self.values, values], 1)
-        return self.keys.value, self.values.value
-
-    def trim(self, length: int) -> None:
-        """Forgets all time steps but the first ones.
-
-        Raises:
-            ArgumentError: if the cache does not hold so many.
-        """
-        if not 0 <= length <= self.length:
-            raise ArgumentError(f"expected a length from 0 to {self.length}, got {length}")
-        if self.keys is not None and self.values is not None:
-            self.keys.value, self.values.value = self.keys.value[:, :length], self.values.value[:, :length]
-
-    def __call__(self, keys: TensorLike, values: TensorLike) -> tuple[Tensor, Tensor]:
-        return self.extend(ops.convert_to_tensor(keys), ops.convert_to_tensor(values))
 
 
 class MultiheadAttention(Module):
