@@ -248,3 +248,25 @@ def test_rotations_that_do_not_fit_are_refused(backend: str) -> None:
         ops.rope(x, frequencies=np.ones(2))
     with pytest.raises(ShapeError, match="one integer, or one for each sample"):
         ops.rope(x, offset=ops.array([1, 2, 3]))
+
+
+def test_the_tables_of_rope_serve_gradients_and_batches_later(backend: str) -> None:
+    x = np.sin(np.arange(2.0 * 3 * 1 * 4)).reshape(2, 3, 1, 4).astype(np.float32)
+    first = np.array(ops.to_numpy(ops.rope(x, offset=41)))
+    assert np.allclose(ops.to_numpy(ops.vmap(lambda row: ops.rope(row, offset=41, axis=0))(ops.array(x))), first)
+    gradient = ops.grad(lambda x: ops.sum(ops.multiply(ops.rope(x, offset=41), first)))(ops.array(x))
+    assert np.allclose(ops.to_numpy(gradient), x, atol=1e-6)  # the rotation back
+    assert np.array_equal(ops.to_numpy(ops.rope(x, offset=41)), first)
+
+
+def test_the_tables_of_rope_may_be_made_in_inference_mode_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        x = torch.ones(1, 2, 1, 4)
+        with torch.inference_mode():
+            wanted = ops.rope(x, offset=43)
+        recorded = x.clone().requires_grad_()
+        found = ops.rope(recorded, offset=43)
+        found.sum().backward()
+        torch.testing.assert_close(found.detach(), wanted.clone())
+        torch.testing.assert_close(ops.multiply(ops.rope(x, offset=43), recorded).sum().detach(), wanted.sum().clone())

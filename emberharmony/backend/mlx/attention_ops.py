@@ -1,17 +1,19 @@
 """Attention, on MLX: the fused kernel, except where it loses digits.
 
-`mx.fast.rope` (MLX 0.32) computes the angles in float32, whose error is 450 eps at position 1,000, so `rope` is left to
-the composite.
+`mx.fast.rope` (MLX 0.32) computes the angles in float32, whose error is 450 eps at position 1,000, so `rope` takes
+those of the host.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
+import numpy as np
 
 from emberharmony.backend.mlx.activation_ops import SHORT
+from emberharmony.backend.mlx.dtypes import of_host
 from emberharmony.backend.mlx.elementary_ops import on_cpu
-from emberharmony.backend.shared.attention import check_attention
+from emberharmony.backend.shared.attention import check_attention, is_whole_rotation, rotation_tables
 from emberharmony.core.options import is_number
 
 
@@ -80,3 +82,24 @@ class MLXAttentionOps:
             mask=_added(bias, masked, query.dtype),
         )
         return mx.swapaxes(result, 1, 2)
+
+    def rope(
+        self,
+        x: mx.array,
+        dims: int | None = None,
+        offset: Any = 0,
+        traditional: bool = False,
+        base: Any = 10000.0,
+        scale: Any = 1.0,
+        frequencies: Any = None,
+        axis: int = 1,
+    ) -> mx.array:
+        place = axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim
+        plain = x.dtype == mx.float32 and not traditional and is_number(base) and base > 0 and is_number(scale)
+        if not plain or not is_whole_rotation(x.shape, place, dims, offset, frequencies):
+            return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
+        cosine, sine = rotation_tables(
+            x.shape, offset, place, base, scale, mx.float32, lambda table: of_host(table.astype(np.float32))
+        )
+        half = x.shape[-1] // 2
+        return x * cosine + mx.concatenate([x[..., half:], x[..., :half]], -1) * sine

@@ -8,6 +8,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import to_host
 from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
+from emberharmony.backend.numpy.attention_ops import NumpyAttentionOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
 from emberharmony.backend.numpy.comparison_ops import NumpyComparisonOps
 from emberharmony.backend.numpy.complex_numbers_ops import NumpyComplexNumbersOps
@@ -68,6 +69,7 @@ class NumpyBackend(
     NumpyDTypeOps,
     NumpyDeviceOps,
     NumpyActivationOps,
+    NumpyAttentionOps,
     NumpyConvolutionOps,
     NumpyLayersOps,
     NumpyLossesOps,

@@ -3,7 +3,7 @@
 With shapes that do not fit, a fused kernel could read beyond its inputs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,41 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
         angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
         _ROTATIONS[key] = found = np.cos(angles), np.sin(angles)
     return found
+
+
+_TABLES: dict[Any, Any] = {}
+
+
+def rotation_tables(
+    shape: Sequence[int], offset: int, place: int, base: float, scale: float, kind: Any, made: Callable[[Array], Any]
+) -> tuple[Any, Any]:
+    """Returns the cosines and the sines of the angles of all features, as tensors that broadcast to a shape.
+
+    A tensor times the cosines, plus the tensor with its halves swapped times the sines, is the rotated tensor: the
+    sines of the first half are negative. All layers of a model ask for the same ones, so the latest are kept.
+
+    Args:
+        shape, offset, place, base, scale: see `rotations`; all features are rotated.
+        kind: what distinguishes tensors of one backend, such as dtype and device.
+        made: makes a tensor of an array of float64.
+    """
+    length, width = shape[place], shape[-1]
+    key = length, offset, len(shape) - place, width, base, scale, kind
+    found = _TABLES.get(key)
+    if found is None:
+        if len(_TABLES) >= _MANY:
+            _TABLES.clear()
+        cosine, sine = rotations(length, offset, width // 2, base, scale)
+        axes = (length, *(1,) * (len(shape) - place - 2), width)
+        parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
+        _TABLES[key] = found = made(parts[0].reshape(axes)), made(parts[1].reshape(axes))
+    return found
+
+
+def is_whole_rotation(shape: Sequence[int], place: int, dims: int | None, offset: Any, frequencies: Any) -> bool:
+    """Returns whether `rotation_tables` serves a rotation: of all features, from a position that is an integer."""
+    plain = frequencies is None and offset.__class__ is int and place < len(shape) - 1
+    return plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
-from emberharmony.backend.shared.attention import check_attention
+from emberharmony.backend.shared.attention import check_attention, is_whole_rotation, rotation_tables
+from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.options import is_number
 
 
@@ -41,6 +43,12 @@ def _mask(
         bias = torch.where(mask, nothing, torch.finfo(query.dtype).min * 0.5)
     # The kernel expects a mask of at least two axes (PyTorch 2.13).
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
+
+
+def _table(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    # A tensor that is made in inference mode could not be used outside of it.
+    with torch.inference_mode(False):
+        return torch.from_numpy(table).to(device, dtype)
 
 
 class TorchAttentionOps:
@@ -83,3 +91,29 @@ class TorchAttentionOps:
             scale=scale,
             enable_gqa=query.shape[2] != key.shape[2],
         ).transpose(1, 2)
+
+    def rope(
+        self,
+        x: torch.Tensor,
+        dims: int | None = None,
+        offset: Any = 0,
+        traditional: bool = False,
+        base: Any = 10000.0,
+        scale: Any = 1.0,
+        frequencies: Any = None,
+        axis: int = 1,
+    ) -> torch.Tensor:
+        place = axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim
+        plain = (
+            x.dtype in (torch.float32, torch.float64)
+            and is_unwatched(x)
+            and not traditional
+            and is_number(base)
+            and base > 0
+            and is_number(scale)
+        )
+        if not plain or not is_whole_rotation(x.shape, place, dims, offset, frequencies):
+            return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
+        kind = x.dtype, x.device
+        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind, lambda table: _table(table, *kind))
+        return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, -1), sine)

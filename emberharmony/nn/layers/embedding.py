@@ -47,7 +47,7 @@ class _Table(Module):
 
     def _found(self, given: Any) -> Tensor:
         """Returns the rows at indices, with the gradients that the options ask for."""
-        rows = ops.embedding(given, self.weight)  # which checks the indices in a list on every backend
+        rows = ops.embedding(given, held(self.weight))  # which checks the indices in a list on every backend
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
         indices = spatial.tensor(given)

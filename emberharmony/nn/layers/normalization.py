@@ -496,7 +496,7 @@ class RMSNorm(_LastAxes):
         eps = self.eps
         if eps is None:
             eps = 2.0**-52 if ops.dtype(x).name == "float64" else 2.0**-23
-        return ops.rms_normalization(x, self.weight, self._axis, eps)
+        return ops.rms_normalization(x, held(self.weight), self._axis, eps)
 
 
 class GroupNorm(Module):
