@@ -14,6 +14,7 @@ NAMES: dict[str, str] = {
     "containers": "Lambda ModuleDict ModuleList ParameterDict ParameterList Remat Repeat Residual Sequential",
     "fitting": "History NonFiniteLossWarning Step fit",
     "functional": "functional_call merge split value_and_grad",
+    "generation": "generate stream_generate",
     "layers.activations": (
         "CELU ELU GEGLU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh Heaviside LeakyReLU LogSigmoid "
         "LogSoftmax Mish PReLU RReLU ReLU ReLU2 ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus "

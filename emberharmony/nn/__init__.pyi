@@ -25,6 +25,8 @@ from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split
 from emberharmony.nn.functional import value_and_grad as value_and_grad
+from emberharmony.nn.generation import generate as generate
+from emberharmony.nn.generation import stream_generate as stream_generate
 from emberharmony.nn.layers.activations import CELU as CELU
 from emberharmony.nn.layers.activations import ELU as ELU
 from emberharmony.nn.layers.activations import GEGLU as GEGLU

@@ -26,6 +26,7 @@ FAMILIES = {
     "Recurrent layers": ("recurrent", "recurrent_cells", "convolutional_recurrent"),
     "Attention and positions": ("attention", "cache", "positional"),
     "Transformers": ("transformer",),
+    "Generation": ("generation",),
     "Shapes and sizes": ("shaping", "upsampling"),
     "Losses": ("modules",),
 }

@@ -1,0 +1,179 @@
+"""Generation of tokens by language models: `generate` and `stream_generate`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.nn import rngs
+from emberharmony.nn.layers.cache import KVCache
+from emberharmony.nn.options import length, number, share
+from emberharmony.types import Tensor, TensorLike
+
+
+class LanguageModel(Protocol):
+    """What `generate` needs of a model."""
+
+    def caches(self) -> Sequence[KVCache]:
+        """Returns new caches, one for each layer of attention."""
+        ...
+
+    def __call__(self, tokens: Tensor, caches: Any) -> Tensor:
+        """Returns logits (batch, time, vocabulary), of which the last ones are used; `tokens` follow the cached ones.
+
+        Args:
+            tokens: integers (batch, time).
+            caches: those that `caches` returned, to which the call adds.
+        """
+        ...
+
+
+def stream_generate(
+    model: LanguageModel,
+    prompt: TensorLike,
+    max_tokens: int | None = None,
+    *,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    eos: int | Sequence[int] = (),
+    rng: "rngs.Generator | rngs.Rngs | None" = None,
+) -> Iterator[Any]:
+    """Yields the tokens that a model continues a prompt with, one by one, each as soon as it is computed.
+
+    Between two tokens the program may switch the backend, and the continuation stays the same: the weights and caches
+    follow, and the numbers that are drawn come from the host.
+
+    Args:
+        model: has the call and the method `caches` that `examples/models` show: `model(tokens, caches)` returns logits
+            (batch, time, vocabulary) and `model.caches()` a list of `nn.KVCache`. Call `model.eval()` first if it has
+            dropout.
+        prompt: integers (time,), or (batch, time) for several texts of equal length.
+        max_tokens: how many tokens are generated at most; None sets no limit.
+        temperature: by what the logits are divided before a token is drawn; 0 takes the token with the largest.
+        top_k: draws from the k likeliest tokens only.
+        top_p: draws from the likeliest tokens only whose probabilities add up to p.
+        eos: the token, or the tokens, that end a text.
+        rng: draws the tokens, equal ones on every backend. Without one, `ops.random.seed` decides.
+
+    Yields:
+        an integer, or a list of one for each text of the batch. The last token is the one that ends the text, if there
+        is one. A text of a batch that has ended goes on with the token that ended it until all have.
+
+    Raises:
+        ArgumentError: if an option is out of range.
+        ShapeError: if the prompt is empty or has other axes.
+
+    Example:
+        >>> class Counting(nn.Module):
+        ...     def caches(self):
+        ...         return []
+        ...     def __call__(self, tokens, caches):
+        ...         return ops.one_hot(ops.remainder(ops.add(tokens, 1), 5), 5)
+        >>> list(nn.stream_generate(Counting(), [0, 1], 6, eos=0))
+        [2, 3, 4, 0]
+    """
+    ends = _ends(eos)
+    if max_tokens is not None:
+        length("max_tokens", max_tokens, 0)
+    temperature = number("temperature", temperature)
+    if not 0 <= temperature < float("inf"):
+        raise ArgumentError(f"temperature must be 0 or positive, got {temperature}")
+    top_k = None if top_k is None else length("top_k", top_k)
+    if top_p is not None and not share("top_p", top_p):
+        raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
+    tokens = ops.convert_to_tensor(prompt)
+    shape = tuple(tokens.shape)
+    if len(shape) not in (1, 2) or 0 in shape or not ops.dtype(tokens).is_integer:
+        raise ShapeError(f"expected a prompt of integers (time,) or (batch, time), got shape {shape}")
+    generator = rngs.generator(rng) if temperature else None
+    options = temperature, top_k, top_p, generator
+    return _steps(model, ops.to_numpy(tokens).tolist(), len(shape) == 1, max_tokens, ends, options)
+
+
+def generate(
+    model: LanguageModel,
+    prompt: TensorLike,
+    max_tokens: int,
+    *,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    eos: int | Sequence[int] = (),
+    rng: "rngs.Generator | rngs.Rngs | None" = None,
+) -> list[Any]:
+    """Returns the tokens that a model continues a prompt with.
+
+    Args:
+        model, prompt, max_tokens, temperature, top_k, top_p, eos, rng: see `stream_generate`.
+
+    Returns:
+        a list of integers; for a batch a list of these, in which each text ends with the token that ended it.
+
+    Raises:
+        ArgumentError: if an option is out of range.
+        ShapeError: if the prompt is empty or has other axes.
+
+    Example:
+        >>> class Counting(nn.Module):
+        ...     def caches(self):
+        ...         return []
+        ...     def __call__(self, tokens, caches):
+        ...         return ops.one_hot(ops.remainder(ops.add(tokens, 1), 5), 5)
+        >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
+        [[2, 3, 4], [4]]
+    """
+    tokens, ends = ops.convert_to_tensor(prompt), _ends(eos)
+    options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
+    made = list(stream_generate(model, tokens, length("max_tokens", max_tokens, 0), **options))
+    if len(tokens.shape) == 1:
+        return made
+    texts = [[each[row] for each in made] for row in range(tokens.shape[0])]
+    last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
+    return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
+
+
+def _ends(eos: int | Sequence[int]) -> frozenset[int]:
+    """Returns the tokens that end a text.
+
+    Raises:
+        ArgumentTypeError: if they are no integers.
+    """
+    given = tuple(eos) if isinstance(eos, (tuple, list, set, frozenset)) else (eos,)
+    for token in given:
+        if isinstance(token, bool) or not hasattr(token, "__index__"):
+            raise ArgumentTypeError(f"eos must be an integer or a list of them, got {brief(eos)}")
+    return frozenset(int(token) for token in given)
+
+
+def _steps(
+    model: LanguageModel, prompt: Any, single: bool, limit: int | None, ends: frozenset[int], options: Any
+) -> Iterator[Any]:
+    """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
+    caches, given = model.caches(), [prompt] if single else prompt
+    ended: list[int | None] = [None] * len(given)
+    while (limit is None or limit > 0) and None in ended:
+        logits = model(ops.array(given, "int32"), caches)[:, -1]
+        drawn: list[int] = ops.to_numpy(_chosen(logits, *options)).tolist()
+        made = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
+        ended = [token if token in ends else None for token in made]
+        yield made[0] if single else made
+        given, limit = [[token] for token in made], None if limit is None else limit - 1
+
+
+def _chosen(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: Any) -> Tensor:
+    """Returns one token (batch,) for each row of logits (batch, vocabulary)."""
+    if not temperature:
+        return ops.argmax(logits, -1)
+    logits = ops.divide(ops.cast(logits, "float32"), temperature)
+    if top_k is not None and top_k < logits.shape[-1]:
+        least = ops.top_k(logits, top_k)[0][:, -1:]
+        logits = ops.where(ops.less(logits, least), -ops.inf, logits)
+    if top_p is not None and top_p < 1:
+        ordered = ops.sort(logits, -1, descending=True)
+        shares = ops.softmax(ordered, -1)
+        # The first tokens, before which the probabilities add up to less than p.
+        count = ops.sum(ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p), -1, keepdims=True)
+        least = ops.take_along_axis(ordered, ops.subtract(ops.maximum(count, 1), 1), -1)
+        logits = ops.where(ops.less(logits, least), -ops.inf, logits)
+    return ops.random.categorical(logits, 1, generator=generator)[:, 0]
