@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep bench bench-check bench-record bench-trends docs lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends docs lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,10 @@ conformance-quick: $(STAMP)  ## Run the same without the inputs that hypothesis 
 deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow tests, and the fuzzer
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -o faulthandler_timeout=7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
+
+models: $(STAMP)  ## Compare the models of examples/models with transformers, which it installs
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'
+	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and composites, compared with native calls
 	$(BIN)/python benchmarks/dispatch.py
