@@ -66,7 +66,7 @@ class TorchNormalizationOps:
         wide = torch.float32 if kind.itemsize == 2 else kind
         plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide) for t in (scale, offset))
         count = x.numel() // (channels or 1)
-        if not plain or count < 2 or not is_number(epsilon):
+        if not plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
             return self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
         rows = _channels_second(x if kind is wide else x.to(wide), place)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
