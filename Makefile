@@ -67,12 +67,14 @@ models: $(STAMP)  ## Compare the models of examples/models with transformers, wh
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and composites, compared with native calls
+bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/composites.py
+	$(BIN)/python benchmarks/io.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
 	$(BIN)/python benchmarks/check.py

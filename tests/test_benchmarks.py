@@ -44,3 +44,13 @@ def test_a_benchmark_writes_the_ratios_of_each_pair(script: str, backend: str, t
     figures = written["figures"][backend]
     assert rows <= set(figures)
     assert all(set(row) == COLUMNS and row["native"] > 0 and row["ours"] > 0 for row in figures.values())
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_files_writes_its_figures(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    command = [sys.executable, str(FOLDER / "io.py"), "--megabytes", "1", "--rounds", "1", "--json", str(path)]
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"save", "load", "load by a map"} <= set(json.loads(path.read_text())["figures"])

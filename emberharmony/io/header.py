@@ -55,6 +55,7 @@ NAMES = {
 """The dtypes of the format that the backends have, with their neutral names."""
 
 _LIMIT = 2**64
+_new = tuple.__new__
 _STARTS = (
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself: fetch it with `git lfs pull`"),
     (b"<!doctype", "an HTML page, perhaps of a failed download: download the file again"),
@@ -198,13 +199,14 @@ def _checked(raw: bytes, path: str, start: int, size: int, fault: Fault) -> Head
 
 def _described(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:
     """Returns the description of a tensor that an entry gives."""
-    fields = unique(entry, path, "its entry", "entry", name)
     try:
-        tag, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
-    except KeyError as error:
-        raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
-    if len(fields) != 3 and len(unknown) < 20:
-        unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
+        # Without a dict, which takes longer, for the fields in the order of all known writers.
+        (first, tag), (second, shape), (third, offsets) = entry
+        usual = (first, second, third) == ("dtype", "shape", "data_offsets") and entry.__class__ is tuple
+    except (TypeError, ValueError):
+        usual = False
+    if not usual:
+        tag, shape, offsets = _fields(name, entry, path, unknown)
     if tag.__class__ is not str or tag not in BITS:
         raise WeightFileError("dtype", path, f"has dtype {shown(tag)}, which the format does not have", name)
     if offsets.__class__ is not list or len(offsets) != 2:
@@ -216,7 +218,19 @@ def _described(name: str, entry: Any, path: str, start: int, unknown: list[str])
     if nbytes != end - begin:
         wanted = f"shape {shown(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
         raise WeightFileError("offsets", path, wanted, name)
-    return TensorInfo(NAMES.get(tag, tag), tuple(shape), nbytes, start + begin)
+    return _new(TensorInfo, (NAMES.get(tag, tag), tuple(shape), nbytes, start + begin))
+
+
+def _fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
+    """Returns dtype, shape and offsets of an entry, in whatever order it has them."""
+    fields = unique(entry, path, "its entry", "entry", name)
+    try:
+        found = fields["dtype"], fields["shape"], fields["data_offsets"]
+    except KeyError as error:
+        raise WeightFileError("entry", path, f"its entry lacks {error}", name) from None
+    if len(fields) != 3 and len(unknown) < 20:
+        unknown += [f"{name}.{field}" for field in fields if field not in ("dtype", "shape", "data_offsets")]
+    return found
 
 
 def _nbytes(shape: Any, tag: str, path: str, name: str) -> int:

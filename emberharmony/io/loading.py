@@ -92,6 +92,10 @@ def _found(path: str, names: list[str] | None) -> dict[str, Any]:
 
 def _picked(file: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Yields tensors of a file; the names of one tied tensor give one tensor."""
+    if not file.has_ties:
+        for name in names:
+            yield name, file[name]
+        return
     made: dict[Any, Any] = {}
     for name in names:
         info = file.info(name)

@@ -26,7 +26,9 @@ PIECE = 1 << 16
 DEEPEST = 64
 """The deepest nesting in a header; 3 levels are used, and unknown fields may have more."""
 
-_STEPS = np.zeros(256, np.int8)
+_MARKS = np.zeros(256, np.bool_)
+_MARKS[[ord(mark) for mark in '"[]{},']] = True
+_STEPS = np.zeros(256, np.int64)
 _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 _TOO_MANY = "too many brackets and commas, which would take much memory"
@@ -92,22 +94,22 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
     quoted, depth, deepest, marks, comma = 0, 0, 0, 0, -1
     for start in range(0, len(raw), 1 << 16):
         part = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
-        in_string = np.cumsum(part == ord('"'), dtype=np.uint8)
-        in_string += np.uint8(quoted)
-        in_string &= 1
-        outside = (in_string == 0).view(np.int8)
-        steps = _STEPS[part]
-        steps *= outside
-        levels = np.cumsum(steps, dtype=np.int32)
-        commas = (part == ord(",")) & outside.view(np.bool_)
-        marks += int(np.count_nonzero(steps)) + int(np.count_nonzero(commas))
-        deepest = max(deepest, depth + int(levels.max()))
-        outer = np.flatnonzero(commas & (levels == -depth))
+        places = np.flatnonzero(_MARKS[part])
+        if not places.size:
+            continue
+        found = part[places]
+        quotes = np.cumsum(found == ord('"')) + quoted
+        outside = (quotes & 1) == 0
+        levels = np.cumsum(_STEPS[found] * outside) + depth
+        outside &= found != ord('"')
+        marks += int(np.count_nonzero(outside))
+        deepest = max(deepest, int(levels.max()))
+        outer = np.flatnonzero(outside & (found == ord(",")) & (levels == 0))
         if outer.size:
-            comma = start + int(outer[-1])
+            comma = start + int(places[outer[-1]])
+        quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
         if marks > most:
             break
-        quoted, depth = int(in_string[-1]), depth + int(levels[-1])
     return _Outline(deepest, marks > most and not (in_object and comma >= 0), comma)
 
 

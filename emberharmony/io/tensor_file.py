@@ -101,7 +101,13 @@ class TensorFile(Mapping[str, Any]):
         return found
 
     def __getitem__(self, name: str) -> Any:
-        return as_tensor(self._array(name), self.info(name).dtype, self.path, name)
+        info = self._tensors.get(name) or self.info(name)
+        return as_tensor(self.part(name, info), info.dtype, self.path, name)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether a tensor has several names."""
+        return len(self._tensors) > len(self._header.tensors)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
