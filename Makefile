@@ -66,7 +66,6 @@ models: $(STAMP)  ## Compare the models of examples/models with transformers, wh
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'
 	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py
 
-bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients and composites, compared with native calls
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls
 	$(BIN)/python benchmarks/dispatch.py
 	$(BIN)/python benchmarks/kernels.py

@@ -9,13 +9,16 @@ from emberharmony import ops
 from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("training.md", "porting.md", "switching.md", "layers.md", "observing.md")
+PAGES = ("training.md", "porting.md", "models.md", "switching.md", "layers.md", "observing.md")
+FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
+"""What the page on models calls `folder`."""
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_give_the_results_that_they_show(page: str, backend: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
-    example = doctest.DocTestParser().get_doctest(text, {"ops": ops, "__name__": "page"}, page, None, 0)
+    names = {"ops": ops, "folder": str(FOLDER), "__name__": "page"}
+    example = doctest.DocTestParser().get_doctest(text, names, page, None, 0)
     lines: list[str] = []
     failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
     assert attempted
