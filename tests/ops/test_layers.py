@@ -73,3 +73,19 @@ def test_layers_map_over_a_batch(backend: str) -> None:
     assert rows.tolist() == [(X[0] @ W + 1).tolist(), (1 - X[0] @ W).tolist()]
     found = ops.vmap(ops.embedding, in_axes=(0, None))(np.array([[0, 1], [2, 2]]), W)
     assert found.tolist() == W[[[0, 1], [2, 2]]].tolist()
+
+
+@pytest.mark.parametrize("length", [1408, 1031, 4104])
+def test_a_row_times_a_long_matrix_keeps_its_digits(backend: str, length: int) -> None:
+    draw = np.random.default_rng(length)
+    x, w = draw.standard_normal((1, 1, length)).astype("float32"), draw.standard_normal((70, length)).astype("float32")
+    bias = draw.standard_normal(70).astype("float32")
+    exact = x.astype("float64") @ w.T.astype("float64") + bias
+    found = ops.linear(x, w, bias, transposed=True)
+    scale = np.abs(x.astype("float64")) @ np.abs(w.T) + np.abs(bias)
+    assert tuple(found.shape) == (1, 1, 70)
+    assert (np.abs(ops.to_numpy(found) - exact) < 4e-7 * scale).all()
+    of_x, of_w = ops.grad(lambda x, w: ops.sum(ops.square(ops.linear(x, w, bias, transposed=True))), (0, 1))(x, w)
+    np.testing.assert_allclose(ops.to_numpy(of_x), 2 * exact @ w, atol=1e-5 * np.abs(2 * exact @ w).max())
+    right = 2 * exact[0].T * x[0]
+    np.testing.assert_allclose(ops.to_numpy(of_w), right, atol=1e-5 * np.abs(right).max())

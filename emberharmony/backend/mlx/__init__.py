@@ -23,6 +23,7 @@ from emberharmony.backend.mlx.fft_ops import MLXFftOps
 from emberharmony.backend.mlx.histograms_ops import MLXHistogramsOps
 from emberharmony.backend.mlx.indexing_ops import MLXIndexingOps
 from emberharmony.backend.mlx.indices import seen
+from emberharmony.backend.mlx.layers_ops import MLXLayersOps
 from emberharmony.backend.mlx.losses_ops import MLXLossesOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
@@ -72,6 +73,7 @@ class MLXBackend(
     MLXActivationOps,
     MLXAttentionOps,
     MLXNormalizationOps,
+    MLXLayersOps,
     MLXLossesOps,
     MLXTransformsOps,
     MLXConvolutionOps,

@@ -15,7 +15,7 @@ from emberharmony.backend.mlx.reduction_ops import wide_sum
 from emberharmony.backend.shared.products import check_factors, check_subscripts
 from emberharmony.core.dispatch import fast
 
-_LONG = 1024
+LONG = 1024
 """Sums of more products than this are divided on the CPU, where MLX 0.32 adds float32 sequentially.
 
 NumPy and PyTorch lose as many digits in some products of this length, which are added sequentially too.
@@ -24,7 +24,7 @@ _BLOCK = 256
 """The largest number of products in a block of a longer sum."""
 _NARROW = 4
 """Matrices with fewer rows or columns are multiplied in float64, because copying the blocks would cost more."""
-_SHORT = f"({{0}}.size <= 256 or {{0}}.size * {{1}}.size >> 26 < {{0}}.shape[-1] <= {_LONG})"
+_SHORT = f"({{0}}.size <= 256 or {{0}}.size * {{1}}.size >> 26 < {{0}}.shape[-1] <= {LONG})"
 """When MLX may compute a product at once: the sums are short, and the result has less than 2**26 elements.
 
 The first test is the cheaper one. The second divides the number of all products by the length of the sums.
@@ -56,7 +56,7 @@ def _multiplied(native: Callable[..., mx.array], tensors: list[mx.array], length
     if not is_float(first):
         return _exact(native, tensors, length)
     wide = mx.float32 if first.dtype.size == 2 else first.dtype
-    if on_cpu() and length > _LONG:
+    if on_cpu() and length > LONG:
         wide = mx.float64
     return native(*(x.astype(wide) for x in tensors)).astype(first.dtype)
 
@@ -119,7 +119,7 @@ class MLXProductsOps:
         check_factors(x1.shape, x2.shape)
         a, b = promotion.common(x1, x2)
         length = a.shape[-1]
-        if length > _LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
+        if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
             result = _in_blocks(a, b)
             if result is not None:
                 return fitting(result)
