@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
@@ -112,7 +112,8 @@ def _cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
     kind = dtype(x)
     x = cast(x, "float32") if kind.bits == 16 else x
     for axis, count, wanted, step in zip(*plan, strict=True):
-        device, total = get_device(x), None
+        device = get_device(x)
+        total: Any = None
         for places, shares in shared_interpolation.cubic_taps(count, wanted, step, corners):
             part = take(x, convert_to_tensor(places, device=device), axis)
             weights = convert_to_tensor(shares, dtype(x), device=device)

@@ -52,9 +52,10 @@ def _layer(
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
     inner = widened(g if gamma is None else multiply(g, along(gamma, axis, x)))
     share = mean(multiply(inner, scaled), axis, True)
-    slope = multiply(multiply(centred, factor), share)
-    if not rms_scaling:
-        slope = add(slope, mean(inner, axis, True))
+    if rms_scaling:
+        slope = multiply(multiply(centred, factor), share)
+    else:
+        slope = add(multiply(scaled, share), mean(inner, axis, True))
     by_x = multiply(subtract(inner, slope), factor)
     by_epsilon = None
     if epsilon is not None:

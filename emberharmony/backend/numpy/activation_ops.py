@@ -4,9 +4,11 @@ To allocate a large array costs more than to compute with it, because the system
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.numpy.folding import fold
 from emberharmony.backend.numpy.indexing_ops import chosen
 from emberharmony.core.dispatch import fast
 
@@ -76,6 +78,13 @@ def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     return np.maximum(x, below, out=below) if 0 < slope <= 1 else chosen(x > 0, x, below)
 
 
+def _shifted(x: np.ndarray, axis: Any) -> np.ndarray | None:
+    """Returns `x` less its maximum over axes, as a new array; None for those that the composites take."""
+    if x.dtype.char not in "fd" or not x.size or not x.ndim:
+        return None
+    return np.subtract(x, fold(np.maximum, x, axis, True))
+
+
 class NumpyActivationOps:
     """Holds the ops of `ops/activation.py`."""
 
@@ -108,3 +117,19 @@ class NumpyActivationOps:
     @fast(_leaky_relu, f"{_PLAIN} and ({{1}}.__class__ is float or {{1}}.__class__ is int)")
     def leaky_relu(self, x: np.ndarray, negative_slope: float = 0.2) -> np.ndarray:
         return self.composed("leaky_relu")(x, negative_slope)
+
+    def softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
+        result = _shifted(x, axis)
+        if result is None:
+            return self.composed("softmax")(x, axis)
+        np.exp(result, result)
+        result /= fold(np.add, result, axis, True)
+        return result
+
+    def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
+        result = _shifted(x, axis)
+        if result is None:
+            return self.composed("log_softmax")(x, axis)
+        total = fold(np.add, np.exp(result), axis, True)
+        result -= np.log(total, total)
+        return result

@@ -49,7 +49,10 @@ class NumpyNormalizationOps:
         length = x.shape[-1:]
         suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
         if not suited or not length or not _is_plain(x, limit, gamma, beta):
-            return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
+            composed: np.ndarray = self.composed("layer_normalization")(
+                x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
+            )
+            return composed
         result, _, variance = _centred(x, (x.ndim - 1,))
         variance += limit
         result *= np.reciprocal(np.sqrt(variance, variance), variance)
@@ -69,7 +72,9 @@ class NumpyNormalizationOps:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         place = check_channels(x.shape, axis, scale, offset)
         if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
-            return self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            made: tuple[np.ndarray, np.ndarray, np.ndarray]
+            made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            return made
         result, center, variance = _centred(x, [a for a in range(x.ndim) if a != place])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)

@@ -34,7 +34,7 @@ def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
 class TorchNormalizationOps:
     """Holds the ops of `ops/normalization.py`."""
 
-    composed: Callable[[str], Callable[..., torch.Tensor]]
+    composed: Callable[[str], Callable[..., Any]]
 
     def layer_normalization(
         self,
@@ -51,7 +51,10 @@ class TorchNormalizationOps:
         plain = plain and axis == -1 and not rms_scaling
         if plain and (epsilon is None or is_number(epsilon)) and length and x.is_floating_point() and not is_nested(x):
             return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
-        return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
+        result: torch.Tensor = self.composed("layer_normalization")(
+            x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
+        )
+        return result
 
     def batch_normalization_training(
         self,
@@ -67,7 +70,9 @@ class TorchNormalizationOps:
         plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide) for t in (scale, offset))
         count = x.numel() // (channels or 1)
         if not plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
-            return self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            made: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+            made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            return made
         rows = _channels_second(x if kind is wide else x.to(wide), place)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)
@@ -75,8 +80,8 @@ class TorchNormalizationOps:
         pilot = rows.detach()[:1]
         pilot = pilot if rows.ndim == 2 else pilot.mean(tuple(range(2, rows.ndim)), True)
         center, variance = rows.new_zeros(channels), rows.new_zeros(channels)
-        weights = [None if t is None else t.to(wide) for t in (scale, offset)]
-        result = functional.batch_norm(rows - pilot, center, variance, *weights, True, 1.0, epsilon)
+        weight, bias = (None if t is None else t.to(wide) for t in (scale, offset))
+        result = functional.batch_norm(rows - pilot, center, variance, weight, bias, True, 1.0, epsilon)
         result = result[0].mT if x.ndim == 2 and result.ndim == 3 else result
         result = result if place == 1 else result.movedim(1, place)
         return (
@@ -101,6 +106,7 @@ class TorchNormalizationOps:
         if plain and x.is_floating_point() and x.numel() and not is_nested(x):
             # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
             rows = x.movedim(place, 1).contiguous()
-            result = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
-            return result.movedim(1, place)
-        return self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
+            found = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
+            return found.movedim(1, place)
+        result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
+        return result

@@ -140,8 +140,9 @@ class _BatchNorm(_Running):
                     f"larger batch, or eval()"
                 )
             )
-        weights: Any = self.bias, self.weight
-        result, mean, variance = ops.batch_normalization_training(x, axis, *weights, self.eps)
+        offset: Any = self.bias
+        scale: Any = self.weight
+        result, mean, variance = ops.batch_normalization_training(x, axis, offset, scale, self.eps)
         if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
             self.num_batches_tracked.value = ops.add(self.num_batches_tracked, 1)
             share: Any = self.momentum
