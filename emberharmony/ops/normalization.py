@@ -253,7 +253,12 @@ def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
     places = sorted(normalized(axis, rank))
-    if len(weight.shape) == rank or tuple(weight.shape) != tuple(x.shape[place] for place in places):
+    # Rules get numbers as they were given.
+    if (
+        isinstance(weight, (int, float, complex))
+        or len(weight.shape) == rank
+        or tuple(weight.shape) != tuple(x.shape[place] for place in places)
+    ):
         return weight
     return reshape(weight, [x.shape[place] if place in places else 1 for place in range(rank)])
 

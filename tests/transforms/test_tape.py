@@ -331,7 +331,7 @@ def test_tracing_does_not_change_the_code_of_an_op() -> None:
     ("op", "call"),
     [
         ("tanh_shrink", lambda x: ops.tanh_shrink(x)),
-        ("layer_normalization", lambda x: ops.layer_normalization(x, gamma=2.0)),
+        ("normalize", lambda x: ops.normalize(x, order=3)),
     ],
 )
 def test_a_backend_that_watches_ops_is_told_of_composites_that_the_tape_opens(op: str, call: Any) -> None:

@@ -102,7 +102,7 @@ class _Running(Module):
     def _keep(self, running: Buffer, found: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
         before = running.value
-        moved = ops.add(before, ops.multiply(ops.subtract(found, before), share))
+        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(found), before), share))
         running.value = moved if moved.dtype == before.dtype else ops.cast(moved, before.dtype)
 
 
