@@ -74,6 +74,7 @@ bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, co
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/composites.py
 	$(BIN)/python benchmarks/io.py
+	$(BIN)/python benchmarks/decoding.py
 
 bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail if they take 5 % more than recorded
 	$(BIN)/python benchmarks/check.py

@@ -1,0 +1,118 @@
+"""Measures generation: `python benchmarks/decoding.py [PATTERN] [--backend mlx] [--rounds N] [--json FILE]`.
+
+A Llama with random weights generates tokens after a prompt: `examples/models/llama.py` with `nn.generate`, and the same
+weights in `torch.nn` or `mlx.nn` (`llamas.py`), in turn in one process. The tokens must be equal. The ratios are of CPU
+times, so 1.11 is 0.9 times the tokens per second. Below each row is the memory: what a process of each takes at most
+beyond the weights, while it generates, and the ratio with the weights.
+"""
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from llamas import MLXLlama, TorchLlama
+from pairs import Call, alone, head, installed, library, line, machine, parser, timed, write
+
+from emberharmony import nn, ops
+from emberharmony.demo.programs import example
+
+SIZES: dict[str, dict[str, Any]] = {
+    "2 M parameters": {"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "vocab_size": 4096},
+    "27 M parameters": {"hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 6, "vocab_size": 8192},
+}
+COMMON = {"num_attention_heads": 8, "num_key_value_heads": 4, "rms_norm_eps": 1e-6, "rope_theta": 10000.0}
+PROMPT, COUNT, LONG = list(range(1, 33)), 48, 600
+"""The prompt; how many tokens are generated after it; and how many to measure the memory."""
+
+
+def ours(config: dict[str, Any]) -> Any:
+    """Returns our model on the active backend."""
+    ops.random.seed(0)
+    return example("models/llama").Llama(config).eval()
+
+
+def native(backend: str, config: dict[str, Any], weights: Any) -> Any:
+    """Returns the model of a library with the weights of ours."""
+    if backend == "torch":
+        net = TorchLlama(config)
+        net.load_state_dict({name: library("torch").tensor(x) for name, x in weights.items()})
+        return net
+    net = MLXLlama(config)
+    net.load_weights([(name, library("mlx").array(x)) for name, x in weights.items()])
+    return net
+
+
+def pair(backend: str, config: dict[str, Any], count: int) -> tuple[Call, Call]:
+    """Returns the call of a library and ours, which generate the same tokens."""
+    ops.set_backend(backend)
+    model = ours(config)
+    net = native(backend, config, model.state_dict(host=True))
+    return lambda: net.generate(PROMPT, count), lambda: nn.generate(model, PROMPT, count)
+
+
+def memory(backend: str, size: str, who: str) -> int:
+    """Returns the KiB that this process takes at most while it generates, beyond what it had before."""
+    calls = pair(backend, SIZES[size] | COMMON, LONG)
+    call = calls[who == "ours"]
+    if backend == "mlx":
+        mx = library("mlx")
+        mx.eval(mx.zeros(1))
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        call()
+        return int(mx.get_peak_memory() - before) // 1024
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
+    call()
+    return resident("VmHWM") - before
+
+
+def resident(field: str) -> int:
+    """Returns a field of the memory of this process on Linux, in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def measured(backend: str, size: str) -> dict[str, int]:
+    """Returns the memory of both models, each in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), "--memory", backend, size]
+    return {
+        who: int(subprocess.run([*command, who], capture_output=True, text=True, check=True).stdout)
+        for who in ("native", "ours")
+    }
+
+
+def main() -> None:
+    """Measures and prints a row for each size and library."""
+    alone()
+    if sys.argv[1:2] == ["--memory"]:
+        print(memory(*sys.argv[2:]))
+        return
+    options = parser(__doc__, rounds=5).parse_args()
+    backends = [name for name in installed(options.backend) if name != "numpy"]
+    figures: dict[str, Any] = {}
+    for backend in backends:
+        library(backend)
+        print(head(f"{COUNT} tokens, {backend}"))
+        figures[backend] = {}
+        for size, fields in SIZES.items():
+            if options.pattern not in size:
+                continue
+            calls = pair(backend, fields | COMMON, COUNT)
+            assert calls[0]() == calls[1](), "the models generate different tokens"
+            figures[backend][size] = row = timed(*calls, options.rounds)
+            print(line(size, row), f"{COUNT / row['native'] / row['ours'] * 1e6:8.1f} tokens/s", flush=True)
+            used = measured(backend, size)
+            weights = sum(4 * math.prod(cell.value.shape) for cell in ours(fields | COMMON).parameters()) // 1024
+            ratio = (used["ours"] + weights) / (used["native"] + weights)
+            print(
+                f"  beyond {weights} KiB of weights: native {used['native']}, ours {used['ours']}; {ratio:.2f}",
+                flush=True,
+            )
+    write(options.json, {"machine": machine(backends), "figures": figures})
+
+
+if __name__ == "__main__":
+    main()
