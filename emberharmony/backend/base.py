@@ -170,8 +170,8 @@ class Backend:
         """
         return tensor
 
-    def may_write(self, tensor: Any) -> bool:
-        """Returns whether `written` may write a tensor into another; not if a transform or a graph watches it."""
+    def may_write(self, *tensors: Any) -> bool:
+        """Returns whether `written` may write tensors into others; not if a transform or a graph watches one."""
         return False
 
     def written(self, memory: Any, place: tuple[slice, ...], updates: Any) -> Any:
@@ -180,7 +180,7 @@ class Backend:
         Args:
             memory: a tensor that nobody else uses any more.
             place: slices, one for each axis.
-            updates: a tensor of the same dtype and device, for which `may_write` is True.
+            updates: a tensor of the same dtype and device, for which `may_write` holds.
         """
         memory[place] = updates
         return memory

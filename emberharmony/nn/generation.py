@@ -176,4 +176,4 @@ def _chosen(logits: Tensor, temperature: float, top_k: int | None, top_p: float 
         count = ops.sum(ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p), -1, keepdims=True)
         least = ops.take_along_axis(ordered, ops.subtract(ops.maximum(count, 1), 1), -1)
         logits = ops.where(ops.less(logits, least), -ops.inf, logits)
-    return ops.random.categorical(logits, 1, generator=generator)[:, 0]
+    return ops.squeeze(ops.random.categorical(logits, 1, generator=generator), 1)

@@ -128,9 +128,9 @@ class NumpyBackend(
         """Returns the tensor; None if a transform traces it."""
         return indices if isinstance(indices, np.ndarray) else None
 
-    def may_write(self, tensor: Any) -> bool:
-        """Returns whether a tensor is an array, which it is not while it is differentiated."""
-        return tensor.__class__ is np.ndarray
+    def may_write(self, *tensors: Any) -> bool:
+        """Returns whether all tensors are arrays, which they are not while they are differentiated."""
+        return all(tensor.__class__ is np.ndarray for tensor in tensors)
 
     def from_numpy(self, array: np.ndarray) -> np.ndarray:
         """Returns the array itself.

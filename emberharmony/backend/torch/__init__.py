@@ -162,9 +162,9 @@ class TorchBackend(
         converted: torch.Tensor = super().convert(value, dtype)
         return converted
 
-    def may_write(self, tensor: torch.Tensor) -> bool:
+    def may_write(self, *tensors: torch.Tensor) -> bool:
         """Returns whether no graph, transform or compiler records what is written."""
-        return is_unwatched(tensor)
+        return is_unwatched(*tensors)
 
     def at_hand(self, indices: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""

@@ -70,12 +70,13 @@ def in_functional_transform() -> bool:
     return _functorch.peek_interpreter_stack() is not None
 
 
-def is_unwatched(x: torch.Tensor) -> bool:
-    """Returns whether nothing records what is done to a tensor, so that it may be written into another one in place."""
+def is_unwatched(*tensors: torch.Tensor) -> bool:
+    """Returns whether nothing records what is done to tensors, so that they may be written into others in place."""
     if torch.compiler.is_compiling() or in_functional_transform() or forward_ad._current_level >= 0:
         return False
     # A tensor made in inference mode cannot be written to outside of it.
-    return not (x.requires_grad or (x.is_inference() and not torch.is_inference_mode_enabled()))
+    inference = torch.is_inference_mode_enabled()
+    return not any(x.requires_grad or (x.is_inference() and not inference) for x in tensors)
 
 
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:

@@ -102,9 +102,10 @@ def _extended(cell: Buffer, new: Tensor) -> Tensor:
     backend, before = selection.active().backend, cell.value
     room = _ROOMS.pop(cell, None)  # it is written to from here on, so an error must not leave it to a later call
     past, length = before.shape[1], before.shape[1] + new.shape[1]
-    if not (backend.may_write(before) and backend.may_write(new) and before.dtype == new.dtype):
-        cell.value = ops.concatenate([before, new], 1)
-        return cell.value
+    if before.dtype != new.dtype or not backend.may_write(before, new):
+        joined: Tensor = ops.concatenate([before, new], 1)
+        cell.value = joined
+        return joined
     if room is not None and room.shown is before and length <= room.memory.shape[2]:
         memory = room.memory
     else:
