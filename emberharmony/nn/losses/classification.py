@@ -1,6 +1,7 @@
 """Losses of classes: cross-entropies of ids, probabilities and logits, and the overlap of masks."""
 
 import math
+from typing import Any
 
 from emberharmony import ops
 from emberharmony.core.dtypes import DType
@@ -72,7 +73,7 @@ def cross_entropy(
     name = "cross_entropy"
     if is_floating(target):
         return _soft(input, target, weight, label_smoothing, reduction, axis)
-    x = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
+    x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
     along = class_axis(name, x, axis)
     ids = listed_ids(name, target, x.shape[along], ignore_index)
     last = -1 if along == len(x.shape) - 1 else along
