@@ -103,4 +103,4 @@ def load(folder: str | Path) -> Bert:
 
 if __name__ == "__main__":
     given = ops.array([[int(number) for number in sys.argv[2:]]])
-    print(*ops.argmax(load(sys.argv[1])(given), -1)[0].tolist())
+    print(*ops.to_numpy(ops.argmax(load(sys.argv[1])(given), -1))[0])
