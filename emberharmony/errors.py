@@ -15,6 +15,8 @@ from emberharmony.core.errors import BackendNotFoundError as BackendNotFoundErro
 from emberharmony.core.errors import BackendProtocolError as BackendProtocolError
 from emberharmony.core.errors import BackendSwitchWarning as BackendSwitchWarning
 from emberharmony.core.errors import BackendUnavailableError as BackendUnavailableError
+from emberharmony.core.errors import CheckpointError as CheckpointError
+from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import DeviceError as DeviceError
 from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
@@ -42,6 +44,8 @@ __all__ = [
     "BackendProtocolError",
     "BackendSwitchWarning",
     "BackendUnavailableError",
+    "CheckpointError",
+    "CheckpointWarning",
     "DTypeError",
     "DeviceError",
     "EmberError",

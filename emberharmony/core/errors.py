@@ -119,12 +119,35 @@ class WeightFileError(EmberError, ValueError):
         return f"{self.path}{tensor}: {self.reason}" + (f"; {self.hint}" if self.hint else "")
 
 
+class CheckpointError(EmberError, ValueError):
+    """Raised when a checkpoint cannot be saved or restored; nothing of the model or the optimizer is changed then.
+
+    Args:
+        kind: what is wrong, as a word for programs: "missing", "damaged", "different" or "unwritable".
+        path: the folder.
+        reason: what was found, and what was expected.
+        faults: all that is missing in the checkpoint or in what it is restored into, or that differs.
+    """
+
+    def __init__(self, kind: str, path: str, reason: str, faults: Iterable[str] = ()) -> None:
+        super().__init__(kind, path, reason, tuple(faults))
+        self.kind, self.path, self.reason, self.faults = kind, path, reason, self.args[3]
+
+    def __str__(self) -> str:
+        listed = "".join(f"\n  {fault}" for fault in self.faults)
+        return f"{self.path}: {self.reason}{listed}"
+
+
 class SettingsError(EmberError, ValueError):
     """Raised when the settings file cannot be changed without damage to the rest of it."""
 
 
 class SettingsWarning(UserWarning):
     """Issued when the settings file cannot be read and is ignored."""
+
+
+class CheckpointWarning(UserWarning):
+    """Issued when a checkpoint is restored, but something that it holds cannot be, or differs from what is here."""
 
 
 class BackendFallbackWarning(UserWarning):
@@ -135,7 +158,8 @@ class BackendSwitchWarning(UserWarning):
     """Issued in checked mode when a parameter or buffer changes its backend again and again, which copies it."""
 
 
-for _class in (EmberError, *EmberError.__subclasses__(), SettingsWarning, BackendFallbackWarning, BackendSwitchWarning):
+_WARNINGS = (SettingsWarning, CheckpointWarning, BackendFallbackWarning, BackendSwitchWarning)
+for _class in (EmberError, *EmberError.__subclasses__(), *_WARNINGS):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 

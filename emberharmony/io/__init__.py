@@ -1,8 +1,11 @@
-"""Files of tensors in the format safetensors: checked before they are used, written as a whole or not at all."""
+"""Files of tensors in the format safetensors, and checkpoints: checked before use, written as a whole or not at all."""
 
+from emberharmony.core.errors import CheckpointError as CheckpointError
+from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
 from emberharmony.io.checking import Report as Report
 from emberharmony.io.checking import check as check
+from emberharmony.io.checkpoints.checkpoint import Checkpoint as Checkpoint
 from emberharmony.io.header import TensorInfo as TensorInfo
 from emberharmony.io.layouts import convert as convert
 from emberharmony.io.layouts import load_model as load_model
@@ -13,6 +16,9 @@ from emberharmony.io.tensor_file import TensorFile as TensorFile
 from emberharmony.io.tensor_file import open as open
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "CheckpointWarning",
     "Report",
     "TensorFile",
     "TensorInfo",

@@ -139,8 +139,7 @@ class Batches:
         if self._rng is not None:
             if epoch:
                 generator = ops.random.Generator(0)
-                drawn_from: Any = state.get("drawn_from")  # a Generator says what is wrong with it
-                generator.load_state_dict(drawn_from)
+                generator.load_state_dict(state.get("drawn_from", {}))
                 order = Buffer(ops.random.permutation(self.rows, generator=generator))
             # The generator stays the same object, because others may draw from it too.
             steps = self._rng.loading(state["generator"])

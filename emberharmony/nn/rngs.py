@@ -60,9 +60,8 @@ class Rngs:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         if not isinstance(state, dict) or not isinstance(state.get("streams"), dict):
             raise ArgumentTypeError(f"the state of an Rngs has 'default' and 'streams', but this is {brief(state)}")
-        default: Any = state.get("default")  # a Generator says what is wrong with it
         streams = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
-        steps: list[Step] = [*self._default.loading(default), (self._streams.update, streams)]
+        steps: list[Step] = [*self._default.loading(state.get("default", {})), (self._streams.update, streams)]
         for name, stream in streams.items():
             steps += stream.loading(state["streams"][name])
         return steps

@@ -75,7 +75,7 @@ class Replacement:
             folders.add(os.path.dirname(os.path.abspath(self.backup)))
         commit(steps, self.then)
         for folder in folders:
-            _flush_folder(folder)
+            flush_folder(folder)
 
     def clean(self, *dropped: object) -> None:
         """Removes the temporary files that are left."""
@@ -169,7 +169,7 @@ def _finish(stream: BinaryIO) -> None:
     stream.close()
 
 
-def _flush_folder(folder: str) -> None:
+def flush_folder(folder: str) -> None:
     """Waits until the names of the files in a folder are on the disk, where the system can do so."""
     flag = getattr(os, "O_DIRECTORY", None)
     if flag is None:  # Windows cannot open a folder; it writes the names itself

@@ -1,0 +1,1 @@
+"""Checkpoints: folders with the whole state of a training."""

@@ -1,0 +1,315 @@
+"""`io.Checkpoint`: the whole state of a training in one folder for each step."""
+
+import math
+import os
+import warnings
+from typing import Any
+
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CheckpointError,
+    CheckpointWarning,
+    WeightFileError,
+    brief,
+    suggest,
+)
+from emberharmony.io.checkpoints import folders
+from emberharmony.io.checkpoints.collecting import Collected, streams, written
+from emberharmony.io.checkpoints.packing import packed, unpacked
+from emberharmony.io.checkpoints.records import VERSION, Record, read_record, write_record
+from emberharmony.io.checkpoints.restoring import Restoring
+from emberharmony.io.saving import save
+
+
+class Checkpoint:
+    """Checkpoints of a training: one call saves all of its state, and one restores it, on any backend.
+
+    Each checkpoint is a folder, `step-000120`, with `model.safetensors`, `optimizer.safetensors` and `state.json`. It
+    is written beside the others and gets its name when all of it is on the disk. So an error, a full disk or the end of
+    the process leaves the old checkpoint or the new one.
+
+    Args:
+        folder: where the folders of the steps are; the first `save` makes it.
+        keep: how many of the newest checkpoints stay; None keeps all.
+        keep_best: the name of a number in `extra`; the checkpoint with the best one stays as well.
+        mode: "min" if the best number is the smallest, "max" if it is the largest.
+
+    Raises:
+        ArgumentError: if `keep` is no positive integer, or the mode is another one.
+
+    Example:
+        >>> import tempfile
+        >>> from emberharmony import io, nn, ops, optim
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> def training():
+        ...     layer = nn.Linear(2, 1, rng=ops.random.Generator(0))
+        ...     return {"model": layer, "optimizer": optim.AdamW(layer), "random": ops.random.Generator(1)}
+        >>> checkpoint = io.Checkpoint(folder.name, keep=2, keep_best="loss")
+        >>> for step, loss in enumerate([0.5, 0.1, 0.4, 0.3]):
+        ...     path = checkpoint.save(step, **training(), extra={"loss": loss})
+        >>> checkpoint.steps(), checkpoint.latest(), checkpoint.best()
+        ([1, 2, 3], 3, 1)
+        >>> checkpoint.restore(**training()), checkpoint.restore(step=1, model=training()["model"])
+        (3, 1)
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        keep: int | None = 3,
+        keep_best: str | None = None,
+        mode: str = "min",
+    ) -> None:
+        if keep is not None and (type(keep) is not int or keep < 1):
+            raise ArgumentError(f"Checkpoint(): keep is {brief(keep)}, expected an integer >= 1, or None to keep all")
+        if mode not in ("min", "max"):
+            raise ArgumentError(f"Checkpoint(): mode is {brief(mode)}, expected 'min' or 'max'")
+        self.folder = os.fspath(folder)
+        self.keep, self.keep_best, self.mode = keep, keep_best, mode
+
+    def __repr__(self) -> str:
+        best = "" if self.keep_best is None else f", keep_best={self.keep_best!r}, mode={self.mode!r}"
+        return f"Checkpoint({self.folder!r}, keep={self.keep}{best})"
+
+    def save(
+        self,
+        step: int,
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        schedule: Any = None,
+        random: Any = None,
+        data: Any = None,
+        extra: dict[str, Any] | None = None,
+    ) -> str:
+        """Saves the state of a training after a step, and returns the folder.
+
+        Each part is an object with `state_dict` and `load_state_dict`, or a dict or list of such objects. Random
+        generators in the model, schedules with a state in the optimizer, and the default random streams of the active
+        backend are saved too.
+
+        Args:
+            step: how many steps have been made.
+            model: a module.
+            optimizer: an optimizer; in a dict also what belongs to it, such as an `EMA` or a `LossScaler`.
+            schedule: a schedule that the optimizer does not hold.
+            random: random generators, or `nn.Rngs`, outside of the model.
+            data: what knows its position in the data, such as `nn.data.batches`.
+            extra: numbers, text, and lists and dicts of these; a tensor with one element is saved as a number.
+
+        Raises:
+            ArgumentError: if the step is no natural number, there is nothing to save, the model has no parameters, or
+                `extra` lacks the number for `keep_best`.
+            ArgumentTypeError: if a part has no state, or one that cannot be saved.
+            CheckpointError: if the folder cannot be written; the older checkpoints stay.
+            DTypeError: if a file of tensors cannot hold a dtype.
+        """
+        if type(step) is not int or step < 0:
+            raise ArgumentError(f"save(): step is {brief(step)}, expected an integer >= 0")
+        given = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        collected = Collected(given)
+        held = self._extra(extra or {})
+        if not collected.parts and not held:
+            raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
+        content = {
+            "version": VERSION,
+            "step": step,
+            "written": written(),
+            "parts": collected.parts,
+            "streams": streams(),
+            "extra": held,
+        }
+        try:
+            records = self._records()
+            content["serial"] = 1 + max((record.serial for record in records), default=0)
+
+            def fill(folder: str) -> None:
+                for name, tensors in collected.tensors.items():
+                    if tensors:
+                        save(os.path.join(folder, f"{name}.safetensors"), tensors)
+                write_record(folder, content)
+
+            path = folders.write(self.folder, step, fill)
+        except (OSError, WeightFileError) as error:
+            if isinstance(error, WeightFileError) and error.kind != "unwritable":
+                raise
+            raise CheckpointError(
+                "unwritable", self.folder, f"step {step} could not be saved, the older checkpoints stay: {error}"
+            ) from error
+        self._prune([*records, Record(path, content)])
+        return path
+
+    def restore(
+        self,
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        schedule: Any = None,
+        random: Any = None,
+        data: Any = None,
+        step: int | None = None,
+    ) -> int:
+        """Puts the state of a checkpoint into the parts of a training, on the active backend, and returns its step.
+
+        Everything is read, checked and compared first; then all parts change at once. One error names all names that
+        are missing on either side. A `CheckpointWarning` names the differences that do not prevent the restoring:
+        options, dtypes, versions, and default random streams, which only the backend that wrote them continues. These
+        streams are restored with an optimizer, generators or data, and not with a model alone.
+
+        Args:
+            model: where the state of the model goes, and so on for the other parts; see `save`.
+            optimizer: see `save`.
+            schedule: see `save`.
+            random: see `save`.
+            data: see `save`.
+            step: which checkpoint; by default the one that was saved last.
+
+        Raises:
+            ArgumentError: if no part was given.
+            ArgumentTypeError: if a part has no state.
+            CheckpointError: if there is no such checkpoint, it is damaged, or it does not fit; nothing is changed then.
+        """
+        given = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        if all(part is None for part in given.values()):
+            raise ArgumentError("restore() was given nothing to restore into: pass model=, optimizer=, random=, data=")
+        record = self._record(step)
+        try:
+            restoring = Restoring(record, given)
+        except (WeightFileError, OSError) as error:
+            raise CheckpointError("damaged", record.path, str(error)) from error
+        restoring.require_all()
+        if step is None:
+            restoring.notes += self._newer(record)
+        if restoring.notes:
+            listed = "".join(f"\n  {note}" for note in restoring.notes)
+            # Before anything is changed, because a filter can make an error of the warning.
+            warnings.warn(f"{record.path}: step {record.step} differs:{listed}", CheckpointWarning, stacklevel=2)
+        restoring.finish()
+        return record.step
+
+    def steps(self) -> list[int]:
+        """Returns the steps that have a whole checkpoint, in increasing order."""
+        return sorted({record.step for record in self._records()})
+
+    def latest(self) -> int | None:
+        """Returns the step of the checkpoint that was saved last, or None if there is none."""
+        records = self._records()
+        return max(records, key=_serial).step if records else None
+
+    def best(self) -> int | None:
+        """Returns the step with the best number of `keep_best`, the first of several; None if none has it.
+
+        Raises:
+            ArgumentError: if `keep_best` was not given.
+        """
+        if self.keep_best is None:
+            raise ArgumentError("best() needs the name of a number in extra: Checkpoint(folder, keep_best='loss')")
+        found = self._best(self._records())
+        return None if found is None else found.step
+
+    def extra(self, step: int | None = None) -> dict[str, Any]:
+        """Returns what was saved as `extra`.
+
+        Args:
+            step: which checkpoint; by default the one that was saved last.
+
+        Raises:
+            CheckpointError: if there is no such checkpoint, or it is damaged.
+        """
+        found: dict[str, Any] = unpacked(self._record(step).content["extra"], {})
+        return found
+
+    def _extra(self, extra: dict[str, Any]) -> dict[str, Any]:
+        """Returns `extra` as JSON."""
+        if type(extra) is not dict or not all(type(name) is str for name in extra):
+            raise ArgumentTypeError(f"save(): extra is a dict with names as keys, not {brief(extra)}")
+        if self.keep_best is not None and self.keep_best not in extra:
+            near = suggest(self.keep_best, extra)
+            raise ArgumentError(
+                f"save(): extra lacks {self.keep_best!r}, the number for keep_best{near}; give None where there is none"
+            )
+        tensors: dict[str, Any] = {}
+        held = {name: packed(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
+        if tensors:
+            raise ArgumentTypeError(
+                f"save(): {next(iter(tensors))} is a tensor of several elements; keep it in a Buffer of the model, or "
+                f"write it with io.save"
+            )
+        return held
+
+    def _records(self) -> list[Record]:
+        """Returns the whole checkpoints; of several of one step the one that was saved last."""
+        found: dict[int, Record] = {}
+        for step, path in folders.folders(self.folder):
+            try:
+                record = read_record(path)
+            except CheckpointError:  # `restore` names those that are damaged
+                continue
+            if record.step == step and (step not in found or found[step].serial < record.serial):
+                found[step] = record
+        return list(found.values())
+
+    def _record(self, step: int | None) -> Record:
+        """Returns the checkpoint of a step, or the one that was saved last.
+
+        Raises:
+            CheckpointError: if there is none, or it is damaged.
+        """
+        records = self._records()
+        fitting = [record for record in records if step in (None, record.step)]
+        if fitting:
+            return max(fitting, key=_serial)
+        for number, path in reversed(folders.folders(self.folder)):
+            if step in (None, number):
+                read_record(path)  # says what is wrong
+        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
+        known = f"there are those of {sorted(record.step for record in records)}" if records else "there is none"
+        raise CheckpointError("missing", self.folder, f"has not {wanted}: {known}")
+
+    def _newer(self, record: Record) -> list[str]:
+        """Returns notes on folders of later steps that are no whole checkpoints."""
+        whole = {each.step for each in self._records()}
+        later = {step for step, _ in folders.folders(self.folder) if step > record.step} - whole
+        return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(later)]
+
+    def _best(self, records: list[Record]) -> Record | None:
+        numbers = [(self._figure(record), -record.serial, record) for record in records]
+        known = [(number, serial, record) for number, serial, record in numbers if number is not None]
+        sign = -1.0 if self.mode == "min" else 1.0
+        return max(known, key=lambda each: (sign * each[0], each[1]))[2] if known else None
+
+    def _figure(self, record: Record) -> float | None:
+        """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
+        value = unpacked(record.content["extra"], {}).get(self.keep_best)
+        known = isinstance(value, (int, float)) and not math.isnan(value)
+        return float(value) if known else None
+
+    def _prune(self, records: list[Record]) -> None:
+        """Removes the checkpoints that are not to be kept, and those that were replaced."""
+        order = sorted(records, key=_serial, reverse=True)
+        newest = {record.step: record for record in reversed(order)}
+        kept = [record for record in order if newest[record.step] is record]
+        stay = {record.path for record in (kept if self.keep is None else kept[: self.keep])}
+        if self.keep_best is not None and (best := self._best(kept)) is not None:
+            stay.add(best.path)
+        for record in order:
+            if record.path not in stay:
+                try:
+                    folders.discard(record.path, record.step)
+                except FileNotFoundError:  # another process has removed it
+                    continue
+                except OSError as error:
+                    warnings.warn(f"{record.path} could not be removed: {error}", CheckpointWarning, stacklevel=3)
+
+
+def _number(value: Any) -> Any:
+    """Returns a tensor with one element as a number; everything else as it is."""
+    one = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
+    return value.item() if one else value
+
+
+def _serial(record: Record) -> int:
+    return record.serial

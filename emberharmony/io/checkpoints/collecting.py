@@ -1,0 +1,185 @@
+"""What a checkpoint holds of the parts of a training, and how that is described."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, UnsupportedOpError, brief
+from emberharmony.core.trees.objects import held_in
+from emberharmony.io.checkpoints.packing import packed
+from emberharmony.version import __version__
+
+KINDS = ("model", "optimizer", "schedule", "random", "data")
+"""The kinds of parts, by the names of the arguments of `Checkpoint.save`."""
+
+
+def parts_of(kind: str, given: Any) -> dict[str, Any]:
+    """Returns the parts that were given for an argument by their names: one without a name, or those of a dict or list.
+
+    Raises:
+        ArgumentTypeError: if a part has no state that can be saved and loaded.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, (list, tuple)):
+        given = {str(i): part for i, part in enumerate(given)}
+    parts = dict(given) if type(given) is dict else {"": given}
+    for name, part in parts.items():
+        label = labelled(kind, name)
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"the name of {kind}[{brief(name)}] must be text")
+        stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+        if not stateful and not (kind == "schedule" and callable(part)):
+            raise ArgumentTypeError(
+                f"{label} is {brief(part)} of type {type(part).__name__}, which has no state_dict() and "
+                f"load_state_dict(); a dict of parts that have them may be given too"
+            )
+    return parts
+
+
+def labelled(kind: str, name: str) -> str:
+    """Returns how messages name a part."""
+    return f"{kind}[{name!r}]" if name else kind
+
+
+class Collected:
+    """The parts of a training as JSON, and their tensors by file.
+
+    Args:
+        given: what was given for each of `KINDS`.
+
+    Attributes:
+        parts: the description of each part, by kind and name.
+        tensors: the tensors by name, by the file that holds them.
+
+    Raises:
+        ArgumentError: if a model has no parameters.
+        ArgumentTypeError: if a part cannot be saved.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.tensors: dict[str, dict[str, Any]] = {"model": {}, "optimizer": {}, "state": {}}
+        self.parts: dict[str, dict[str, Any]] = {}
+        for kind in KINDS:
+            for name, part in parts_of(kind, given.get(kind)).items():
+                self.parts.setdefault(kind, {})[name] = self._described(kind, name, part)
+
+    def _described(self, kind: str, name: str, part: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {"class": class_of(part)}
+        if kind == "schedule":
+            found["schedule"] = schedule_of(part)
+        if kind == "optimizer":
+            found["groups"] = groups_of(part)
+            rates = enumerate(stateful_rates(part))
+            found["rates"] = {str(i): packed(rate.state_dict(), "lr", {}) for i, rate in rates if rate is not None}
+        if not hasattr(part, "state_dict"):
+            return found
+        state = part.state_dict()
+        label = labelled(kind, name)
+        if kind == "model":
+            if not state:
+                raise ArgumentError(
+                    f"{label} is a {type(part).__name__} without parameters and buffers: nothing to save"
+                )
+            found["ties"] = ties_of(state)
+            found["generators"] = [
+                {"places": places, "state": generator.state_dict()} for places, generator in generators_of(part)
+            ]
+        file = self.tensors[kind if kind in self.tensors else "state"]
+        beginning = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
+        try:
+            found["state"] = packed(state, beginning, file)
+        except ArgumentTypeError as error:
+            raise ArgumentTypeError(f"{label}: {error}") from error
+        return found
+
+
+def class_of(part: Any) -> str:
+    """Returns the name of the class of a part; for a wrapper of an optimizer also that of the wrapped one."""
+    inner = getattr(part, "optimizer", None)
+    return type(part).__name__ if inner is None else f"{type(part).__name__}({class_of(inner)})"
+
+
+def groups_of(optimizer: Any) -> list[dict[str, Any]]:
+    """Returns the options of each group of parameters, as JSON; a schedule is described."""
+    groups = getattr(optimizer, "param_groups", [])
+    own = ("params", "param_names")
+    return [{name: schedule_of(value) for name, value in group.items() if name not in own} for group in groups]
+
+
+def stateful_rates(optimizer: Any) -> list[Any]:
+    """Returns the learning rate of each group that has a state, such as `ReduceOnPlateau`; None for the others."""
+    rates = [group.get("lr") for group in getattr(optimizer, "param_groups", [])]
+    return [rate if hasattr(rate, "state_dict") else None for rate in rates]
+
+
+def schedule_of(value: Any) -> Any:
+    """Returns the description of a schedule or another option as JSON, so that two of them can be compared."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return packed(value, "", {})
+    if isinstance(value, (list, tuple)):
+        return [schedule_of(x) for x in value]
+    if isinstance(value, partial):
+        options = {name: schedule_of(x) for name, x in value.keywords.items()}
+        return {"schedule": value.func.__name__.lstrip("_"), "arguments": schedule_of(value.args), "options": options}
+    return {"schedule": getattr(value, "__qualname__", type(value).__qualname__)}
+
+
+def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
+    """Returns the names of each tensor that has several in a state dict."""
+    found: dict[int, list[str]] = {}
+    for name, tensor in state.items():
+        found.setdefault(id(tensor), []).append(name)
+    return sorted(sorted(names) for names in found.values() if len(names) > 1)
+
+
+def generators_of(part: Any) -> list[tuple[list[str], Any]]:
+    """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
+    found: dict[int, tuple[list[str], Any]] = {}
+    for path, source in _sources(part):
+        found.setdefault(id(source), ([], source))[0].append(path)
+    return list(found.values())
+
+
+def _sources(part: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the place and the object of each generator, and of named streams in the place of theirs."""
+    modules = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
+    owners: dict[tuple[Any, ...], Any] = {}
+    for held in held_in(part):
+        if isinstance(held.value, ops.random.Generator):
+            above = next((path for path in owners if held.path[: len(path)] == path), None)
+            if above is not None:
+                continue
+            # Streams are made when they are first asked for, so only their owner knows all of them.
+            if held.holder is not part and hasattr(held.holder, "loading") and held.path[-1] == "_default":
+                owners[tuple(held.path[:-1])] = held.holder
+                yield ".".join(map(str, held.path[:-1])), held.holder
+            else:
+                module = modules.get(id(held.holder))
+                yield (f"{module}.{held.path[-1]}" if module else str(held.path)), held.value
+
+
+def written() -> dict[str, Any]:
+    """Returns what writes the checkpoint: the backend, and the versions that decide random numbers and rounding."""
+    backend = selection.active().backend
+    return {
+        "backend": backend.name,
+        "version": backend.version,
+        "numpy": np.__version__,
+        "emberharmony": __version__,
+        "default_float": str(ops.default_float()),
+    }
+
+
+def streams() -> dict[str, Any]:
+    """Returns the state of the default random streams of the active backend, or why it has none."""
+    try:
+        return {"state": ops.random.get_state()}
+    except UnsupportedOpError as error:
+        return {"reason": str(error)}

@@ -1,0 +1,131 @@
+"""Folders that appear as a whole or not at all: one for each step of a training."""
+
+import errno
+import os
+import re
+import shutil
+import socket
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+
+from emberharmony.core.state.files import flush_folder
+
+_STEP = re.compile(r"step-(\d{6,})(?:\.\d+)?")
+_LEFT = re.compile(r"step-\d{6,}\.tmp-(\d+)-([0-9a-f]{8})-[0-9a-f]{8}")
+_DAY = 24 * 3600.0
+_WRITING: set[str] = set()
+"""The temporary folders that this process is writing."""
+
+
+def folders(folder: str) -> list[tuple[int, str]]:
+    """Returns the step and the path of each folder of a step; temporary ones are left out.
+
+    Raises:
+        OSError: if the folder cannot be read, other than because it does not exist.
+    """
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    matches = [(match, name) for name in sorted(names) if (match := _STEP.fullmatch(name))]
+    return [(int(match[1]), os.path.join(folder, name)) for match, name in matches]
+
+
+def write(folder: str, step: int, fill: Callable[[str], None]) -> str:
+    """Writes the folder of a step and returns its path; after an error or an interruption there is no new folder.
+
+    The files are written into a temporary folder, which gets its name when all of them are on the disk. A folder that
+    the step has already stays; the new one then has a number behind its name.
+
+    Args:
+        folder: where the folder of the step is made; it is made if it does not exist.
+        step: the step.
+        fill: writes the files, and flushes them to the disk.
+
+    Raises:
+        OSError: if the folder cannot be written.
+    """
+    if not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        flush_folder(os.path.dirname(os.path.abspath(folder)))
+    sweep(folder)
+    temporary = _temporary(folder, step)
+    _WRITING.add(temporary)
+    try:
+        os.mkdir(temporary)
+        fill(temporary)
+        flush_folder(temporary)
+        path = _named(temporary, os.path.join(folder, f"step-{step:06}"))
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    finally:
+        _WRITING.discard(temporary)
+    flush_folder(folder)
+    return path
+
+
+def _named(temporary: str, path: str) -> str:
+    """Gives a temporary folder its name, or that name with the first number that is free, and returns it."""
+    for number in range(1, 10_000):
+        name = path if number == 1 else f"{path}.{number}"
+        # On POSIX a folder takes the place of an empty one.
+        if not os.path.lexists(name):
+            try:
+                os.rename(temporary, name)
+            except OSError as error:  # another process was faster
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                return name
+    raise FileExistsError(errno.EEXIST, "there are 9,999 folders of this step", path)
+
+
+def discard(path: str, step: int) -> None:
+    """Removes the folder of a step, which has a temporary name before its first file goes.
+
+    Raises:
+        OSError: if the folder cannot be renamed; it is whole then.
+    """
+    temporary = _temporary(os.path.dirname(path), step)
+    os.rename(path, temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sweep(folder: str) -> None:
+    """Removes the temporary folders of processes that have ended."""
+    for name in os.listdir(folder):
+        path, match = os.path.join(folder, name), _LEFT.fullmatch(name)
+        if match and path not in _WRITING and _is_left(path, int(match[1]), match[2]):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _temporary(folder: str, step: int) -> str:
+    return os.path.join(folder, f"step-{step:06}.tmp-{os.getpid()}-{_host()}-{os.urandom(4).hex()}")
+
+
+def _host() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _is_left(path: str, process: int, host: str) -> bool:
+    """Returns whether the process that wrote a temporary folder has ended.
+
+    Of a process on another machine nothing is known, so its folder counts as left after a day without a change; so it
+    does on Windows, where `os.kill` would end the process.
+    """
+    if host != _host() or os.name == "nt":
+        with suppress(OSError):
+            return time.time() - os.stat(path).st_mtime > _DAY
+        return False
+    if process == os.getpid():  # it wrote it before, or had the same number in an earlier container
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:  # it runs, for another user
+        return False
+    return False

@@ -1,0 +1,84 @@
+"""States as JSON: trees of dicts, lists and numbers, whose tensors are in a file beside."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.choice import owner
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import ArgumentTypeError, brief
+
+_PLAIN = (str, bool, int, type(None))
+
+
+def packed(state: Any, name: str, tensors: dict[str, Any]) -> Any:
+    """Returns a state as `json.dumps` accepts it, and puts its tensors into `tensors`.
+
+    What JSON lacks is an object with one name that begins with `$`: a tensor, a tuple, a dict with other keys than
+    text, and a number that is not finite.
+
+    Args:
+        state: dicts, lists, tuples, numbers, text, None and tensors.
+        name: where it is, for messages and as the beginning of the names of its tensors.
+        tensors: gets the tensors by name.
+
+    Raises:
+        ArgumentTypeError: if it holds anything else.
+    """
+    if isinstance(state, np.generic):
+        state = state.item()
+    if type(state) in _PLAIN:
+        return state
+    if type(state) is float:
+        return state if math.isfinite(state) else {"$float": repr(state)}
+    if isinstance(state, Mapping):
+        if all(type(key) is str and not key.startswith("$") for key in state):
+            return {key: packed(x, _joined(name, key), tensors) for key, x in state.items()}
+        if all(type(key) in (str, int) for key in state):
+            return {"$dict": [[key, packed(x, _joined(name, key), tensors)] for key, x in state.items()]}
+        raise ArgumentTypeError(f"the keys of {name} are {brief(list(state))}, expected text or integers")
+    if isinstance(state, (list, tuple)):
+        found = [packed(x, _joined(name, i), tensors) for i, x in enumerate(state)]
+        return found if type(state) is list else {"$tuple": found}
+    tensor = state.value if isinstance(state, Cell) else state
+    if not hasattr(tensor, "dtype") or owner(tensor) is None:
+        raise ArgumentTypeError(
+            f"{name} is {brief(state)} of type {type(state).__name__}, which a checkpoint cannot hold: expected "
+            f"tensors, numbers, text, None, and dicts, lists and tuples of these"
+        )
+    while name in tensors:  # the keys 1 and "1" give the same name
+        name += "~"
+    tensors[name] = tensor
+    return {"$tensor": name}
+
+
+def unpacked(state: Any, tensors: Mapping[str, Any]) -> Any:
+    """Returns the state of which `packed` has made JSON.
+
+    Raises:
+        KeyError: if a tensor is missing.
+        ValueError: if an object with `$` is none of those that `packed` makes.
+    """
+    if isinstance(state, list):
+        return [unpacked(x, tensors) for x in state]
+    if not isinstance(state, dict):
+        return state
+    mark = next(iter(state), "")
+    if not mark.startswith("$"):
+        return {key: unpacked(x, tensors) for key, x in state.items()}
+    (held,) = state.values()
+    if mark == "$tensor":
+        return tensors[held]
+    if mark == "$tuple":
+        return tuple(unpacked(held, tensors))
+    if mark == "$dict":
+        return {key: unpacked(x, tensors) for key, x in held}
+    if mark == "$float":
+        return float(held)
+    raise ValueError(f"the mark {brief(mark)} is unknown")
+
+
+def _joined(name: str, key: object) -> str:
+    return f"{name}.{key}" if name else str(key)

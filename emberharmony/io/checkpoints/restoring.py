@@ -1,0 +1,249 @@
+"""Compares a checkpoint with the parts of a training, and puts its states into them: all or none."""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.core.errors import CheckpointError, EmberError, StateDictError, brief, suggest
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.io.checkpoints.collecting import (
+    KINDS,
+    class_of,
+    generators_of,
+    groups_of,
+    labelled,
+    parts_of,
+    schedule_of,
+    stateful_rates,
+    ties_of,
+    written,
+)
+from emberharmony.io.checkpoints.packing import unpacked
+from emberharmony.io.checkpoints.records import Record, check_digest
+from emberharmony.io.loading import load
+
+
+class Restoring:
+    """A checkpoint while it is matched with the parts of a training.
+
+    Args:
+        record: the checkpoint.
+        given: what was given for each of `KINDS`.
+
+    Attributes:
+        faults: what is missing or differs, so that nothing can be restored.
+        notes: what differs and does not prevent that.
+
+    Raises:
+        ArgumentTypeError: if a part has no state.
+        CheckpointError: if a file is damaged.
+        WeightFileError: if a file of tensors is none.
+    """
+
+    def __init__(self, record: Record, given: Mapping[str, Any]) -> None:
+        self.faults: list[str] = []
+        self.notes: list[str] = []
+        self._record = record
+        self._steps: list[Step] = []
+        self._foreign: list[tuple[str, Any, Any]] = []
+        self._files: dict[str, dict[str, Any]] = {}
+        self._given = {kind: parts_of(kind, given.get(kind)) for kind in KINDS}
+        self.resumes = any(self._given[kind] for kind in ("optimizer", "random", "data"))
+        for kind in KINDS:
+            self._match_kind(kind, record.content["parts"].get(kind, {}))
+        if self.resumes:
+            self._compare_writers()
+
+    def finish(self) -> None:
+        """Puts all states into the parts in one step.
+
+        Raises:
+            CheckpointError: if a part of another library refuses its state; all parts are as before then.
+        """
+        done: list[tuple[Any, Any]] = []
+        try:
+            for label, part, state in self._foreign:
+                done.append((part, copy.deepcopy(part.state_dict())))
+                try:
+                    part.load_state_dict(state)
+                except Exception as error:
+                    raise self._different([f"{label}: {error}"]) from error
+            if self.resumes and self._streams_fit():
+                ops.random.set_state(self._record.content["streams"]["state"])
+            commit(self._steps)
+        except BaseException:
+            for part, before in reversed(done):
+                part.load_state_dict(before)
+            raise
+
+    def require_all(self) -> None:
+        """Checks that nothing is missing and nothing differs that prevents the restoring.
+
+        Raises:
+            CheckpointError: if there is a fault; the message has all of them.
+        """
+        if self.faults:
+            raise self._different(self.faults)
+
+    def _different(self, faults: list[str]) -> CheckpointError:
+        reason = f"step {self._record.step} does not fit, so nothing was restored:"
+        return CheckpointError("different", self._record.path, reason, faults)
+
+    def _match_kind(self, kind: str, saved: Mapping[str, Any]) -> None:
+        given = self._given[kind]
+        left = [labelled(kind, name) for name in saved if name not in given]
+        if given:
+            self.faults += [f"unexpected: {label}{suggest(label, given)}" for label in left]
+        elif left and self._given["optimizer"]:
+            self.notes.append(f"the checkpoint has {', '.join(left)}, for which restore() was given nothing")
+        for name, part in given.items():
+            label = labelled(kind, name)
+            if name not in saved:
+                self.faults.append(f"missing: {label}, which the checkpoint does not have")
+                continue
+            self._guarded(label, lambda n=name, p=part: self._match(kind, n, p, saved[n]))  # type: ignore[misc]
+
+    def _guarded(self, label: str, match: Callable[[], None]) -> None:
+        """Matches a part, and notes an error of it as a fault, so that those of the other parts are named as well."""
+        try:
+            match()
+        except (CheckpointError, OSError):
+            raise
+        except EmberError as error:
+            lines = str(error).splitlines()
+            self.faults += [f"{label}: {line.strip()}" for line in lines[1:] or lines]
+        except Exception as error:  # noqa: BLE001  (whatever a damaged state or a foreign part raises is a fault)
+            self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
+
+    def _match(self, kind: str, name: str, part: Any, saved: Mapping[str, Any]) -> None:
+        label = labelled(kind, name)
+        if saved["class"] != class_of(part):
+            self.notes.append(f"{label} is a {saved['class']} in the checkpoint and a {class_of(part)} here")
+        if kind == "optimizer":
+            self._match_groups(label, part, saved)
+        if kind == "schedule" and saved["schedule"] != schedule_of(part):
+            self.notes.append(_changed(label, saved["schedule"], schedule_of(part), "the one here is used"))
+        if "state" not in saved or not hasattr(part, "state_dict"):
+            if ("state" in saved) is not hasattr(part, "state_dict"):
+                self.faults.append(f"{label}: one of the two sides has a state and the other has none")
+            return
+        tensors = self._tensors(kind if kind in ("model", "optimizer") else "state")
+        state = unpacked(saved["state"], tensors)
+        if kind == "model":
+            self._compare_model(label, part, saved, state)
+        self._load(label, part, state)
+
+    def _load(self, label: str, part: Any, state: Any) -> None:
+        if hasattr(part, "loading"):
+            self._steps += part.loading(state)
+        else:
+            self._foreign.append((label, part, state))
+
+    def _tensors(self, kind: str) -> dict[str, Any]:
+        """Returns the tensors of a file, on the active backend."""
+        if kind not in self._files:
+            name = f"{kind}.safetensors"
+            known = name in self._record.content["files"]
+            self._files[kind] = load(check_digest(self._record, name)) if known else {}
+        return self._files[kind]
+
+    def _compare_model(self, label: str, part: Any, saved: Mapping[str, Any], state: Any) -> None:
+        """Notes how a model differs from the one that was saved, and adds the states of its generators."""
+        here = part.state_dict()
+        if not here.keys() & state.keys():
+            raise StateDictError(
+                f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
+                f"{type(part).__name__}, which has {brief(list(here))}"
+            )
+        own, ties = ties_of(here), saved["ties"]
+        for one, other, where in ((ties, own, "in the checkpoint"), (own, ties, "here")):
+            self.faults += [f"{label}: {', '.join(x)} are one tensor only {where}" for x in one if x not in other]
+        cast: dict[str, list[str]] = {}
+        for name in here.keys() & state.keys():
+            old, new = ops.dtype(state[name]).name, ops.dtype(here[name]).name
+            if old != new:
+                cast.setdefault(f"{old} in the checkpoint and {new} here", []).append(name)
+        self.notes += [f"{label}: {_some(sorted(names))} are {text}, so they are cast" for text, names in cast.items()]
+        self._match_generators(label, part, saved["generators"])
+
+    def _match_generators(self, label: str, part: Any, saved: list[Any]) -> None:
+        """Adds the states of the random generators in a model."""
+        known = {place: source for places, source in generators_of(part) for place in places}
+        wrong = self.faults if self.resumes else self.notes
+        left = dict(known)
+        for each in saved:
+            places = each["places"]
+            for place in places:
+                left.pop(place, None)
+            lost = [place for place in places if place not in known]
+            wrong += [f"{label}: missing random generator {place}, which the checkpoint has" for place in lost]
+            if len({id(known[place]) for place in places if place in known}) > 1:
+                wrong.append(f"{label}: {_some(places)} share a random generator in the checkpoint and not here")
+            elif not lost:
+                self._steps += known[places[0]].loading(each["state"])
+        wrong += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
+        shared = [places for places, _ in generators_of(part) if len(places) > 1]
+        for places in shared:
+            apart = [each for each in saved if set(each["places"]) & set(places)]
+            if len(apart) > 1:
+                wrong.append(f"{label}: {_some(places)} share a random generator here and not in the checkpoint")
+
+    def _match_groups(self, label: str, part: Any, saved: Mapping[str, Any]) -> None:
+        """Notes which options of an optimizer differ, and adds the states of its schedules."""
+        here = groups_of(part)
+        for i, (old, new) in enumerate(zip(saved["groups"], here, strict=False)):
+            for name in sorted(old.keys() & new.keys()):
+                if old[name] != new[name]:
+                    scheduled = name == "lr" and isinstance(new[name], dict)
+                    used = "the one here is used" if scheduled else "the one of the checkpoint is used"
+                    self.notes.append(_changed(f"{label}: {name} of group {i}", old[name], new[name], used))
+        for i, rate in enumerate(stateful_rates(part)):
+            state = saved["rates"].get(str(i))
+            if rate is not None and state is not None:
+                self._load(f"{label}: lr of group {i}", rate, unpacked(state, {}))
+
+    def _compare_writers(self) -> None:
+        """Notes what the backends and versions that wrote the checkpoint do differently."""
+        old, new = self._record.content["written"], written()
+        if old.get("default_float") != new["default_float"]:
+            self.notes.append(_changed("the default float", old.get("default_float"), new["default_float"], ""))
+        if old.get("numpy") != np.__version__:
+            self.notes.append(
+                f"NumPy {old.get('numpy')} wrote it and {np.__version__} reads it, so random generators may continue "
+                f"with other numbers"
+            )
+        if not self._streams_fit():
+            reason = self._record.content.get("streams", {}).get("reason")
+            wrote, reads = (f"{each.get('backend')} {each.get('version')}" for each in (old, new))
+            cause = reason or f"{wrote} wrote them and {reads} is active"
+            self.notes.append(
+                f"the default random streams (numbers drawn without a generator) are not restored: {cause}; draw from "
+                f"an ops.random.Generator, which every backend continues"
+            )
+
+    def _streams_fit(self) -> bool:
+        """Returns whether the default streams can be restored: only the backend and version that wrote them can."""
+        old, backend = self._record.content["written"], selection.active().backend
+        known = "state" in self._record.content.get("streams", {})
+        return known and (old.get("backend"), old.get("version")) == (backend.name, backend.version)
+
+
+def _changed(what: str, old: Any, new: Any, used: str) -> str:
+    text = f"{what} is {_shown(old)} in the checkpoint and {_shown(new)} here"
+    return f"{text}; {used}" if used else text
+
+
+def _shown(value: Any) -> str:
+    """Returns an option for a message; a schedule as the call that makes it."""
+    if isinstance(value, dict) and "arguments" in value:
+        return f"{value['schedule']}({', '.join(map(_shown, value['arguments']))})"
+    return str(value["schedule"]) if isinstance(value, dict) and "schedule" in value else brief(value)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
