@@ -3,14 +3,14 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, NamedTuple, Protocol
 
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn.module import Module
 from emberharmony.nn.progress import Progress
+from emberharmony.nn.resuming import Position, Saver, Saves
 
 
 class Trainer(Protocol):
@@ -78,12 +78,20 @@ def fit(
     clip: float | None = None,
     callbacks: Sequence[Callable[[Step], Any]] = (),
     progress: bool = True,
+    checkpoint: Saver | None = None,
+    checkpoint_every: int | None = None,
+    random: Any = None,
 ) -> History:
     """Trains a module, and returns what was noted of each step.
 
     Each step computes the loss of a batch and its gradients, and calls `optimizer.step()`. Ctrl-C ends the training
     after a whole step: module, optimizer and history are as after that step. If a loss or a gradient is NaN or
     infinite, the training ends before anything is changed by it, and a warning names the parameters.
+
+    With a checkpoint, the training goes on where the newest one was saved, if there is one: `steps` and `epochs` count
+    from the very beginning, and the history has the steps of this call. Module, optimizer, the position in the data and
+    random generators are saved after each epoch or each `checkpoint_every` steps, at the end, and after Ctrl-C. On the
+    same backend the losses are those of a training without a break, to the last digit.
 
     Args:
         module: the module to train; it is set to training, and back to what it was at the end.
@@ -97,10 +105,14 @@ def fit(
         clip: the greatest norm of all gradients together; greater ones are scaled down to it.
         callbacks: called with each `Step`; one that returns a text ends the training for this reason.
         progress: whether loss, speed, learning rate and gradient norm are shown on the standard error stream.
+        checkpoint: where the training is saved, an `emberharmony.io.Checkpoint`. Batches that have no `state_dict` are
+            iterated anew when the training goes on, and those that were used before are left out.
+        checkpoint_every: after how many steps it is saved; without it after each epoch.
+        random: random generators outside of the module, which checkpoints save too.
 
     Raises:
         ArgumentError: if a number is not positive, both `steps` and `epochs` are given, or there is no batch.
-        ArgumentTypeError: if `module` is not a module.
+        ArgumentTypeError: if `module` is not a module, or `checkpoint` no checkpoint.
 
     Example:
         >>> layer = nn.Linear(1, 1)
@@ -119,58 +131,141 @@ def fit(
     for name, number in (("steps", steps), ("epochs", epochs), ("validate_every", validate_every), ("clip", clip)):
         if number is not None and not number > 0:
             raise ArgumentError(f"fit(): {name} must be above 0, got {brief(number)}")
-    history = History()
+    position = Position(batches)
+    saves = None
+    if checkpoint is not None:
+        saves = Saves(checkpoint, checkpoint_every, module, optimizer, position, random)
+    run = _Run(module, loss_fn, optimizer, clip, saves, validation, validate_every, callbacks)
+    run.total = steps if steps is not None else _epochs_length(batches, epochs or 1)
     modes = [(part, part.training) for _, part in module.named_modules()]
-    total = steps if steps is not None else _epochs_length(batches, epochs or 1)
     try:
         module.train()
         optimizer.zero_grad()
-        with Progress(total, shown=progress) as shown:
-            for batch in islice(_repeated(batches, epochs, endless=steps is not None), steps):
-                taken = _step(module, loss_fn, optimizer, batch, clip, len(history) + 1)
-                if isinstance(taken, str):
-                    history.stopped = taken
-                    warnings.warn(f"fit() stopped: {taken}", NonFiniteLossWarning, stacklevel=2)
-                    break
-                if validation is not None and (taken.step == total or taken.step % validate_every == 0):
-                    taken = taken._replace(validation=_validated(module, validation))
-                history.append(taken)
-                shown.show(taken)
-                history.stopped = next((text for text in [call(taken) for call in callbacks] if text), "")
-                if history.stopped:
-                    break
+        with Progress(run.total, shown=progress) as run.shown:
+            run.train(position, steps, None if steps is not None else epochs or 1)
     except KeyboardInterrupt:
-        history.stopped = "interrupted"
-        optimizer.zero_grad()
+        run.interrupted()
     finally:
         for part, mode in modes:
             part.training = mode
-    if not history and not history.stopped:
+    if not run.made and not run.history.stopped:
         raise ArgumentError("fit() got no batch")
-    return history
+    run.save()
+    return run.history
 
 
-def _step(
-    module: Module, loss_fn: Callable[..., Any], optimizer: Trainer, batch: Any, clip: float | None, number: int
-) -> Step | str:
-    """Makes one step, and returns its `Step`, or as text why the training must stop."""
-    started = time.perf_counter()
-    parameters = module.parameters(trainable=True)
-    inputs = batch if isinstance(batch, tuple) else (batch,)
-    loss = ops.backward(lambda: loss_fn(*inputs), parameters)
-    norm, value = (_number(x) for x in (_norm(parameters), loss))
-    if not math.isfinite(value) or not math.isfinite(norm):
-        named = [
-            name for name, cell in module.named_parameters() if cell.grad is not None and not _is_finite(cell.grad)
-        ]
-        optimizer.zero_grad()
-        return f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}"
-    if clip is not None and norm > clip:
-        for cell in parameters:
-            cell.grad = None if cell.grad is None else ops.multiply(cell.grad, clip / norm)
-    rate = optimizer.learning_rates()[0]
-    optimizer.step()
-    return Step(number, value, rate, norm, time.perf_counter() - started)
+class _Run:
+    """One call of `fit`: see there for the arguments.
+
+    Attributes:
+        history: the steps that were made in this call.
+        total: how many steps there will be, with those before this call; None if this is unknown.
+        shown: the progress that is shown.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        loss_fn: Callable[..., Any],
+        optimizer: Trainer,
+        clip: float | None,
+        saves: Saves | None,
+        validation: Callable[[], Any] | None,
+        validate_every: int,
+        callbacks: Sequence[Callable[[Step], Any]],
+    ) -> None:
+        self._module, self._loss_fn, self._optimizer, self._clip = module, loss_fn, optimizer, clip
+        self._validation, self._validate_every, self._callbacks = validation, validate_every, callbacks
+        self._saves = saves
+        self._begun = 0
+        self._pending: Step | None = None
+        self.history = History()
+        self.total: int | None = None
+        self.shown: Any = None
+
+    @property
+    def made(self) -> int:
+        """How many steps have been made, with those before a checkpoint that was restored."""
+        return len(self.history) + (0 if self._saves is None else self._saves.restored)
+
+    def train(self, position: Position, steps: int | None, epochs: int | None) -> None:
+        """Makes steps until there are so many, or so many epochs, or a reason to stop."""
+        while epochs is None or position.epoch < epochs:
+            batches = position.left()
+            while True:
+                if steps is not None and self.made >= steps:
+                    return
+                if self._saves is not None:
+                    self._saves.begin_step()
+                self._begun = self.made + 1
+                batch = next(batches, batches)
+                if batch is batches:  # there was none
+                    if not position.batch:
+                        return
+                    break
+                if not self._step(batch if isinstance(batch, tuple) else (batch,)):
+                    return
+                if position.is_at_end():
+                    break
+                self._save_if_due(False)
+            position.end_epoch()
+            self._save_if_due(True)
+
+    def interrupted(self) -> None:
+        """Notes an interruption, and takes the step back that it found unfinished."""
+        self.history.stopped = "interrupted"
+        gradients = [cell.grad is None for cell in self._module.parameters(trainable=True)]
+        if self._pending is not None and self._pending.step == self.made + 1 and all(gradients):
+            self.history.append(self._pending)  # the optimizer had made the step, which clears the gradients
+        elif self._saves is not None and self._begun == self.made + 1:
+            self._saves.take_back()
+        self._optimizer.zero_grad()
+
+    def save(self) -> None:
+        """Saves a checkpoint of the last step."""
+        if self._saves is not None and self.history:
+            self._saves.save(self.made, loss=self.history[-1].loss, validation=self.history[-1].validation)
+
+    def _save_if_due(self, epoch_ended: bool) -> None:
+        if self._saves is not None and self._saves.are_due(self.made, epoch_ended):
+            self.save()
+
+    def _step(self, inputs: tuple[Any, ...]) -> bool:
+        """Makes a step, and returns whether the training goes on."""
+        fault = self._change(inputs)
+        if fault:
+            if self._saves is not None:
+                self._saves.take_back()
+            self.history.stopped = fault
+            warnings.warn(f"fit() stopped: {fault}", NonFiniteLossWarning, stacklevel=4)
+            return False
+        taken = self.history[-1]
+        if self._validation is not None and (taken.step == self.total or taken.step % self._validate_every == 0):
+            self.history[-1] = taken = taken._replace(validation=_validated(self._module, self._validation))
+        self.shown.show(taken)
+        self.history.stopped = next((text for text in [call(taken) for call in self._callbacks] if text), "")
+        return not self.history.stopped
+
+    def _change(self, inputs: tuple[Any, ...]) -> str:
+        """Changes the parameters and notes the step, or returns why the training must stop."""
+        started, number = time.perf_counter(), self.made + 1
+        parameters = self._module.parameters(trainable=True)
+        loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
+        norm, value = (_number(x) for x in (_norm(parameters), loss))
+        if not math.isfinite(value) or not math.isfinite(norm):
+            cells = self._module.named_parameters()
+            named = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
+            self._optimizer.zero_grad()
+            return (
+                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}"
+            )
+        if self._clip is not None and norm > self._clip:
+            for cell in parameters:
+                cell.grad = None if cell.grad is None else ops.multiply(cell.grad, self._clip / norm)
+        self._pending = Step(number, value, self._optimizer.learning_rates()[0], norm, 0.0)
+        self._optimizer.step()
+        self.history.append(self._pending._replace(seconds=time.perf_counter() - started))
+        return ""
 
 
 def _norm(parameters: Sequence[Parameter]) -> Any:
@@ -193,19 +288,6 @@ def _number(x: Any) -> float:
 
 def _is_finite(x: Any) -> bool:
     return bool(ops.all(ops.isfinite(x)))  # emberlint: ignore[precision-cast] -- only after a failed step
-
-
-def _repeated(batches: Iterable[Any], epochs: int | None, endless: bool) -> Iterator[Any]:
-    """Yields the batches of several epochs; it ends if an epoch has none."""
-    epoch = 0
-    while endless or epoch < (epochs or 1):
-        empty = True
-        for batch in batches:
-            empty = False
-            yield batch
-        if empty:
-            return
-        epoch += 1
 
 
 def _epochs_length(batches: Iterable[Any], epochs: int) -> int | None:

@@ -1,0 +1,145 @@
+"""What `fit` does with checkpoints: it resumes from one, saves some, and takes an interrupted step back."""
+
+from collections.abc import Iterable, Iterator, Sized
+from itertools import islice
+from typing import Any, Protocol
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.state.commits import Step, assigned, commit
+from emberharmony.core.trees.objects import values_in
+from emberharmony.nn.module import Module
+
+
+class Saver(Protocol):
+    """What `fit` needs of checkpoints; `emberharmony.io.Checkpoint` has it."""
+
+    def save(self, step: int, **parts: Any) -> Any:
+        """Saves the parts of a training after a step."""
+
+    def restore(self, **parts: Any) -> int:
+        """Restores the parts of a training, and returns the step."""
+
+    def latest(self) -> int | None:
+        """Returns the step of the newest checkpoint, or None if there is none."""
+
+
+class Position:
+    """How far a training is in its data: which epoch, and which batch in it.
+
+    Args:
+        batches: the batches of an epoch.
+
+    Attributes:
+        epoch: how many epochs have ended.
+        batch: how many batches of the present one have been used.
+    """
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self._batches: Any = batches
+        self._stateful = hasattr(batches, "state_dict") and hasattr(batches, "load_state_dict")
+        self.epoch = self.batch = 0
+
+    def parts(self) -> dict[str, Any]:
+        """Returns what a checkpoint saves of the data."""
+        return {"fit": self, **({"batches": self._batches} if self._stateful else {})}
+
+    def state_dict(self) -> dict[str, int]:
+        """Returns the position."""
+        return {"epoch": self.epoch, "batch": self.batch}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Goes to a position."""
+        commit(self.loading(state))
+
+    def loading(self, state: dict[str, int]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
+        return [assigned(self, "epoch", int(state["epoch"])), assigned(self, "batch", int(state["batch"]))]
+
+    def rewinding(self) -> list[Step]:
+        """Returns the steps that set position and batches back to where they are now."""
+        steps, batches = self.loading(self.state_dict()), self._batches
+        if hasattr(batches, "rewinding"):
+            return [*steps, *batches.rewinding()]
+        return [*steps, (batches.load_state_dict, batches.state_dict())] if self._stateful else steps
+
+    def left(self) -> Iterator[Any]:
+        """Yields the batches of the present epoch from the position on.
+
+        Batches that do not know their position are iterated anew, and those that were used are left out.
+        """
+        for batch in self._batches if self._stateful else islice(self._batches, self.batch, None):
+            self.batch += 1
+            yield batch
+
+    def is_at_end(self) -> bool:
+        """Returns whether all batches of the epoch have been used; False if their number is unknown."""
+        return isinstance(self._batches, Sized) and self.batch >= len(self._batches)
+
+    def end_epoch(self) -> None:
+        """Goes to the beginning of the next epoch."""
+        commit([assigned(self, "epoch", self.epoch + 1), assigned(self, "batch", 0)])
+
+
+class Saves:
+    """The checkpoints of one call of `fit`; it restores the newest one at once.
+
+    Args:
+        checkpoint: saves and restores.
+        every: after how many steps it saves; None after each epoch.
+        module: the module that is trained.
+        optimizer: its optimizer.
+        position: where the training is in its data.
+        random: generators outside of the module.
+
+    Attributes:
+        restored: how many steps had been made before, by the checkpoint that was restored.
+
+    Raises:
+        ArgumentError: if `every` is not positive.
+        ArgumentTypeError: if `checkpoint` cannot save and restore.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Saver,
+        every: int | None,
+        module: Module,
+        optimizer: Any,
+        position: Position,
+        random: Any,
+    ) -> None:
+        if not all(hasattr(checkpoint, name) for name in ("save", "restore", "latest")):
+            raise ArgumentTypeError(f"fit(): checkpoint is an emberharmony.io.Checkpoint, not {brief(checkpoint)}")
+        if every is not None and not every > 0:
+            raise ArgumentError(f"fit(): checkpoint_every must be above 0, got {brief(every)}")
+        self._checkpoint, self._every, self._position = checkpoint, every, position
+        self._module = module
+        self._parts = {"model": module, "optimizer": optimizer, "data": position.parts()}
+        if random is not None:
+            self._parts["random"] = random
+        self._random = random
+        self._back: list[Step] = []
+        self.restored = self._saved = 0 if checkpoint.latest() is None else checkpoint.restore(**self._parts)
+
+    def begin_step(self) -> None:
+        """Notes where the training is, for `take_back`."""
+        generators = {id(x): x for x in values_in([self._module, self._random]) if isinstance(x, ops.random.Generator)}
+        back = [*self._position.rewinding(), *(buffer.replacing(buffer.value) for buffer in self._module.buffers())]
+        for generator in generators.values():
+            back += generator.rewinding()
+        self._back = back  # only now, because until here the notes on the step before would be mixed with these
+
+    def take_back(self) -> None:
+        """Sets data, generators and buffers back to where they were when the step began that was interrupted."""
+        commit(self._back)
+
+    def save(self, step: int, **extra: float | None) -> None:
+        """Saves a checkpoint after a step, unless there is one already."""
+        if step > self._saved:
+            self._checkpoint.save(step, **self._parts, extra=extra)
+            self._saved = step
+
+    def are_due(self, step: int, epoch_ended: bool) -> bool:
+        """Returns whether a checkpoint is saved after a step."""
+        return epoch_ended if self._every is None else step % self._every == 0
