@@ -88,7 +88,7 @@ class Backend:
     """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
     boolean_keys: ClassVar[bool] = True
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
-    joinable: ClassVar[int] = 2**12
+    joinable: ClassVar[int] = 2**13
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
@@ -185,6 +185,10 @@ class Backend:
         memory[place] = updates
         return memory
 
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return all(map(self.may_keep, tensors))
+
     def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
 
@@ -246,6 +250,13 @@ class Backend:
         return [
             self.bound.copy(self.bound.reshape(self.bound.get_item(vector, slice(start, end)), tuple(like.shape)))
             for start, end, like in parts
+        ]
+
+    def moved(self, tensors: Sequence[Any], directions: Sequence[Any], rate: float) -> list[Any]:
+        """Returns `x - rate * direction` for tensors and directions of the same shapes and dtypes, in two roundings."""
+        return [
+            self.bound.subtract(x, self.bound.multiply(direction, rate))
+            for x, direction in zip(tensors, directions, strict=True)
         ]
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:

@@ -215,6 +215,10 @@ class Optimizer(ParameterGroups):
         values = values_of(cells)
         single: Iterable[int] = range(len(cells))
         kinds = self._kinds(gradients, values, cells)
+        rate = vectors.direct_rate(self.rule, hyper)
+        if rate is not None:
+            self._add_direct(plan, cells, selection.current().moved(values, gradients, rate))
+            return
         if vectors.is_elementwise(self.rule) and len(cells) >= vectors.FEWEST:
             single = self._add_batches(plan, place, cells, kinds, gradients, values, hyper)
         for i in single:
@@ -223,6 +227,17 @@ class Optimizer(ParameterGroups):
             plan.values[cell] = after
             plan.tensors += [after, state]
             plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
+
+    def _add_direct(self, plan: Plan, cells: list[Parameter], after: list[Any]) -> None:
+        """Adds new values to a plan, and no state."""
+        plan.values.update(zip(cells, after, strict=True))
+        plan.tensors += after
+        if selection.current().may_keep_all(after):
+            plan.steps += replacing(cells, after)
+        else:
+            plan.steps += [cell.replacing(value) for cell, value in zip(cells, after, strict=True)]
+        held = self.state
+        plan.steps += [(operator.setitem, held, cell, {}) for cell in cells if held.get(cell) != {}]
 
     def _add_batches(
         self,

@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
@@ -28,6 +28,7 @@ FEWEST = 4
 STATELESS = 16, 4
 """What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
+_DIRECT: WeakKeyDictionary[Callable[..., Any], Callable[[Mapping[str, Any]], Any]] = WeakKeyDictionary()
 _ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
 
 
@@ -38,6 +39,29 @@ def elementwise(rule: Rule) -> Rule:
     """
     _ELEMENTWISE.add(rule)
     return rule
+
+
+def direct(rate: Callable[[Mapping[str, Any]], Any]) -> Callable[[Rule], Rule]:
+    """Declares that a rule may have no state and be `parameter - rate * gradient`; returns a decorator.
+
+    The tensors are then computed all together, where a backend has functions for that.
+
+    Args:
+        rate: returns the rate for the options of a group, or None if they ask for more.
+    """
+
+    def declared(rule: Rule) -> Rule:
+        _DIRECT[rule] = rate
+        return rule
+
+    return declared
+
+
+def direct_rate(rule: Any, hyper: Mapping[str, Any]) -> Any:
+    """Returns the rate if a step is declared to be `parameter - rate * gradient`; None for any other."""
+    found = _DIRECT.get(rule)
+    rate = None if found is None else found(hyper)
+    return rate if numbers.is_python(rate) else None
 
 
 def is_elementwise(rule: Any) -> bool:

@@ -322,8 +322,8 @@ def test_a_rule_without_state_needs_more_parameters(monkeypatch: pytest.MonkeyPa
     joined = type(selection.current()).joined
     monkeypatch.setattr(type(selection.current()), "joined", lambda *given: calls.append(given) or joined(*given))
     for count, kind, vector in (
-        (15, optim.SGD, False),
-        (16, optim.SGD, True),
+        (15, KINDS["SGD"], False),
+        (16, KINDS["SGD"], True),
         (3, optim.Adam, False),
         (4, optim.Adam, True),
     ):
@@ -357,3 +357,16 @@ def test_a_step_inside_of_a_transform_is_refused(kind: str, backend: str) -> Non
     with pytest.raises(errors.TracedTensorError, match="would keep a tensor that is being differentiated"):
         ops.grad(traced)(ops.ones(()))
     assert pickle.dumps(optimizer) == before
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_step_along_the_gradient_alone_has_the_bits_of_the_rule(maximize: bool, dtype: str, backend: str) -> None:
+    direct, rows = optim.SGD(cells_of(dtype), lr=0.1, maximize=maximize), rows_of(dtype)
+    tensors, state = [cell.value for cell in direct.param_groups[0]["params"]], {}
+    found = trained(direct, rows)
+    for row in rows:
+        pairs = zip(row, tensors, strict=True)
+        tensors = [direct.rule(gradient, x, state, direct.defaults)[0] for gradient, x in pairs]
+    assert found == [bits(Parameter(x)) for x in tensors]
+    assert list(direct.state.values()) == [{}] * len(SHAPES)

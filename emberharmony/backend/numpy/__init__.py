@@ -171,6 +171,21 @@ class NumpyBackend(
             start = end
         return found
 
+    def may_keep_all(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
+
+    def moved(self, tensors: Sequence[np.ndarray], directions: Sequence[np.ndarray], rate: float) -> list[np.ndarray]:
+        """Returns `x - rate * direction` for arrays and directions of the same shapes and dtypes, in two roundings."""
+        kinds = {x.dtype.char for x in directions}
+        if {*map(type, tensors), *map(type, directions)} != {np.ndarray} or not kinds <= {"e", "f", "d"}:
+            return super().moved(tensors, directions, rate)
+        found = []
+        for x, direction in zip(tensors, directions, strict=True):
+            step = np.multiply(direction, rate, out=...)
+            found.append(np.subtract(x, step, step))
+        return found
+
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""
         if isinstance(result, _generic):

@@ -49,6 +49,11 @@ class TorchTransformsOps:
         # The detached tensor shares the memory, so it sees what an optimizer of PyTorch writes.
         return x.detach() if recorded and not torch.compiler.is_compiling() and not is_traced(x) else x
 
+    @staticmethod
+    def may_keep_all(tensors: Tensors) -> bool:
+        inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
+        return not inside and not any(x.requires_grad for x in tensors)
+
     bound: Any
     composed: Any
     looped: Any

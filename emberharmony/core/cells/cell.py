@@ -406,7 +406,7 @@ def gradients_of(cells: "Sequence[C]") -> dict[C, Any]:
 
 
 def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
-    """Returns the steps that assign a tensor to each cell; all tensors are parts of one tensor of the active backend.
+    """Returns the steps that assign a tensor to each cell; all tensors were computed together on the active backend.
 
     Raises:
         HostDrawError: inside a transform that runs the function once for several results, which then runs it again.

@@ -12,10 +12,18 @@ from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
 from emberharmony.optim.terms import moved, with_decay
-from emberharmony.optim.vectors import elementwise
+from emberharmony.optim.vectors import direct, elementwise
+
+
+def _rate(hyper: Hyper) -> Any:
+    """Returns the rate of a step that is the gradient alone, else None."""
+    if hyper["momentum"] or hyper["weight_decay"]:
+        return None
+    return -hyper["lr"] if hyper["maximize"] else hyper["lr"]
 
 
 @elementwise
+@direct(_rate)
 def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
     gradient = with_decay(gradient, parameter, hyper)
