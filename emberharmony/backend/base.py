@@ -93,7 +93,7 @@ class Backend:
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
-    """Whether watchers are told of the calls of its ops; not of those that compute nothing, inside of `eval_shape`."""
+    """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
     compiles_variants: ClassVar[bool] = True
     """Whether functions are also compiled where the ops have a `variant`, as in an `autocast` block."""
     errors: ClassVar[Sequence[ErrorRule]] = ()
@@ -238,6 +238,14 @@ class Backend:
         array, name = packed
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
         return self.bound.view(tensor, name) if name == "bfloat16" else tensor
+
+    def awaited(self, result: Any) -> bool:
+        """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
+        return False
+
+    def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
+        """Returns the bytes in use now, and the most since the last restart of the count; None if not known."""
+        return None
 
     def joined(self, tensors: Sequence[Any]) -> Any:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""

@@ -5,6 +5,9 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
+_WIDTH = 160
+"""The columns of a table that is not shown on a terminal."""
+
 Advance = Callable[..., None]
 """A function `advance(steps=1, description=None)`, which advances a progress bar."""
 
@@ -42,7 +45,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    drawn, console = Table(*header), Console()
+    drawn = Table(*header)
+    drawn.columns[0].no_wrap = True
+    console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
     for row in rows:
         drawn.add_row(*row)
     with console.capture() as captured:

@@ -11,6 +11,7 @@ from emberharmony.cli.demo import demo
 from emberharmony.cli.fuzz import fuzz
 from emberharmony.cli.info import info
 from emberharmony.cli.op import op
+from emberharmony.cli.profile import profile
 from emberharmony.cli.weights import weights
 from emberharmony.core.errors import EmberError
 from emberharmony.version import __version__
@@ -37,5 +38,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, op, demo, conformance, fuzz, weights):
+for part in (info, backend, op, profile, demo, conformance, fuzz, weights):
     command.add_command(part)

@@ -693,6 +693,7 @@ with _PausedCollector():
         random as random,
     )
     from emberharmony.transforms.watching import (
+        profile as profile,
         record as record,
     )
 
@@ -1088,6 +1089,7 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "profile",
     "psnr",
     "ptp",
     "put_along_axis",

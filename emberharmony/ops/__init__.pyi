@@ -88,6 +88,7 @@ from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
 from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
+from emberharmony.transforms.watching import profile as profile
 from emberharmony.transforms.watching import record as record
 
 __all__ = [
@@ -480,6 +481,7 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "profile",
     "psnr",
     "ptp",
     "put_along_axis",

@@ -7,7 +7,7 @@ So watchers are those of one thread or task, several share one twin, and they en
 A program that observes nothing runs no code of this module. When the last observation ends, the ops get their codes
 back.
 
-What watchers are told:
+A watcher sees:
 
 - Each call of an op, also inside of composites (`depth` says how deep), of the functions that transforms call, and of
   the rules of gradients. Native operators (`x + y` on native tensors) are no calls of ops.
@@ -15,7 +15,7 @@ What watchers are told:
   are the same on all backends.
 - On PyTorch and MLX the backward pass is the library's own and calls no ops. A watcher with `backward = True` makes the
   tape differentiate there too, over the same primitives.
-- Functions compiled by `ops.compile` run uncompiled, which watchers are told by `noted`.
+- Functions compiled by `ops.compile`, which run uncompiled; a note (`Watcher.noted`) says so.
 - The modules that are running (`Call.path`), by a wrapper of `__call__` that `nn` puts on its classes meanwhile.
 """
 
@@ -65,7 +65,7 @@ def _switched(bound: Any) -> None:
 
 
 class Observation(selection.Override):
-    """A block in which a watcher is told of the calls of this thread or asyncio task; such blocks nest.
+    """A block in which a watcher sees the calls of this thread or asyncio task; such blocks nest.
 
     Tasks that start inside of the block inherit it, threads do not.
 
@@ -114,6 +114,7 @@ def _begin(block: Observation) -> None:
 def _ended(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
     """Ends the block; the last block that ends takes away all that was installed."""
     _leave(scope, kind, error, trace)
+    scope.watcher.ended()
     with _LOCK:
         if scope in _OPEN:
             _OPEN.remove(scope)

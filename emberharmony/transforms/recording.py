@@ -28,11 +28,10 @@ FORMAT = 1
 
 _FIELDS = (
     *("op", "path", "depth", "shapes", "dtypes", "results", "result_dtypes", "seconds", "bytes", "frame"),
-    *("gradient_of", "backend", "error", "started"),
+    *("gradient_of", "backend", "error", "started", "peak"),
 )
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
-_KINDS = ("op", "module", "line")
 
 
 class Event:
@@ -47,12 +46,14 @@ class Event:
         backend: the name of the backend.
         error: the class of the exception that the op raised; "" if it raised none.
         started: when the call began, in seconds since the begin of the log.
+        peak: in a profile, the most bytes that were in use during the call beyond those in use before it; None if that
+            is not known.
         outer: the event of the composite around the call, or None.
     """
 
     __slots__ = (
         *("_arguments", "_line", "_names", "_results", "backend", "depth", "error", "gradient_of", "op", "outer"),
-        *("path", "seconds", "started"),
+        *("path", "peak", "seconds", "started"),
     )
     op: str
     path: str
@@ -62,6 +63,7 @@ class Event:
     backend: str
     error: str
     started: float
+    peak: int | None
     outer: "Event | None"
     _arguments: list[tuple[Any, Any]]
     _results: list[tuple[Any, Any]]
@@ -180,9 +182,9 @@ class Log(Sequence[Event]):
             >>> print(log.table().splitlines()[0])
             op      calls  total ms  own ms  bytes
         """
-        if by not in _KINDS:
-            raise ArgumentError(f"table() groups by {', '.join(map(repr, _KINDS))}, not {by!r}")
-        key: Callable[[Event], str] = {"op": _op, "module": _module, "line": _line}[by]
+        key = GROUPS.get(by)
+        if key is None:
+            raise ArgumentError(f"table() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own, rows = self.own_seconds(), dict[str, list[float]]()
         for event in self._events:
             name = key(event)
@@ -227,7 +229,7 @@ class Log(Sequence[Event]):
             log.notes = [str(note) for note in read["notes"]]
             for row in read["events"]:
                 event = Event()
-                for name in ("op", "path", "depth", "seconds", "gradient_of", "backend", "error", "started"):
+                for name in ("op", "path", "depth", "seconds", "gradient_of", "backend", "error", "started", "peak"):
                     setattr(event, name, row[name])
                 event._names = _BY_NAME
                 event._arguments = _pairs(row["shapes"], row["dtypes"])
@@ -281,7 +283,7 @@ class Recorder(Watcher):
         if call.kwargs:
             _described(call.kwargs.values(), backend.tensor_type, event._arguments)
         event._line = user_line(sys._getframe(2)) if event.outer is None else event.outer._line
-        event.seconds = event.started = 0.0
+        event.seconds, event.started, event.peak = 0.0, 0.0, None
         call.kept[self] = event
         self.log._events.append(event)
 
@@ -387,3 +389,7 @@ def _module(event: Event) -> str:
 
 def _line(event: Event) -> str:
     return event.frame
+
+
+GROUPS: dict[str, Callable[[Event], str]] = {"op": _op, "module": _module, "line": _line}
+"""What tables group by."""

@@ -125,7 +125,7 @@ def _native(quick: Fast, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_told(spec: OpSpec) -> bool:
-    """Returns whether watchers are told of an op: not of transforms, whose functions call ops, nor of plain questions.
+    """Returns whether watchers see an op: no transform, whose functions call ops, and no plain question.
 
     Questions are those for a dtype, a shape or a device.
     """
@@ -191,7 +191,7 @@ class Twin:
         return Numbers()
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers are told so."""
+        """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
 
         def uncompiled(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What watchers of the calls of ops are told, and which watchers a thread or task has."""
+"""Watchers of the calls of ops: the calls as they see them, and the watchers of a thread or task."""
 
 import threading
 from collections.abc import Sequence
@@ -56,10 +56,9 @@ class Call:
 
 
 class Watcher:
-    """Something that is told of calls; subclasses define the methods that they need.
+    """Something that sees the calls of ops; subclasses define the methods that they need.
 
-    Ops that these methods call are told to nobody. An exception that they raise reaches the caller of the op unchanged,
-    as if the op had raised it.
+    No watcher sees the ops that these methods call. An exception that they raise reaches the caller of the op as it is.
 
     Attributes:
         backward: whether gradients are computed by the tape on every backend, so that the ops of the backward pass are
@@ -79,23 +78,26 @@ class Watcher:
     backward = False
 
     def before(self, call: Call) -> None:
-        """Is told that an op begins."""
+        """Called when an op begins."""
 
     def after(self, call: Call, result: Any) -> None:
-        """Is told that an op has ended, and its result: a tensor, or a tuple or list with tensors."""
+        """Called when an op has ended, with its result: a tensor, or a tuple or list with tensors."""
 
     def failed(self, call: Call, error: Exception) -> None:
-        """Is told that an op has raised an error; one of a wrong argument may be raised before the op begins."""
+        """Called when an op has raised an error; that of a wrong argument may be raised before the op begins."""
 
     def returned(self, path: str, result: Any) -> None:
-        """Is told what a module returned: a tree of tensors."""
+        """Called when a module has returned a tree of tensors."""
+
+    def ended(self) -> None:
+        """Called when the block of the observation has ended."""
 
     def noted(self, text: str) -> None:
-        """Is told something about the whole, such as that a compiled function runs uncompiled."""
+        """Called with a note on the whole, such as that a compiled function runs uncompiled."""
 
 
 class _Here:
-    """What is running in this thread: calls of ops and of modules, and whether a watcher is being told.
+    """The running calls of ops and modules of a thread, and whether a method of a watcher is running.
 
     `last` is the op that ended last, `gradient_of` the one whose gradient is being computed.
     """

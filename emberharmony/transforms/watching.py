@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
-    from emberharmony.transforms import recording
+    from emberharmony.transforms import profiling, recording
 else:
+    profiling = Deferred("emberharmony.transforms.profiling")
     recording = Deferred("emberharmony.transforms.recording")
 
 
@@ -37,3 +38,29 @@ def record(backward: bool = False, capture: "str | Sequence[str] | None" = None)
         ((2, 3), (3, 4))
     """
     return recording.Recording(backward, capture)
+
+
+def profile(backward: bool = False, memory: bool = False) -> "profiling.Profiling":
+    """Returns a block that measures where the time goes: `with ops.profile() as p:`, then `print(p.table())`.
+
+    The profile is a log as that of `ops.record`, with the time of each call also where the library computes later: on
+    MLX each result is computed at once, and on an accelerator each call is waited for, so the program takes longer.
+    Tables by op, module and line show calls, times, operations and bytes per second, and the share of what this machine
+    reaches in a product of matrices, or in an addition of large tensors. `save_chrome_trace` and `save_speedscope`
+    write files for viewers. `emberharmony profile script.py` does all this for a program.
+
+    Args:
+        backward: see `ops.record`.
+        memory: whether to measure the most memory that is in use in each call beyond that before it. It is known on
+            NumPy, where it takes time, on MLX and on CUDA.
+
+    Returns:
+        a context manager that gives the `Profile`.
+
+    Example:
+        >>> with ops.profile() as p:
+        ...     y = ops.matmul(ops.ones((64, 64)), ops.ones((64, 64)))
+        >>> {row.name: row.operations for row in p.rows("op")}["matmul"]
+        524288
+    """
+    return profiling.Profiling(backward, memory)

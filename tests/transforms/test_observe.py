@@ -1,4 +1,4 @@
-"""Watchers: what they are told on every backend, that others are told nothing, and that nothing remains afterwards."""
+"""Watchers see the same calls on every backend, others see nothing, and nothing remains afterwards."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from emberharmony.transforms.observe import Call, Observation, Watcher, is_open,
 
 
 class Names(Watcher):
-    """Notes the calls that end, and everything else that it is told."""
+    """Notes the calls that end, and everything else that a watcher sees."""
 
     def __init__(self, backward: bool = False) -> None:
         self.backward = backward
@@ -163,7 +163,7 @@ def test_the_exception_of_a_watcher_passes_unchanged(backend: str, kind: Any, me
 
     class Stopping(Watcher):
         def told(self, call: Call, *result: Any) -> None:
-            ops.isnan(ops.ones(()))  # is told to nobody
+            ops.isnan(ops.ones(()))  # no watcher sees it
             if call.op == "square":
                 raise error
 

@@ -43,6 +43,7 @@ from emberharmony.backend.mlx.transforms_ops import MLXTransformsOps
 from emberharmony.backend.mlx.writing_ops import MLXWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.trees.tree import tree_leaves
 
 
 class MLXBackend(
@@ -133,6 +134,18 @@ class MLXBackend(
         if array.dtype.name == "bfloat16":
             return of_host(array.copy().view(np.uint16)).view(mx.bfloat16)
         return of_host(array.copy(), dtype)
+
+    def awaited(self, result: Any) -> bool:
+        """Computes the tensors in a result."""
+        mx.eval([x for x in tree_leaves(result) if isinstance(x, mx.array)])
+        return True
+
+    def peak_memory(self, restart: bool = False) -> tuple[int, int]:
+        """Returns the bytes in use now, and the most since the last restart of the count."""
+        found = mx.get_active_memory(), mx.get_peak_memory()
+        if restart:
+            mx.reset_peak_memory()
+        return found[0], max(found)
 
     def joined(self, tensors: Sequence[mx.array]) -> mx.array:
         """Returns all elements of tensors of one dtype as one vector, perhaps in their memory."""

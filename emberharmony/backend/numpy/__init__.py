@@ -186,6 +186,18 @@ class NumpyBackend(
             found.append(np.subtract(x, step, step))
         return found
 
+    def peak_memory(self, restart: bool = False) -> tuple[int, int]:
+        """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""
+        # Imported here, because only programs that ask for the memory need it.
+        import tracemalloc
+
+        if not tracemalloc.is_tracing():
+            tracemalloc.start()
+        found = tracemalloc.get_traced_memory()
+        if restart:
+            tracemalloc.reset_peak()
+        return found
+
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""
         if isinstance(result, _generic):

@@ -46,6 +46,7 @@ from emberharmony.backend.torch.writing_ops import TorchWritingOps
 from emberharmony.core import errors
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
+from emberharmony.core.trees.tree import tree_leaves
 
 
 def _is_plain(value: Any) -> bool:
@@ -191,6 +192,24 @@ class TorchBackend(
             tensor = torch.from_numpy(array)
         device = place(None)
         return tensor if device is None else tensor.to(device)
+
+    def awaited(self, result: Any) -> bool:
+        """Waits for the accelerator, if a tensor is on it."""
+        devices = {x.device for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
+        devices = {device for device in devices if device.type not in ("cpu", "meta")}
+        for device in devices:
+            torch.accelerator.synchronize(device)
+        return bool(devices)
+
+    def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
+        """Returns the bytes in use on CUDA now, and the most since the last restart; None on other devices."""
+        where = place(None) or torch.get_default_device()
+        if where.type != "cuda":
+            return None
+        found = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
+        if restart:
+            torch.cuda.reset_peak_memory_stats(where)
+        return found
 
     def joined(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Returns all elements of tensors of one dtype and device as one vector, perhaps in their memory."""

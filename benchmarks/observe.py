@@ -1,0 +1,83 @@
+"""Measures what recording costs: `python benchmarks/observe.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
+
+The rows are training steps (`benchmarks/training.py`). Each takes its turn outside of `ops.record` and in it, in one
+process; the figures are CPU times: the step, the ratio of the same step again, that of the step recorded, that of the
+step recorded with `backward=True`, and the time to enter and leave a block. The ratios are medians of the rounds.
+"""
+
+import re
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import training
+from pairs import MODULES, alone, installed, machine, parser, write
+
+from emberharmony import ops
+
+STEPS: dict[str, Callable[[], Callable[[], Any]]] = {
+    "MLP 64-128-10, batch 32": training.our_mlp,
+    "transformer block 256": training.our_block,
+}
+WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "off": nullcontext,
+    "again": nullcontext,
+    "record": ops.record,
+    "backward": lambda: ops.record(backward=True),
+}
+COLUMNS = ("step µs", *list(WAYS)[1:], "block µs")
+
+
+def turn(way: str, step: Callable[[], Any], count: int) -> tuple[float, float]:
+    """Returns the seconds of a step, and those of entering and leaving the block around all steps of the turn."""
+    begin = time.process_time()
+    with WAYS[way]():
+        start = time.process_time()
+        for _ in range(count):
+            step()
+        end = time.process_time()
+    return (end - start) / count, time.process_time() - end + start - begin
+
+
+def measured(step: Callable[[], Any], rounds: int, seconds: float = 0.02) -> dict[str, float]:
+    """Returns the figures of a step by column."""
+    for way in WAYS:
+        turn(way, step, 2)
+    count = max(1, int(seconds / turn("off", step, 3)[0]))
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    blocks = []
+    order = list(WAYS)
+    for _ in range(rounds):
+        for way in order:
+            found, block = turn(way, step, count)
+            times[way].append(found)
+            blocks += [block] if way == "record" else []
+        order.reverse()
+    figures = {"step µs": min(times["off"]) * 1e6, "block µs": statistics.median(blocks) * 1e6}
+    for way in COLUMNS[1:-1]:
+        figures[way] = statistics.median(a / b for a, b in zip(times[way], times["off"], strict=True))
+    return figures
+
+
+def main() -> None:
+    """Measures every installed backend."""
+    alone()
+    options = parser(__doc__, 20).parse_args()
+    backends = installed(options.backend)
+    about = machine([name for name in MODULES if name in backends])
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    figures: dict[str, dict[str, dict[str, float]]] = {}
+    for backend in backends:
+        ops.set_backend(backend)
+        print(f"\n{backend:28}" + "".join(f"{name:>12}" for name in COLUMNS))
+        for title, make in STEPS.items():
+            if re.search(options.pattern, f"{backend} {title}"):
+                row = figures.setdefault(backend, {})[title] = measured(make(), options.rounds)
+                print(f"{title:28}" + "".join(f"{row[name]:12.2f}" for name in COLUMNS), flush=True)
+    write(options.json, {"machine": about, "figures": figures})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What a call of an op costs at least: arithmetic operations, and bytes read and written.
+
+The counts follow from shapes and dtypes. A multiplication and an addition are two operations; a function of one
+element, such as `exp`, is one. Views and shapes cost nothing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from emberharmony.core.dtypes import ALL
+from emberharmony.core.registry import OPS
+
+Shape = Sequence[int]
+_ITEMSIZE = {dtype.name: dtype.itemsize for dtype in ALL}
+_ELEMENTWISE = frozenset(
+    (
+        *("activation", "bitwise", "comparison", "complex_numbers", "elementary", "losses", "math"),
+        *("normalization", "rounding", "special"),
+    )
+)
+"""Categories whose ops take at least one operation for each element of the largest tensor."""
+
+_REDUCTIONS = frozenset(("norms", "pooling", "quantiles", "reduction", "segments", "statistics"))
+"""Categories whose ops take at least one operation for each element of their arguments."""
+
+_VIEWS = frozenset(
+    (
+        *("reshape", "ravel", "transpose", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze"),
+        *("broadcast_to", "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d", "diagonal", "real", "imag"),
+        *("eval", "synchronize", "get_item", "unstack", "split", "host_call"),
+    )
+)
+"""Ops that need not read their arguments, and those whose cost is not known."""
+
+
+class Cost(NamedTuple):
+    """The operations and bytes of a call.
+
+    Attributes:
+        operations: arithmetic operations.
+        bytes: bytes that are read and written if each tensor is read, or written, once.
+        whole: whether the cost is that of the whole op, so that the calls inside of it add nothing.
+    """
+
+    operations: int
+    bytes: int
+    whole: bool
+
+
+def _size(shape: Shape) -> int:
+    return math.prod(shape)
+
+
+def _contracted(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    """Returns the operations of a product that sums over the last axis of its first operand."""
+    return 2 * _size(results[0]) * (shapes[0][-1] if shapes[0] else 1)
+
+
+def _tensordot(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    # The sizes are m k, k n and m n.
+    made = _size(results[0])
+    return 2 * made * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // made) if made else 0
+
+
+def _outer(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    return _size(results[0])
+
+
+def _linear(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    return _contracted(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
+
+
+def _conv(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    return 2 * _size(results[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, in, out)
+
+
+def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    return 2 * _size(results[0]) * _size(shapes[1][:-2])
+
+
+def _transposed(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
+
+
+def _attention(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+    # Queries and keys have the shape (batch, time, heads, width).
+    return 4 * _size(shapes[0]) * (shapes[1][-3] if len(shapes[1]) > 2 else 1)
+
+
+_PRODUCTS: dict[str, Callable[[Sequence[Shape], Sequence[Shape]], int]] = {
+    **dict.fromkeys(("matmul", "dot", "vdot", "vecdot", "inner"), _contracted),
+    "tensordot": _tensordot,
+    "outer": _outer,
+    "linear": _linear,
+    "conv": _conv,
+    "depthwise_conv": _depthwise,
+    "conv_transpose": _transposed,
+    "dot_product_attention": _attention,
+}
+"""By op, the operations from the shapes of the arguments and of the results."""
+
+
+def known_products() -> list[str]:
+    """Returns the products and convolutions whose operations are counted by a formula."""
+    return sorted(_PRODUCTS)
+
+
+def cost_of(
+    op: str,
+    shapes: Sequence[Shape],
+    dtypes: Sequence[str],
+    results: Sequence[Shape],
+    result_dtypes: Sequence[str],
+) -> Cost:
+    """Returns what a call costs, if it computes the result by itself.
+
+    Args:
+        op: the name of the op.
+        shapes: the shapes of the tensors among the arguments.
+        dtypes: the names of their dtypes.
+        results: the shapes of the tensors in the result.
+        result_dtypes: the names of their dtypes.
+    """
+    if op in _VIEWS or not results:
+        return Cost(0, 0, False)
+    tensors = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
+    moved = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
+    formula = _PRODUCTS.get(op)
+    if formula is not None:
+        needed = 1 if op == "outer" else 2
+        return Cost(formula(shapes, results) if len(shapes) >= needed else 0, moved, True)
+    category = OPS[op].category if op in OPS else ""
+    if category in _ELEMENTWISE:
+        return Cost(max(map(_size, [*shapes, *results])), moved, False)
+    if category in _REDUCTIONS:
+        return Cost(sum(map(_size, shapes)), moved, False)
+    return Cost(0, moved, False)

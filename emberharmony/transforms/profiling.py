@@ -1,0 +1,263 @@
+"""`ops.profile`: where the time of a program goes, by op, module and line, and how near it is to the machine's best."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from emberharmony.core.errors import ArgumentError, EmberError
+from emberharmony.core.state.files import replace_text
+from emberharmony.transforms import traces
+from emberharmony.transforms.costs import Cost, cost_of
+from emberharmony.transforms.observe import Call, Observation, Watcher
+from emberharmony.transforms.recording import GROUPS, Event, Log, Recorder
+from emberharmony.transforms.roofline import Rates, rates
+
+_UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
+
+
+class Row(NamedTuple):
+    """What calls with one op, module or line took together.
+
+    Attributes:
+        name: the op, the module or the line.
+        calls: the number of calls.
+        seconds: the time, with all calls inside.
+        own_seconds: the time without the calls inside.
+        operations: arithmetic operations, as `transforms.costs` counts them.
+        bytes: bytes read and written.
+        share: the least time that the machine needs for both, divided by the time that was taken; None if nothing is
+            known of the costs.
+        peak: the most bytes that one of the calls needed beyond those in use before it; None if it is not known.
+    """
+
+    name: str
+    calls: int
+    seconds: float
+    own_seconds: float
+    operations: int
+    bytes: int
+    share: float | None
+    peak: int | None
+
+
+class Profile(Log):
+    """The log of a program, with costs and tables of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._backend: Any = None
+
+    @property
+    def rates(self) -> Rates | None:
+        """How fast the machine multiplies matrices and moves memory on the backend that was called last.
+
+        It is measured once in a process, which takes some tenths of a second. None if the profile was loaded, or if the
+        program called no op.
+        """
+        return None if self._backend is None else rates(self._backend)
+
+    def costs(self) -> dict[Event, Cost]:
+        """Returns the cost of each event of its own, so that their sum is that of the program."""
+        found: dict[Event, Cost] = {}
+        with_inner = {event.outer for event in self}
+        nothing = Cost(0, 0, False)
+        for event in self:  # outer events come first
+            outer = event.outer
+            inside = outer is not None and found.get(outer, nothing).whole
+            cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
+            if inside:
+                found[event] = Cost(0, 0, True)
+            else:
+                found[event] = nothing if event in with_inner and not cost.whole else cost
+        return found
+
+    def rows(self, by: str = "op") -> list[Row]:
+        """Returns what the calls of each op, module or line took, the longest first.
+
+        Raises:
+            ArgumentError: if `by` is not "op", "module" or "line".
+        """
+        key = GROUPS.get(by)
+        if key is None:
+            raise ArgumentError(f"rows() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
+        own, costs = self.own_seconds(), self.costs()
+        best = self.rates
+        groups: dict[str, list[Event]] = {}
+        for event in self:
+            groups.setdefault(key(event), []).append(event)
+        found = []
+        for name, events in groups.items():
+            operations, moved = (sum(costs[event][i] for event in events) for i in (0, 1))
+            seconds = sum(event.seconds for event in events if not _is_inside(event, key))
+            mine = sum(own[event] for event in events)
+            # A cost that stands for a whole op is compared with its whole time.
+            compared = [event.seconds if costs[event].whole else own[event] for event in events if costs[event].bytes]
+            least = [best.least_seconds(*costs[event][:2]) for event in events] if best else []
+            share = sum(least) / sum(compared) if sum(least) and sum(compared) else None
+            peaks = [event.peak for event in events if event.peak is not None]
+            found.append(Row(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None))
+        return sorted(found, key=lambda row: -row.own_seconds)
+
+    def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """Returns the header and the cells of a table, as texts.
+
+        Args:
+            by: "op", "module" or "line".
+            most: the number of rows; None gives all.
+
+        Raises:
+            ArgumentError: if `by` is none of these.
+        """
+        header = [by, "calls", "total ms", "own ms", "own %", "GFLOP/s", "GB/s", "of best", "peak MB"]
+        rows = self.rows(by)
+        whole = sum(row.own_seconds for row in rows) or 1.0
+        cells = []
+        for row in rows[:most]:
+            name, calls, seconds, mine, operations, moved, share, peak = row
+            lasted = seconds or 1.0
+            cells.append(
+                [
+                    *(name, str(calls), f"{seconds * 1e3:.3f}", f"{mine * 1e3:.3f}", f"{mine / whole:.1%}"),
+                    *(f"{operations / lasted / 1e9:.2f}" if operations else "-",),
+                    *(f"{moved / lasted / 1e9:.2f}" if moved else "-", "-" if share is None else f"{share:.0%}"),
+                    "-" if peak is None else f"{peak / 1e6:.2f}",
+                ]
+            )
+        if all(row.peak is None for row in rows):
+            header, cells = header[:-1], [row[:-1] for row in cells]
+        return header, cells
+
+    def table(self, by: str = "op", most: int | None = None) -> str:
+        """Returns a table by op, module or line: calls, times, rates, the share of the machine's best, peak memory.
+
+        Args:
+            by: "op", "module" or "line".
+            most: the number of rows; None gives all.
+
+        Raises:
+            ArgumentError: if `by` is none of these.
+        """
+        header, rows = self.cells(by, most)
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = []
+        for row in (header, *rows):
+            aligned = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *aligned]))
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """Returns one line: the calls, their time, and the rates of the machine."""
+        seconds = sum(event.seconds for event in self if event.outer is None)
+        text = f"{len(self)} calls of ops, {seconds * 1e3:.1f} ms"
+        if self.rates is not None:
+            text += f"; best here: {self.rates.operations / 1e9:.1f} GFLOP/s, {self.rates.bytes / 1e9:.1f} GB/s"
+        return text
+
+    def report(self) -> dict[str, Any]:
+        """Returns the tables as plain data, for JSON."""
+        found: dict[str, Any] = {"rates": None if self.rates is None else self.rates._asdict(), "notes": self.notes}
+        return found | {by: [row._asdict() for row in self.rows(by)] for by in GROUPS}
+
+    def save_report(self, file: str | Path) -> None:
+        """Writes the tables into a file as JSON; `save` writes the events."""
+        replace_text(str(file), json.dumps(self.report(), indent=1) + "\n")
+
+    def save_chrome_trace(self, file: str | Path, name: str = "emberharmony") -> None:
+        """Writes the calls into a file that chrome://tracing and ui.perfetto.dev open."""
+        replace_text(str(file), json.dumps(traces.chrome_trace(self, name)) + "\n")
+
+    def save_speedscope(self, file: str | Path, name: str = "emberharmony") -> None:
+        """Writes the calls into a file that speedscope.app opens: by module, then by op."""
+        replace_text(str(file), json.dumps(traces.speedscope(self, self.own_seconds(), name)) + "\n")
+
+
+def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:
+    """Returns whether a call is inside of another one of the same group, whose time contains its own."""
+    outer, name = event.outer, key(event)
+    while outer is not None and key(outer) != name:
+        outer = outer.outer
+    return outer is not None
+
+
+class Profiler(Recorder):
+    """The watcher that fills a profile: it waits for results that are computed later, and notes peaks of memory.
+
+    Args:
+        log: the profile.
+        backward: see `profile`.
+        memory: see `profile`.
+    """
+
+    def __init__(self, log: Profile, backward: bool = False, memory: bool = False) -> None:
+        super().__init__(log, backward, capture=())
+        self._memory, self._profile = memory, log
+        self._traces = memory and _is_tracing()
+        self._open: list[list[int]] = []
+
+    def before(self, call: Call) -> None:
+        """Adds the event of a call, and restarts the count of the memory."""
+        super().before(call)
+        if self._memory:
+            peak = call.backend.peak_memory(restart=True)
+            if peak is not None:
+                if self._open:
+                    self._open[-1][1] = max(self._open[-1][1], peak[1])
+                self._open.append([peak[0], peak[0]])
+            else:
+                self.noted(f"the peak memory of the calls is not known on backend {call.backend.name!r}")
+
+    def after(self, call: Call, result: Any) -> None:
+        """Waits for the result, and adds what is known of it."""
+        self._profile._backend = call.backend.unwatched
+        try:
+            if call.backend.awaited(result):
+                call.seconds = perf_counter() - call.started
+        except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
+            self.noted(_UNTIMED)
+        super().after(call, result)
+        if self._memory:
+            peak = call.backend.peak_memory(restart=True)
+            if peak is not None and self._open:
+                before, most = self._open.pop()
+                most = max(most, peak[1])
+                if self._open:
+                    self._open[-1][1] = max(self._open[-1][1], most)
+                event: Event | None = call.kept.get(self)
+                if event is not None:
+                    event.peak = most - before
+
+    def ended(self) -> None:
+        """Ends the count of the memory, unless the program had begun it before."""
+        if self._memory and not self._traces and _is_tracing():
+            sys.modules["tracemalloc"].stop()
+
+
+def _is_tracing() -> bool:
+    """Returns whether Python counts the memory that is allocated."""
+    counting = sys.modules.get("tracemalloc")
+    return counting is not None and counting.is_tracing()
+
+
+class Profiling(Observation):
+    """The block of `ops.profile`.
+
+    Args:
+        backward: see `profile`.
+        memory: see `profile`.
+    """
+
+    __slots__ = ("_options", "_profile")
+
+    def __init__(self, backward: bool = False, memory: bool = False) -> None:
+        super().__init__(Watcher())
+        self._options = bool(backward), bool(memory)
+
+    def __enter__(self) -> Profile:
+        """Starts the profile and returns it; it is empty yet."""
+        profile = Profile()
+        self.watcher = Profiler(profile, *self._options)
+        super().__enter__()
+        return profile

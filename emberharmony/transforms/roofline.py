@@ -1,0 +1,56 @@
+"""How fast this machine multiplies matrices and moves memory, measured once for each backend and device."""
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+_WIDTH = 512
+"""The width of the matrices that are multiplied."""
+
+_LENGTH = 2**23
+"""The number of float32 that are added to a number: 32 MB, more than the caches of most machines."""
+
+_SECONDS, _ROUNDS = 0.1, 20
+"""A measurement ends after this time, and at the latest after so many rounds."""
+
+
+class Rates(NamedTuple):
+    """The rates of a machine.
+
+    Attributes:
+        operations: operations per second of a product of float32 matrices.
+        bytes: bytes per second that an op reads and writes.
+    """
+
+    operations: float
+    bytes: float
+
+    def least_seconds(self, operations: int, moved: int) -> float:
+        """Returns the time of a call at these rates: that of the arithmetic, or that of the memory if it is longer."""
+        return max(operations / self.operations, moved / self.bytes)
+
+
+_MEASURED: dict[tuple[str, str], Rates] = {}
+
+
+def rates(backend: Any) -> Rates:
+    """Returns the rates of a backend on its default device, which are measured at the first call."""
+    bound = backend.unwatched.bound
+    key = backend.name, bound.get_default_device()
+    if key not in _MEASURED:
+        matrix = bound.ones((_WIDTH, _WIDTH), "float32")
+        vector = bound.ones((_LENGTH,), "float32")
+        multiplied = _seconds(backend, lambda: bound.matmul(matrix, matrix))
+        added = _seconds(backend, lambda: bound.add(vector, 1.0))
+        _MEASURED[key] = Rates(2 * _WIDTH**3 / multiplied, 2 * 4 * _LENGTH / added)
+    return _MEASURED[key]
+
+
+def _seconds(backend: Any, call: Any) -> float:
+    """Returns the least time of a call."""
+    backend.awaited([call()])
+    times: list[float] = []
+    while not times or (sum(times) < _SECONDS and len(times) < _ROUNDS):
+        start = perf_counter()
+        backend.awaited([call()])
+        times.append(perf_counter() - start)
+    return min(times)
