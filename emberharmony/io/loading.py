@@ -8,12 +8,23 @@ from typing import Any
 from emberharmony import ops, to_backend
 from emberharmony.backend.discovery import load as load_backend
 from emberharmony.core import selection
-from emberharmony.core.errors import ArgumentTypeError, EmberError, StateDictError, WeightFileError, brief, suggest
+from emberharmony.core.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    EmberError,
+    StateDictError,
+    WeightFileError,
+    brief,
+    suggest,
+)
 from emberharmony.core.types import BackendLike
 from emberharmony.io.archives import read_npz
 from emberharmony.io.index import ENDING, INDEX, SHARD, checked_index
 from emberharmony.io.tags import layout_of, metadata_of
 from emberharmony.io.tensor_file import TensorFile
+
+OF_TORCH = (".pth", ".pt", ".bin")
+"""The endings of files that `torch.save` writes."""
 
 
 def load(
@@ -23,6 +34,7 @@ def load(
     dtype: Any = None,
     backend: BackendLike | None = None,
     layout: str | None = None,
+    entry: str | None = None,
 ) -> dict[str, Any]:
     """Returns the tensors of a file, a folder or an index of shards by name, after everything has been checked.
 
@@ -35,9 +47,11 @@ def load(
         dtype: a floating dtype to which to cast the floating tensors.
         backend: the backend of the tensors; by default the active one.
         layout: the layout that the tensors must be in: "torch", "mlx" or "keras". A file without a tag is trusted.
+        entry: the entry of a checkpoint in a `.pth`, `.pt` or `.bin` file that holds the tensors, such as
+            "model_state"; None is the file itself.
 
     Raises:
-        ArgumentError: if the layout is unknown.
+        ArgumentError: if the layout is unknown, or an entry is given for another kind of file.
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         DTypeError: if the backend lacks a dtype.
         StateDictError: if a given name is unknown.
@@ -56,10 +70,12 @@ def load(
         raise ArgumentTypeError(f"load(): names must be a list of names, got the string {brief(names)}")
     wanted = None if names is None else list(names)
     place = resolved(path)
+    if entry is not None and not place.endswith(OF_TORCH):
+        raise ArgumentError(f"load(): only files of PyTorch have entries, got entry={entry!r} for {place}")
     if layout is not None:
         layout_of(metadata_of(place), place, layout)
     with nullcontext() if backend is None else ops.use_backend(backend):
-        found = _found(place, wanted)
+        found = _found(place, wanted, entry)
         if dtype is None:
             return found
         return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in found.items()}
@@ -79,13 +95,13 @@ def resolved(path: str | os.PathLike[str]) -> str:
     return place
 
 
-def _found(path: str, names: list[str] | None) -> dict[str, Any]:
+def _found(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     if path.endswith(INDEX):
         return _of_shards(path, names)
     if path.endswith(".npz"):
         return read_npz(path, names)
-    if path.endswith((".pth", ".pt", ".bin")):
-        return _of_torch(path, names)
+    if path.endswith(OF_TORCH):
+        return _of_torch(path, names, entry)
     with TensorFile(path) as file:
         return dict(_picked(file, file if names is None else names))
 
@@ -144,11 +160,11 @@ def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     return {name: found[name] for name in wanted}
 
 
-def _of_torch(path: str, names: list[str] | None) -> dict[str, Any]:
+def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     load_backend("torch")  # its error has the command that installs PyTorch
     from emberharmony.backend.torch.files import read_tensors
 
-    found = read_tensors(path)
+    found = read_tensors(path, entry=entry)
     wanted = list(found) if names is None else names
     for name in wanted:
         if name not in found:

@@ -15,7 +15,7 @@ import pytest
 
 from emberharmony import io, ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.errors import EmberError, StateDictError, WeightFileError
+from emberharmony.errors import ArgumentError, EmberError, StateDictError, WeightFileError
 from tests.io.files import packed
 
 
@@ -240,7 +240,7 @@ def test_state_dicts_of_torch_are_read_without_running_them(backend: str, tmp_pa
     assert found["w"].tolist() == [0.0, 1.0, 2.0]
     assert ops.dtype(found["half"]).name == "bfloat16"
     assert all(ops.is_tensor(x) for x in found.values())
-    torch.save({"model": {"w": torch.ones(1)}}, path)
+    torch.save({"w": torch.ones(1), "step": 3}, path)
     with pytest.raises(WeightFileError, match="flat dict"):
         io.load(path)
 
@@ -255,6 +255,27 @@ def test_state_dicts_of_torch_are_read_without_running_them(backend: str, tmp_pa
     with pytest.raises(WeightFileError) as caught:
         io.load(tmp_path / "none.pth")
     assert caught.value.kind == "missing"
+
+
+def test_an_entry_of_a_checkpoint_is_read(backend: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "a.pt"
+    torch.save({"step": 3, "model": {"w": torch.arange(3.0)}, "optimizer": {"groups": [1]}}, path)
+    assert io.load(path, entry="model")["w"].tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(WeightFileError, match=r"give load\(\) one of entry=\['model', 'optimizer'\]"):
+        io.load(path)
+    with pytest.raises(WeightFileError, match=r"has no entry 'net'; it has \['step', 'model', 'optimizer'\]"):
+        io.load(path, entry="net")
+    with pytest.raises(WeightFileError, match="holds a int"):
+        io.load(path, entry="step")
+    with pytest.raises(WeightFileError, match="flat dict"):
+        io.load(path, entry="optimizer")
+    torch.save([1], path)
+    with pytest.raises(WeightFileError, match=r"has no entry 'model'$"):
+        io.load(path, entry="model")
+    io.save(tmp_path / "a.safetensors", {"w": ops.ones(1)})
+    with pytest.raises(ArgumentError, match="only files of PyTorch have entries"):
+        io.load(tmp_path / "a.safetensors", entry="model")
 
 
 @pytest.mark.skipif(not is_installed("torch"), reason="needs PyTorch")

@@ -6,16 +6,20 @@ import torch
 
 from emberharmony.core.errors import WeightFileError, brief
 
+FLAT = "save the state dict alone, as a flat dict"
 
-def read_tensors(path: str, mapped: bool = False) -> dict[str, torch.Tensor]:
+
+def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> dict[str, torch.Tensor]:
     """Returns the tensors of a state dict in a file, on the CPU; nothing else in the file is run or made.
 
     Args:
         path: the file.
         mapped: whether to map the file into memory, if its format allows that.
+        entry: the entry of a checkpoint that is the state dict; None if the file has a state dict alone.
 
     Raises:
-        WeightFileError: if the file cannot be read, or holds something else than a flat dict of tensors.
+        WeightFileError: if the file cannot be read, or holds something else than a flat dict of tensors in the place
+            that `entry` names.
     """
     try:
         mmap = mapped and zipfile.is_zipfile(path)
@@ -27,10 +31,17 @@ def read_tensors(path: str, mapped: bool = False) -> dict[str, torch.Tensor]:
         raise WeightFileError(
             "torch", path, f"PyTorch cannot read it safely: {brief(str(error))}", None, hint
         ) from error
+    if entry is not None:
+        if not isinstance(found, dict) or entry not in found:
+            known = f"; it has {brief(list(found))}" if isinstance(found, dict) else ""
+            raise WeightFileError("torch", path, f"has no entry {entry!r}{known}")
+        found = found[entry]
     if not isinstance(found, dict):
         raise WeightFileError("torch", path, f"holds a {type(found).__name__}, expected a dict from names to tensors")
     for name, value in found.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
             fault = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
-            raise WeightFileError("torch", path, fault, None, "save the state dict alone, as a flat dict")
+            entries = [key for key, held in found.items() if isinstance(key, str) and isinstance(held, dict)]
+            hint = f"give load() one of entry={brief(entries)}" if entries and entry is None else FLAT
+            raise WeightFileError("torch", path, fault, None, hint)
     return {name: value.detach() for name, value in found.items()}
