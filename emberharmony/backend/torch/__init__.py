@@ -234,7 +234,7 @@ class TorchBackend(
         # Half precision multiplies by the number in float32.
         wrapped = first.is_cpu and not others and kind in (torch.float32, torch.float64)
         steps = list(torch._foreach_mul(directions, torch.tensor(-rate, dtype=kind) if wrapped else -rate))
-        torch._foreach_add_(steps, tensors)
+        torch._foreach_add_(steps, list(tensors))
         return steps
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
