@@ -36,6 +36,7 @@ def test_every_folder_of_the_package_belongs_to_a_floor() -> None:
 BY_NAME = {
     "__init__.py": "loads the public names on first use",
     "backend/discovery.py": "loads a backend as a plugin",
+    "cli/models.py": "imports a module of the user, which an option names",
     "core/deferred.py": "delays imports from floors below",
     "core/registry.py": "loads the declarations, which fill the registry",
     "nn/__init__.py": "loads the public names on first use",

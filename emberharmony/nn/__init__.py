@@ -12,7 +12,6 @@ from emberharmony import Parameter as Parameter
 
 NAMES: dict[str, str] = {
     "containers": "Lambda ModuleDict ModuleList ParameterDict ParameterList Remat Repeat Residual Sequential",
-    "fitting": "History NonFiniteLossWarning Step fit",
     "functional": "functional_call merge split value_and_grad",
     "generation": "generate stream_generate",
     "layers.activations": (
@@ -66,6 +65,7 @@ NAMES: dict[str, str] = {
     "module": "Module",
     "rngs": "Rngs",
     "state": "Loaded",
+    "training.fitting": "History NonFiniteLossWarning Step fit",
 }
 """By module, the public names that it defines, separated by spaces."""
 

@@ -17,10 +17,6 @@ from emberharmony.nn.containers import Remat as Remat
 from emberharmony.nn.containers import Repeat as Repeat
 from emberharmony.nn.containers import Residual as Residual
 from emberharmony.nn.containers import Sequential as Sequential
-from emberharmony.nn.fitting import History as History
-from emberharmony.nn.fitting import NonFiniteLossWarning as NonFiniteLossWarning
-from emberharmony.nn.fitting import Step as Step
-from emberharmony.nn.fitting import fit as fit
 from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split
@@ -193,6 +189,10 @@ from emberharmony.nn.losses.modules import TripletMarginWithDistanceLoss as Trip
 from emberharmony.nn.module import Module as Module
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.state import Loaded as Loaded
+from emberharmony.nn.training.fitting import History as History
+from emberharmony.nn.training.fitting import NonFiniteLossWarning as NonFiniteLossWarning
+from emberharmony.nn.training.fitting import Step as Step
+from emberharmony.nn.training.fitting import fit as fit
 
 NAMES: dict[str, str]
 MODULES: tuple[str, ...]

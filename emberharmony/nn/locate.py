@@ -1,11 +1,17 @@
 """Names the layer in which an error was raised, from the frames of the call."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import EmberError
 from emberharmony.core.state.locations import LOCATORS, TRACKERS, located
 from emberharmony.nn.walk import Holder, named_modules
+
+if TYPE_CHECKING:
+    from emberharmony.nn import calls
+else:
+    calls = Deferred("emberharmony.nn.calls")
 
 
 def location() -> str:
@@ -46,15 +52,13 @@ def fault(error: EmberError) -> EmberError:
 class _Tracker:
     """Tells where calls of modules are while ops are observed; the code for it is imported then."""
 
-    calls = Deferred("emberharmony.nn.calls")
-
     def start(self) -> None:
         """Begins."""
-        self.calls.CALLS.start()
+        calls.CALLS.start()
 
     def stop(self) -> None:
         """Ends."""
-        self.calls.CALLS.stop()
+        calls.CALLS.stop()
 
 
 LOCATORS.append(location)

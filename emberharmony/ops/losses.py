@@ -126,7 +126,7 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
-    along = check_cross_entropy(input, target, weight, reduction, label_smoothing, axis)
+    along = check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     classes, ids = input.shape[along], cast(target, "int64")
     kept = counting(ids, classes, ignore_index)
     place = ids if kept is None else where(kept, ids, 0)

@@ -227,6 +227,10 @@ CASES: dict[str, Case] = {
     "random_bernoulli.p": Case(lambda v: ops.random.bernoulli(SHAPE, v, **DRAW), 0.3, DISCRETE),
     "random_poisson.lam": Case(lambda v: ops.random.poisson(SHAPE, v, **DRAW), 0.3, DISCRETE),
     "random_binomial.probabilities": Case(lambda v: ops.random.binomial(SHAPE, 9, v, **DRAW), 0.3, DISCRETE),
+    "interpolate.scale_factor": Case(lambda v: ops.interpolate(double(IMAGE), scale_factor=v), 1.2, LENGTH),
+    "cross_entropy.label_smoothing": Case(
+        lambda v: ops.cross_entropy(double(X), [0, 2], label_smoothing=v), 0.3, "it is a number"
+    ),
     "random_exponential.scale": Case(lambda v: ops.random.exponential(SHAPE, v, **DRAW), 0.3),
     "random_gamma.alpha": Case(lambda v: ops.random.gamma(SHAPE, v, **DRAW), 1.3, IMPLICIT),
     "random_gamma.scale": Case(lambda v: ops.random.gamma(SHAPE, 1.2, scale=v, **DRAW), 1.3),

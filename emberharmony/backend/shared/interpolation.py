@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import constant
 
 AXES = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 """By mode, the number of spatial axes; other modes take one to three."""
@@ -57,6 +58,7 @@ def geometry(
     given = scale_factor if size is None else size
     values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
     name = "scale_factor" if size is None else "size"
+    constant(name, values, "the shape of the result depends on it")
     if len(values) != n:
         raise ShapeError(f"{name}={given} does not fit {n} spatial axes")
     kinds = (int, float) if size is None else (int,)

@@ -1,11 +1,12 @@
 """The checks of losses, on all backends."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from emberharmony.core import selection
 from emberharmony.core.axes import normalized
+from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,7 +21,9 @@ from emberharmony.core.options import number
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def check_cross_entropy(x: Any, target: Any, weight: Any, reduction: Any, smoothing: Any, axis: Any) -> int:
+def check_cross_entropy(
+    dtype_of: Callable[[Any], DType], x: Any, target: Any, weight: Any, reduction: Any, smoothing: Any, axis: Any
+) -> int:
     """Checks the arguments of `cross_entropy`, and returns the axis of the classes from 0 on.
 
     Raises:
@@ -38,7 +41,6 @@ def check_cross_entropy(x: Any, target: Any, weight: Any, reduction: Any, smooth
         raise ArgumentError(f"label_smoothing is {brief(smoothing)}, expected a number from 0 to 1")
     shape = tuple(x.shape)
     (along,) = normalized(axis, len(shape))
-    dtype_of = selection.current().dtype_of
     if dtype_of(x).is_complex:
         raise DTypeError("input is complex, expected real logits; pass ops.real(x) or ops.abs(x)")
     if not dtype_of(target).is_integer:

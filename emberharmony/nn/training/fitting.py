@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn.module import Module
-from emberharmony.nn.progress import Progress
-from emberharmony.nn.resuming import Position, Saver, Saves
+from emberharmony.nn.training.progress import Progress
+from emberharmony.nn.training.resuming import Position, Saver, Saves
 
 
 class Trainer(Protocol):

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emberharmony.nn.fitting import Step
+    from emberharmony.nn.training.fitting import Step
 
 _SECONDS = 10.0
 """How often a line is written where no bar can be drawn."""

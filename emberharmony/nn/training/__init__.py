@@ -1,0 +1,1 @@
+"""`nn.fit`: the loop, what it shows, and how it goes on from a checkpoint."""
