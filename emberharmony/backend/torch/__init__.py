@@ -233,7 +233,8 @@ class TorchBackend(
         # On the CPU a tensor as factor takes half of the time of a number, which PyTorch 2.13 wraps for each tensor.
         # Half precision multiplies by the number in float32.
         wrapped = first.is_cpu and not others and kind in (torch.float32, torch.float64)
-        steps = list(torch._foreach_mul(directions, torch.tensor(-rate, dtype=kind) if wrapped else -rate))
+        factor: Any = torch.tensor(-rate, dtype=kind) if wrapped else -rate
+        steps = list(torch._foreach_mul(list(directions), factor))
         torch._foreach_add_(steps, list(tensors))
         return steps
 
