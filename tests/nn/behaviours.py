@@ -3,6 +3,7 @@
 import copy
 import functools
 import importlib
+import os
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,12 @@ CLOSE = 2e-6
 
 HALF = {"float16": 16 * 2**-10, "bfloat16": 16 * 2**-7}
 """The same for half precision against float32: 16 times the distance of two neighbours at 1."""
+
+
+TRACED = frozenset(
+    ("BatchNorm1d", "Conv2d", "Dropout", "Embedding", "GELU", "LSTMCell", "Linear", "Sequential", "Softmax")
+)
+"""The layers that `make test` compiles on PyTorch, where tracing takes a second and more; `make deep` compiles all."""
 
 
 def require_behaviours(backend: str, case: Case, compiled: bool = True) -> None:
@@ -96,6 +103,8 @@ def _require_vmap(backend: str, case: Case, layer: nn.Module, inputs: list[Any],
 
 
 def _require_compile(backend: str, case: Case, layer: nn.Module, inputs: list[Any], right: list[np.ndarray]) -> None:
+    if backend == "torch" and case.name not in TRACED and os.environ.get("HYPOTHESIS_PROFILE") != "deep":
+        return
     with quick_compiler(backend):
         compiled = ops.compile(layer)
         for found, wanted in zip(called(compiled, inputs, case), right, strict=True):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.losses import check_cross_entropy, counting_on_host
 
 
@@ -41,7 +42,9 @@ class NumpyLossesOps:
         plain = input.dtype.char in "fd" and (weight is None or weight.dtype is input.dtype) and input.size > 0
         if not plain:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
-        along = check_cross_entropy(self.dtype_of, input, target, weight, reduction, label_smoothing, axis)
+        along = check_cross_entropy(
+            lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
+        )
         count = input.shape[along]
         kept = counting_on_host(target, count, ignore_index)
         labels = (target if kept is None else np.where(kept, target, 0)).reshape(-1)
