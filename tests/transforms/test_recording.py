@@ -117,3 +117,15 @@ def test_a_gradient_is_the_same_while_it_is_recorded(backend: str) -> None:
         assert np.array_equal(ops.to_numpy(ops.grad(loss)(x)), plain)
     with ops.record(backward=True):
         assert ops.to_numpy(ops.grad(loss)(x)) == pytest.approx(plain, abs=1e-6)
+
+
+def test_a_tensor_of_the_tape_is_a_tensor(backend: str) -> None:
+    seen = []
+
+    def loss(x: Any) -> Any:
+        seen.append(ops.is_tensor(ops.square(x)))
+        return ops.sum(ops.square(x))
+
+    with ops.record(backward=True):
+        ops.grad(loss)(ops.ones(3))
+    assert seen == [True]

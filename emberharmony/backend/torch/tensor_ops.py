@@ -12,7 +12,7 @@ from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, shareable
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
-from emberharmony.core.tracing import LEAVES
+from emberharmony.core.tracing import LEAVES, TensorProxy
 
 
 class TorchTensorOps:
@@ -81,7 +81,7 @@ class TorchTensorOps:
 
     @staticmethod
     def is_tensor(x: Any) -> bool:
-        return isinstance(x, torch.Tensor)
+        return isinstance(x, (torch.Tensor, TensorProxy))
 
     @staticmethod
     def eval(*trees: Any) -> None:
