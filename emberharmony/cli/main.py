@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from emberharmony.cli.backend import backend
+from emberharmony.cli.compare import compare
 from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
 from emberharmony.cli.fuzz import fuzz
@@ -38,5 +39,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, op, profile, demo, conformance, fuzz, weights):
+for part in (info, backend, op, profile, demo, compare, conformance, fuzz, weights):
     command.add_command(part)

@@ -27,10 +27,10 @@ def model_of(text: str) -> Any:
     if place.endswith(".py"):
         if not os.path.isfile(place):
             raise click.UsageError(f"--model: there is no file {place}")
-        with _importing_from(os.path.dirname(os.path.abspath(place))):
+        with importing_from(os.path.dirname(os.path.abspath(place))):
             names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
             return _made(names, name, place)
-    with _importing_from(os.getcwd()):
+    with importing_from(os.getcwd()):
         try:
             names = vars(importlib.import_module(place))
         except ModuleNotFoundError as error:
@@ -53,7 +53,7 @@ def _made(names: dict[str, Any], name: str, place: str) -> Any:
 
 
 @contextmanager
-def _importing_from(folder: str) -> Iterator[None]:
+def importing_from(folder: str) -> Iterator[None]:
     """Lets imports in the block look into a folder first."""
     sys.path.insert(0, folder)
     try:

@@ -9,7 +9,10 @@ from emberharmony import ops
 from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("training.md", "porting.md", "models.md", "switching.md", "layers.md", "observing.md")
+PAGES = (
+    *("training.md", "porting.md", "models.md", "switching.md", "layers.md", "observing.md"),
+    "differences.md",
+)
 FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
 """What the page on models calls `folder`."""
 

@@ -1,0 +1,92 @@
+"""Measures a comparison of two runs: `python benchmarks/differences.py [--backends torch,mlx] [--layers N] [--rounds N]`.
+
+The program is a training step of the demo's GPT. The script prints the processor time, of all cores together, of a
+step on each backend, of a step that is recorded with the backward pass by the tape, and of `emberharmony.compare`; then
+the ratio of the last to the sum of the steps, and to the sum of the recorded steps.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emberharmony import compare, ops
+from emberharmony.demo.programs import example
+from emberharmony.testing.differences.copies import Copies
+
+
+def seconds(call: Callable[[], Any], rounds: int) -> float:
+    """Returns the least processor time of a call, after one call that is not counted."""
+    call()
+    found = []
+    for _ in range(rounds):
+        begun = time.process_time()
+        call()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+def run(step: Callable[..., Any], given: Sequence[Any]) -> float:
+    """Makes a step and returns its loss."""
+    return float(step(*given))
+
+
+def recorded(step: Callable[..., Any], given: Sequence[Any]) -> int:
+    """Makes a step that is recorded with its backward pass, and returns the number of calls."""
+    with ops.record(backward=True) as log:
+        run(step, given)
+    return len(log)
+
+
+def measured(backends: Sequence[str], layers: int, rounds: int) -> dict[str, Any]:
+    """Returns the times of a step and of its comparison, the number of calls, and the ratios."""
+    program = example("training/gpt")
+    rng = np.random.default_rng(0)
+    numbers, later = (rng.integers(0, 59, (8, program.CONTEXT)) for _ in range(2))
+    with ops.use_backend(backends[0]):
+        model = program.GPT(59, layers=layers, seed=0)
+        optimizer = program.adamw(model, 10)
+
+    def step(model: Any, optimizer: Any, numbers: Any, later: Any) -> Any:
+        loss = ops.backward(lambda: program.loss(model, numbers, later), model)
+        optimizer.step()
+        return loss
+
+    found: dict[str, Any] = {"step": {}, "recorded": {}}
+    for name in backends:
+        with ops.use_backend(name):
+            copies = Copies()
+            own = [copies.of(model), copies.of(optimizer), *map(ops.convert_to_tensor, (numbers, later))]
+            found["step"][name] = seconds(partial(run, step, own), rounds)
+            found["recorded"][name] = seconds(partial(recorded, step, own), rounds)
+            found["calls"] = recorded(step, own)
+    report = None
+
+    def compared() -> None:
+        nonlocal report
+        report = compare(step, model, optimizer, numbers, later, backends=backends, stop="all")
+
+    found["compare"] = seconds(compared, rounds)
+    assert report is not None
+    found["compared calls"], found["said"] = len(report.rows), report.summary()
+    for kind in ("step", "recorded"):
+        found[f"ratio to {kind}"] = found["compare"] / sum(found[kind].values())
+    return found
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--backends", default="torch,mlx")
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    print(json.dumps(measured(options.backends.split(","), options.layers, options.rounds), indent=1))
+
+
+if __name__ == "__main__":
+    main()

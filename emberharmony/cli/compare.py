@@ -1,0 +1,102 @@
+"""`emberharmony compare`: runs a program on two backends and names the op that is wrong, and the side."""
+
+import os
+import runpy
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from emberharmony.cli.models import importing_from
+from emberharmony.core.errors import suggest
+
+_FILE = click.Path(dir_okay=False)
+
+
+@click.command()
+@click.argument("programs", nargs=-1, required=True, metavar="FILE:FUNCTION | A.log B.log")
+@click.option("--backends", default="torch,mlx", show_default=True, help="The two sides; with --save only the first.")
+@click.option(
+    "--inputs", type=click.Path(exists=True, dir_okay=False), help="An npz file; its arrays are the arguments."
+)
+@click.option("--all", "every", is_flag=True, help="Compare all calls, and do not end at the first wrong op.")
+@click.option("--gradients", is_flag=True, help="Compare the gradients of the sum of the results too.")
+@click.option("--tolerance", type=float, help="How many times its tolerance an op may be off; default 8.")
+@click.option("--device", help="The device of the sides other than NumPy, such as cuda, mps or gpu.")
+@click.option("--save", type=_FILE, help="Run on the first backend alone, and write its calls to this file.")
+@click.option("--html", "html_file", type=_FILE, help="Write the report to this file as an HTML page.")
+@click.option("--repro", "repro_file", type=_FILE, help="Write a program that makes the wrong call alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def compare(
+    programs: tuple[str, ...],
+    backends: str,
+    inputs: str | None,
+    every: bool,
+    gradients: bool,
+    tolerance: float | None,
+    device: str | None,
+    save: str | None,
+    html_file: str | None,
+    repro_file: str | None,
+    as_json: bool,
+) -> None:
+    """Run a program on two backends, and name the op that is wrong and the side on which it is wrong.
+
+    FUNCTION is a function or a model, and `FILE:NAME()` is what a class or function without arguments returns. The
+    arrays of the npz file are the arguments: by the names of the parameters, or else in their order.
+
+    Two files of --save, perhaps from two machines, are compared in the same way. The exit status is 1 if an op is wrong
+    or the runs call other ops, and 0 if not.
+    """
+    from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
+
+    names = backends.split(",")
+    stop = "all" if every else "first"
+    if len(programs) == 2 and save is None:
+        try:
+            report = comparing.compare_logs(programs[0], programs[1], stop, tolerance)
+        except OSError as error:
+            raise click.UsageError(str(error)) from error
+    elif len(programs) == 1:
+        fn = _program(programs[0])
+        given = [] if inputs is None else comparing.inputs_of(inputs, fn)
+        if save is not None:
+            comparing.record(fn, *given, path=save, backend=names[0], gradients=gradients, device=device)
+            click.echo(f"wrote the calls on {names[0]} to {save}")
+            return
+        report = comparing.compare(
+            fn, *given, backends=names, stop=stop, tolerance=tolerance, gradients=gradients, device=device
+        )
+    else:
+        raise click.UsageError("give FILE:FUNCTION, or two files that --save wrote")
+    click.echo(report.to_json() if as_json else report.table())
+    if html_file:
+        report.html(html_file)
+    if repro_file and report.first is not None and report.first.is_wrong:
+        report.repro(repro_file)
+    if not report.ok:
+        sys.exit(1)
+
+
+def _program(text: str) -> Callable[..., Any]:
+    """Returns what FILE:NAME names; `NAME()` is what the function or class of that name returns.
+
+    Raises:
+        click.UsageError: if there is no such file or name.
+    """
+    place, _, name = text.rpartition(":")
+    made = name.endswith("()")
+    name = name.removesuffix("()")
+    if not place.endswith(".py") or not name:
+        raise click.UsageError(f"expected FILE.py:FUNCTION, not {text!r}")
+    if not os.path.isfile(place):
+        raise click.UsageError(f"there is no file {place}")
+    with importing_from(os.path.dirname(os.path.abspath(place))):
+        names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
+    if name not in names:
+        raise click.UsageError(f"{place} has no {name}{suggest(name, names)}")
+    found: Callable[..., Any] = names[name]() if made else names[name]
+    if not callable(found):
+        raise click.UsageError(f"{name} in {place} is a {type(found).__name__}, not a function or a model")
+    return found

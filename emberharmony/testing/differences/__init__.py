@@ -1,0 +1,1 @@
+"""Comparison of two runs of a program, call by call: `emberharmony.compare`."""

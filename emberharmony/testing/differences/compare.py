@@ -1,0 +1,224 @@
+"""`emberharmony.compare`: runs a program on two backends and names the op that is wrong and the side that is wrong."""
+
+import contextlib
+import inspect
+import math
+import os
+import tempfile
+import zipfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.trees.tree import tree_leaves, tree_map
+from emberharmony.testing.differences.copies import independent, trained
+from emberharmony.testing.differences.judge import Judge
+from emberharmony.testing.differences.lockstep import Lockstep
+from emberharmony.testing.differences.report import Report, environment
+from emberharmony.testing.differences.runs import Stopped, on_host, portable, run
+from emberharmony.testing.differences.spool import Reader, Writer
+
+
+def compare(
+    fn: Callable[..., Any],
+    *inputs: Any,
+    backends: Sequence[Any] = ("torch", "mlx"),
+    reference: str = "float64",
+    stop: str = "first",
+    tolerance: float | None = None,
+    gradients: bool = False,
+    device: str | None = None,
+) -> Report:
+    """Runs a program on two backends, and names the first op that is wrong and the side on which it is wrong.
+
+    The calls of ops of the two runs are aligned by op and module. Where the results differ by more than rounding, each
+    side is judged: its result is compared with that of NumPy in float64 on the inputs of that side. So an op whose
+    inputs differ already is not blamed. A composite that is wrong is made again, and the calls inside of it are judged.
+
+    The runs see copies of the model, optimizer and generators that the program refers to. Random ops draw the same
+    numbers on both sides. The tape computes the gradients that the program takes, so their ops are compared too.
+
+    Args:
+        fn: the program: a function of the inputs, a model, or a step of a training.
+        inputs: trees of arrays and other values; each side gets the arrays as its own tensors.
+        backends: the two sides, by the names of backends, or backends.
+        reference: "float64", the only one.
+        stop: "first" ends at the first wrong op, "all" compares all calls.
+        tolerance: how many times the tolerance of its sample row an op may be off; None for 8.
+        gradients: whether to compare the gradients of the sum of the results too: with respect to the parameters that
+            `fn` refers to, or if it has none, to the floating inputs.
+        device: the device of the sides other than NumPy, such as "cuda"; None for the default.
+
+    Returns:
+        the report.
+
+    Raises:
+        ArgumentError: if the backends are not two, or an option has an unknown value.
+        BackendNotFoundError: if the name of a backend is unknown.
+        BackendUnavailableError: if the library of a backend is missing.
+
+    Example:
+        >>> report = emberharmony.compare(ops.softmax, np.ones((2, 3), "float32"), backends=("numpy", "numpy"))
+        >>> report.ok, report.first
+        (True, None)
+    """
+    _check(backends, reference, stop, tolerance)
+    one, other = map(portable, backends)
+    report = _report(backends, one, other, tolerance)
+    program = _with_gradients(fn) if gradients else fn
+    given = tree_map(on_host, inputs)
+    with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
+        writer = Writer(os.path.join(folder, "first"))
+        stack.callback(writer.close)
+        errors = [run(*independent(program, given), one, writer.add, device or "")]
+        writer.close({})
+        reader = Reader(os.path.join(folder, "first"))
+        stack.callback(reader.close)
+        lockstep = Lockstep(report, reader, (one, other), Judge(tolerance), stop, folder)
+        stack.callback(lockstep.close)
+        errors.append(run(*independent(program, given), other, lockstep.feed, device or ""))
+        lockstep.finish(errors)
+    return report
+
+
+def record(
+    fn: Callable[..., Any], *inputs: Any, path: str, backend: Any, gradients: bool = False, device: str | None = None
+) -> None:
+    """Runs a program on a backend and writes its calls with all values into a file, for `compare_logs`.
+
+    Args:
+        fn: see `compare`.
+        inputs: see `compare`.
+        path: the file.
+        backend: the name of the backend, or a backend.
+        gradients: see `compare`.
+        device: see `compare`.
+    """
+    side = portable(backend)
+    folder, name = os.path.split(os.path.abspath(path))
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as place:
+        writer = Writer(os.path.join(place, name))
+        try:
+            program = _with_gradients(fn) if gradients else fn
+            error = run(*independent(program, tree_map(on_host, inputs)), side, writer.add, device or "")
+            writer.close({"backend": side.name, "error": error, "environment": environment([side])})
+        finally:
+            writer.close()
+        os.replace(os.path.join(place, name), path)
+
+
+def compare_logs(one: str, other: str, stop: str = "first", tolerance: float | None = None) -> Report:
+    """Compares two files that `record` wrote, perhaps on two machines; see `compare`.
+
+    Raises:
+        ArgumentError: if a file is no such log, or is damaged.
+        OSError: if a file cannot be read.
+    """
+    _check(("", ""), "float64", stop, tolerance)
+    with contextlib.ExitStack() as stack:
+        readers = []
+        for path in (one, other):
+            readers.append(Reader(path))
+            stack.callback(readers[-1].close)
+        notes = [_notes(path) for path in (one, other)]
+        names = [str(note.get("backend", "?")) for note in notes]
+        report = Report(_distinct(names), {})
+        report._tolerance = tolerance
+        for side, note in zip(report.sides, notes, strict=True):
+            found = note.get("environment", {})
+            report.environment |= {f"{key} of {side}": value for key, value in found.items()}
+        backends = [_available(name) for name in names]
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="emberharmony-"))
+        lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), stop, folder)
+        stack.callback(lockstep.close)
+        with contextlib.suppress(Stopped):
+            while (record := readers[1].next()) is not None:
+                lockstep.feed(record)
+        lockstep.finish([str(note.get("error", "")) for note in notes])
+    return report
+
+
+def _check(backends: Sequence[Any], reference: str, stop: str, tolerance: float | None) -> None:
+    if isinstance(backends, str) or len(backends) != 2:
+        raise ArgumentError(f"compare() takes two backends, such as ('torch', 'mlx'), not {backends!r}")
+    if reference != "float64":
+        raise ArgumentError(f"compare() judges by 'float64', not {reference!r}")
+    if stop not in ("first", "all"):
+        raise ArgumentError(f"compare() stops at 'first' or compares 'all', not {stop!r}")
+    if tolerance is not None and not 0 < tolerance < math.inf:
+        raise ArgumentError(f"tolerance is a positive number, not {tolerance!r}")
+
+
+def _report(backends: Sequence[Any], one: Any, other: Any, tolerance: float | None) -> Report:
+    report = Report(_distinct([one.name, other.name]), environment([one, other]))
+    report._tolerance = tolerance
+    return report
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    return list(names) if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
+
+
+def _notes(path: str) -> dict[str, Any]:
+    """Returns the notes at the end of a log.
+
+    Raises:
+        ArgumentError: if it has none, because the run was interrupted.
+    """
+    reader = Reader(path)
+    try:
+        deque(reader.keys(), maxlen=0)
+        if not reader.notes:
+            raise ArgumentError(f"the log {path} ends without its notes: the run was interrupted")
+        return reader.notes
+    finally:
+        reader.close()
+
+
+def _available(name: str) -> Any:
+    try:
+        return portable(name)
+    except Exception:  # noqa: BLE001  (the log may come from a machine with other libraries)
+        return None
+
+
+def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a program that also computes the gradients of the sum of its results."""
+
+    def program(*given: Any) -> Any:
+        def total(*inputs: Any) -> Any:
+            leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+            return sum((ops.sum(x) for x in leaves[1:]), ops.sum(leaves[0]))
+
+        held = trained(fn)
+        if held:
+            return ops.backward(lambda: total(*given), held)
+        places = [i for i, x in enumerate(given) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+        if not places:
+            raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")
+        return ops.value_and_grad(total, argnums=places)(*given)
+
+    return program
+
+
+def inputs_of(path: str, fn: Callable[..., Any]) -> list[Any]:
+    """Returns the arrays of an npz file as arguments: in the order of the parameters of `fn`, or else of the file.
+
+    Raises:
+        ArgumentError: if the file is no npz file of arrays.
+        OSError: if it cannot be read.
+    """
+    try:
+        with np.load(path) as archive:
+            arrays = dict(archive.items())
+    except (ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise ArgumentError(f"{path} is no npz file of arrays, as numpy.savez writes: {error}") from error
+    with contextlib.suppress(TypeError, ValueError):
+        names = [name for name in inspect.signature(fn).parameters if name in arrays]
+        if len(names) == len(arrays):
+            return [arrays[name] for name in names]
+    return list(arrays.values())

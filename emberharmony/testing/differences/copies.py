@@ -1,0 +1,151 @@
+"""Copies of programs: each run gets models, optimizers and generators of its own, so the user's stay as they are."""
+
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from emberharmony.backend.shared.random import Generator
+from emberharmony.core.cells.cell import Cell
+
+_DEEPEST = 4
+
+
+class Copies:
+    """Copies a program and its arguments; what they share is copied once."""
+
+    def __init__(self) -> None:
+        self._memo: dict[int, Any] = {}
+        self._originals: list[Any] = []
+        self._globals: dict[int, dict[str, Any]] = {}
+        self._functions: dict[int, Any] = {}
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Returns a value in which all that has a state is a copy; a value without a state is returned unchanged."""
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if isinstance(value, (MethodType, BuiltinMethodType)) and _has_state(value.__self__):
+            return getattr(self.of(value.__self__), value.__name__)
+        if isinstance(value, partial):
+            keywords = {name: self.of(item) for name, item in value.keywords.items()}
+            return partial(self.of(value.func), *map(self.of, value.args), **keywords)
+        if type(value) in (list, tuple) and depth < _DEEPEST:
+            return type(value)(self.of(item, depth + 1) for item in value)
+        if type(value) is dict and depth < _DEEPEST:
+            return {name: self.of(item, depth + 1) for name, item in value.items()}
+        if not _has_state(value):
+            return value
+        if id(value) in self._memo:
+            return self._memo[id(value)]
+        if isinstance(value, (Cell, Generator)) or callable(getattr(type(value), "state_dict", None)):
+            made = self._memo[id(value)] = copy.deepcopy(value, self._memo)
+            return made
+        made = self._memo[id(value)] = copy.copy(value)  # it may hold what cannot be copied, such as files
+        self._originals.append(value)
+        for name, item in vars(value).items():
+            vars(made)[name] = self.of(item)
+        return made
+
+    def _function(self, fn: FunctionType) -> Any:
+        """Returns a function whose closure and global names refer to copies."""
+        known = self._functions.get(id(fn))
+        if known is not None:
+            return known
+        names = [name for name in _names(fn.__code__) if name in fn.__globals__]
+        touched = _touches(fn, set())
+        if not touched:
+            return fn
+        space = self._globals.get(id(fn.__globals__))
+        if space is None:
+            space = self._globals[id(fn.__globals__)] = dict(fn.__globals__)
+        cells = tuple(CellType() for _ in fn.__closure__ or ())
+        made = FunctionType(fn.__code__, space, fn.__name__, None, cells)
+        self._functions[id(fn)] = made
+        made.__dict__.update(fn.__dict__)
+        made.__qualname__, made.__module__ = fn.__qualname__, fn.__module__
+        made.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
+        made.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
+        for cell, old in zip(cells, fn.__closure__ or (), strict=True):
+            if _is_set(old):
+                cell.cell_contents = self.of(old.cell_contents)
+        for name in names:
+            value = fn.__globals__[name]
+            if not isinstance(value, FunctionType) or value.__globals__ is fn.__globals__:
+                space[name] = self.of(value)
+        return made
+
+
+def _touches(value: Any, seen: set[int], depth: int = 0) -> bool:
+    """Returns whether a value is, holds or refers to something with a state."""
+    if id(value) in seen or depth > 2 * _DEEPEST:
+        return False
+    seen.add(id(value))
+    if isinstance(value, FunctionType):
+        inner = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
+        inner = [x for x in inner if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__]
+        inner += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+        inner += list(value.__defaults__ or ())
+        return any(_touches(item, seen, depth + 1) for item in inner)
+    if isinstance(value, partial):
+        return any(_touches(x, seen, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
+    if isinstance(value, (MethodType, BuiltinMethodType)):
+        return _has_state(value.__self__)
+    if type(value) in (list, tuple):
+        return any(_touches(item, seen, depth + 1) for item in value)
+    if type(value) is dict:
+        return any(_touches(item, seen, depth + 1) for item in value.values())
+    return _has_state(value)
+
+
+def _has_state(value: Any, depth: int = 0) -> bool:
+    """Returns whether a value is a cell, a generator, an object with a `state_dict`, or an object that holds one."""
+    if isinstance(value, (Cell, Generator)):
+        return True
+    kind = type(value)
+    if isinstance(value, type) or kind.__module__ in ("builtins", "numpy", "types"):
+        return False
+    if callable(getattr(kind, "state_dict", None)):
+        return True
+    held = getattr(value, "__dict__", None)
+    if not isinstance(held, dict) or depth >= _DEEPEST or kind.__name__ == "module":
+        return False
+    return any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in list(held.values()))
+
+
+def _holds(value: Any, depth: int) -> bool:
+    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in items)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _is_set(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def trained(fn: Any) -> list[Any]:
+    """Returns the objects with a state that a program is, is a method of, or refers to by its closure or globals."""
+    if isinstance(fn, FunctionType):
+        values = [fn.__globals__[name] for name in _names(fn.__code__) if name in fn.__globals__]
+        values += [cell.cell_contents for cell in fn.__closure__ or () if _is_set(cell)]
+    elif isinstance(fn, MethodType):
+        values = [fn.__self__]
+    else:
+        values = [fn]
+    return [value for value in values if _has_state(value)]
+
+
+def independent(fn: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], Any]:
+    """Returns a program and its arguments, of which no run can change the originals."""
+    copies = Copies()
+    return copies.of(fn), copies.of(inputs)

@@ -1,0 +1,126 @@
+"""The calls inside of a composite that is wrong: it is made again on its backend, and each of them is judged."""
+
+import contextlib
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, NamedTuple
+
+from emberharmony.backend.shared.random import HOST
+from emberharmony.core import selection
+from emberharmony.core.dtypes import as_dtype
+from emberharmony.core.registry import OPS
+from emberharmony.testing.differences.judge import Judge, NotJudgedError
+from emberharmony.testing.differences.records import Record, decoded, native
+from emberharmony.testing.differences.runs import STREAM, Stopped, Watch, streams
+from emberharmony.transforms.observe import Call, Observation
+from emberharmony.transforms.watchers import THREADS
+
+_MOST = 1000
+
+
+class Inside(NamedTuple):
+    """The judged calls inside of a composite, the first wrong one, and the composites around that."""
+
+    calls: list[tuple[str, float]]
+    record: Record | None
+    outer: tuple[str, ...]
+
+
+class _Inner(Watch):
+    """Tells the calls inside of the outermost call, with the composites around them."""
+
+    def __init__(self, tell: Callable[[Record], None]) -> None:
+        super().__init__(tell, inside=True)
+        self.around: dict[int, tuple[str, ...]] = {}
+
+    def before(self, call: Call) -> None:
+        """Takes the arguments of a call that is not the outermost one."""
+        if call.outer is not None:
+            super().before(call)
+            outer, names = call.outer, list[str]()
+            while outer.outer is not None:
+                names.insert(0, outer.spec.name)
+                outer = outer.outer
+            record = call.kept.get(self)
+            if record is not None:
+                self.around[id(record)] = tuple(names)
+
+
+def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
+    """Returns what is wrong inside of a composite; None if nothing is called inside of it.
+
+    Args:
+        record: the call of the composite.
+        backend: the backend on which it is wrong.
+        judge: judges the calls.
+    """
+    spec = OPS[record.op]
+    if not spec.composite:
+        return None
+    calls: list[tuple[str, float]] = []
+    found: list[Record] = []
+
+    def tell(inner: Record) -> None:
+        with contextlib.suppress(NotJudgedError):
+            error = judge.judged(inner).error
+            calls.append((inner.op, error))
+            if not error <= 1:
+                found.append(inner)
+                raise Stopped
+        if len(calls) >= _MOST:
+            raise Stopped
+
+    for function in (
+        spec.function,
+        spec.declared,
+    ):  # the tape runs the body also where the backend has an own definition
+        calls.clear()
+        watch = _Inner(tell)
+        with contextlib.suppress(Stopped, LookupError):
+            made_again(record, backend, function if function is spec.function else _as_call(watch, function), watch)
+        if found:
+            return Inside(calls, found[0], watch.around.get(id(found[0]), ()))
+        if calls:
+            break
+    return Inside(calls, None, ()) if calls else None
+
+
+def _as_call(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the body of a composite; the watcher sees its calls although no call of an op stands around them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        watch.before = super(_Inner, watch).before  # type: ignore[method-assign]
+        return body(*args, **kwargs)
+
+    return call
+
+
+def made_again(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None = None) -> Any:
+    """Makes a call again on a backend and returns its result.
+
+    Args:
+        record: the call.
+        backend: the backend.
+        function: the op, or the body of a composite.
+        watch: sees the calls inside.
+
+    Raises:
+        LookupError: if an argument cannot be made again.
+    """
+    before = THREADS.here
+    THREADS.here = type(before)()  # while a watcher runs, no watcher sees the calls of this thread
+    try:
+        return Context().run(_made, record, backend, function, watch)  # without the watchers of the run
+    finally:
+        THREADS.here = before
+
+
+def _made(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
+    with streams(), selection.Override(backend):
+        if record.streams:
+            STREAM.get().load_state_dict(record.streams[0])
+            HOST.get().load_state_dict(record.streams[1])
+        args = decoded(record.args, lambda place: native(record.tensors[place], backend), as_dtype)
+        kwargs = decoded(record.kwargs, lambda place: native(record.tensors[place], backend), as_dtype)
+        with Observation(watch) if watch is not None else contextlib.nullcontext():
+            return function(*args, **kwargs)

@@ -1,0 +1,278 @@
+"""Two runs side by side: their calls are aligned, compared and, where they differ, judged."""
+
+import contextlib
+import math
+import os
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from emberharmony.testing.differences.descent import fault_inside
+from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJudgedError
+from emberharmony.testing.differences.measures import carried
+from emberharmony.testing.differences.records import Record
+from emberharmony.testing.differences.report import Divergence, Report, Row
+from emberharmony.testing.differences.runs import Stopped
+from emberharmony.testing.differences.spool import Reader, Writer
+
+_AMPLIFIED = 100.0
+"""A difference that grows by more than this in one call is called amplified."""
+
+
+class Lockstep:
+    """Compares the calls of a second run, as they come, with those of the first, which are read from a file.
+
+    Args:
+        report: takes what is found.
+        reader: of the calls of the first run.
+        backends: of the two sides; None for one that this machine lacks.
+        judge: judges the calls.
+        stop: "first" or "all".
+        folder: for the calls of the second run from where the two part.
+    """
+
+    def __init__(
+        self, report: Report, reader: Reader, backends: Sequence[Any], judge: Judge, stop: str, folder: str
+    ) -> None:
+        self._report, self._reader, self._backends, self._judge = report, reader, backends, judge
+        self._stop, self._folder = stop, folder
+        self._count = 0
+        self._tail: Writer | None = None
+        self._parted_at = 0
+        self._last = ""
+        self._stopped = False
+
+    def close(self) -> None:
+        """Closes the files."""
+        if self._tail is not None:
+            self._tail.close()
+
+    def feed(self, record: Record) -> None:
+        """Takes the next call of the second run.
+
+        Raises:
+            Stopped: after the first wrong call, if `stop` is "first".
+        """
+        if self._tail is None:
+            place = self._reader.tell()
+            other = self._reader.next()
+            if other is not None and other.key == record.key:
+                self._pair(other, record)
+                return
+            self._parted_at = place
+            self._tail = Writer(os.path.join(self._folder, "rest"))
+        self._tail.add(record)
+
+    def finish(self, errors: Sequence[str]) -> None:
+        """Compares what comes after the place where the runs part, and adds the notes.
+
+        Args:
+            errors: the errors that the runs raised.
+        """
+        report = self._report
+        if not self._stopped:
+            with contextlib.suppress(Stopped):
+                self._rest(errors)
+        for side, error in zip(report.sides, errors, strict=True):
+            if error:
+                report.notes.append(f"the run on {side} ended with {error}")
+        if self._judge.fallbacks:
+            names = ", ".join(sorted(self._judge.fallbacks))
+            report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names}")
+
+    def _rest(self, errors: Sequence[str]) -> None:
+        if self._tail is None:
+            place = self._reader.tell()
+            if self._reader.next() is None:
+                if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
+                    self._ended(errors)
+                return
+            self._parted_at = place
+            self._tail = Writer(os.path.join(self._folder, "rest"))
+        self._tail.close()
+        rest = Reader(os.path.join(self._folder, "rest"))
+        try:
+            first = list(self._reader.keys(self._parted_at))
+            second = list(rest.keys())
+            matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
+            parts = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+            # A rule of a gradient may call other ops on another backend: that is no decision of the program.
+            parts = [part for part in parts if any(not key[2] for keys in part for _, key in keys)]
+            if parts:
+                self._parted(*parts[0], errors)
+            for block in matcher.get_matching_blocks():
+                for i in range(block.size):
+                    one = self._reader.at(first[block.a + i][0])
+                    self._pair(one, rest.at(second[block.b + i][0]))
+        finally:
+            rest.close()
+
+    def _ended(self, errors: Sequence[str]) -> None:
+        """Notes that one run raised an error outside of any op."""
+        side = self._report.sides[0 if errors[0] else 1]
+        message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
+        self._report.divergences.append(Divergence("", "", self._count, "control flow", message=message))
+
+    def _parted(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
+        """Notes that the runs call other ops from here on, and which comparison differed last."""
+        here = [keys[0][1] if keys else None for keys in (first, second)]
+        said = [
+            f"{key[0]}() on {side}" if key else f"the end on {side}"
+            for key, side in zip(here, self._report.sides, strict=True)
+        ]
+        why = self._last or "no result before it differs by more than rounding"
+        ended = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
+        message = f"control flow parts at call {self._count}: {said[0]}, {said[1]}; {why}{ended}"
+        op, path, of = here[0] or here[1] or ("", "", "")
+        self._report.divergences.append(
+            Divergence(op, path, self._count, "control flow", gradient_of=of, message=message)
+        )
+        if self._stop == "first":
+            raise Stopped
+
+    def _pair(self, one: Record, other: Record) -> None:
+        """Compares two calls, and adds their row."""
+        call, self._count = self._count, self._count + 1
+        found = self._judge.difference(one, other)
+        failed = bool(one.error) != bool(other.error)
+        if found.units <= 1 and not failed:
+            if found.share:
+                self._remember(one, other)
+            self._add(call, one, found.share, (None, None), "rounding" if found.share else "equal")
+            return
+        self._remember(one, other)
+        kinds = [host.dtype for host in one.made()] != [host.dtype for host in other.made()]
+        judged = [self._judged(record, kinds) for record in (one, other)]
+        if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
+            # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
+            judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
+        errors = tuple(None if found is None else found.error for found in judged)
+        wrong = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
+        if failed and not wrong:  # NumPy raises as well, so the side that returns is wrong
+            wrong = [1 if one.error else 0]
+        if wrong:
+            self._wrong(call, (one, other), wrong, judged, found.share)
+        elif judged[0] is None and judged[1] is None and not _differ(one, other):
+            self._unknown(call, one, found.share)
+        else:
+            self._inherited(call, one, other, found.share, errors)
+            return
+        self._add(call, one, found.share, errors, "wrong")
+        if self._stop == "first":
+            self._stopped = True
+            raise Stopped
+
+    def _judged(self, record: Record, kinds: bool) -> Judged | None:
+        try:
+            return self._judge.judged(record, kinds)
+        except NotJudgedError:
+            return None
+
+    def _add(self, call: int, one: Record, share: float, errors: tuple[float | None, ...], verdict: str) -> None:
+        shapes = tuple(host.shape for host in one.given())
+        self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict))
+
+    def _remember(self, one: Record, other: Record) -> None:
+        """Remembers a result on which the program may decide: one number or boolean that differs."""
+        made = [record.made() for record in (one, other)]
+        if all(len(hosts) == 1 and hosts[0].bits.size == 1 for hosts in made):
+            values = [hosts[0].values().reshape(-1)[0] for hosts in made]
+            if values[0] != values[1]:
+                first, second = self._report.sides
+                self._last = f"{one.op}() before it gives {values[0]} on {first} and {values[1]} on {second}"
+
+    def _described(self, call: int, record: Record, cause: str, share: float) -> Divergence:
+        given = record.given()
+        return Divergence(
+            record.op,
+            record.path,
+            call,
+            cause,
+            line=record.line,
+            carried=share,
+            shapes=tuple(host.shape for host in given),
+            dtypes=tuple(host.dtype for host in given),
+            gradient_of=record.gradient_of,
+        )
+
+    def _wrong(
+        self,
+        call: int,
+        pair: tuple[Record, Record],
+        wrong: list[int],
+        judged: Sequence[Judged | None],
+        share: float,
+    ) -> None:
+        side = wrong[0]
+        record, verdict = pair[side], judged[side]
+        divergence = self._described(call, record, "error" if record.error else "local", share)
+        names = self._report.sides
+        divergence.wrong = " and ".join(names[i] for i in wrong)
+        divergence.error = {names[i]: j.error for i, j in enumerate(judged) if j is not None}
+        divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
+        inner = None
+        if self._backends[side] is not None and not record.error:
+            inner = fault_inside(record, self._backends[side], self._judge)
+        kept = record
+        if inner is not None:
+            divergence.inside = inner.calls
+            if inner.record is not None:
+                kept = inner.record
+                divergence.outer, divergence.op = (record.op, *inner.outer), kept.op
+                divergence.shapes = tuple(host.shape for host in kept.given())
+                divergence.dtypes = tuple(host.dtype for host in kept.given())
+        divergence.message = _message(divergence, verdict)
+        self._report.divergences.append(divergence)
+        if self._report._kept is None:
+            self._report._kept = divergence, kept, self._backends[side]
+
+    def _unknown(self, call: int, one: Record, share: float) -> None:
+        divergence = self._described(call, one, "unknown", share)
+        divergence.message = (
+            f"{one.op}() gives other results for equal inputs at call {call}{_where(divergence)}, and NumPy cannot "
+            f"make the call, so the side that is wrong is not known"
+        )
+        self._report.divergences.append(divergence)
+
+    def _inherited(self, call: int, one: Record, other: Record, share: float, errors: tuple[float | None, ...]) -> None:
+        before = max((carried(a, b) for a, b in zip(one.given(), other.given(), strict=False)), default=0.0)
+        if not before:
+            self._add(call, one, share, errors, "rounding")
+            return
+        if not share > _AMPLIFIED * before or not math.isfinite(before):
+            self._add(call, one, share, errors, "inherited")
+            return
+        divergence = self._described(call, one, "amplified", share)
+        divergence.condition = self._judge.condition(one)
+        divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
+        divergence.message = (
+            f"{one.op}() enlarges a difference {share / before:.2g} times at call {call}{_where(divergence)}; "
+            f"its condition is {divergence.condition:.2g}"
+        )
+        self._report.divergences.append(divergence)
+        self._add(call, one, share, errors, "amplified")
+
+
+def _message(found: Divergence, verdict: Judged | None) -> str:
+    inside = f" inside of {' > '.join(f'{name}()' for name in found.outer)}" if found.outer else ""
+    if verdict is not None and verdict.why:
+        what = f": {verdict.why}"
+    elif verdict is not None:
+        what = f": its error is {verdict.error:.3g} times the allowed one"
+    else:
+        what = ": it returns where NumPy raises an error"
+    of = f" in the gradient of {found.gradient_of}()" if found.gradient_of else ""
+    return f"{found.op}(){inside} is wrong on {found.wrong} at call {found.call}{of}{_where(found)}{what}"
+
+
+def _where(found: Divergence) -> str:
+    where = f" in {found.path}" if found.path else ""
+    return f"{where} ({found.line})" if found.line else where
+
+
+def _differ(one: Record, other: Record) -> bool:
+    """Returns whether two calls have other inputs."""
+    pairs = zip(one.given(), other.given(), strict=False)
+    return len(one.given()) != len(other.given()) or any(not np.array_equal(a.bits, b.bits) for a, b in pairs)

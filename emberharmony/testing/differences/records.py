@@ -1,0 +1,228 @@
+"""Calls of ops as data: arguments and results as JSON and bytes, so that they can be written, read and made again."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.backend.host import bfloat16_of_numpy
+from emberharmony.backend.shared.random import Generator
+from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.dtypes import DType, as_dtype, native_name
+from emberharmony.core.errors import EmberError
+from emberharmony.core.tracing import TensorProxy
+
+Array = np.ndarray[Any, Any]
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
+class Host(NamedTuple):
+    """A tensor on the host: its bits (those of bfloat16 as uint16) and the neutral name of its dtype."""
+
+    bits: Array
+    dtype: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return tuple(self.bits.shape)
+
+    def values(self) -> Array:
+        """Returns the tensor as an array of its dtype; bfloat16 as float32, which holds the same values."""
+        if self.dtype != "bfloat16":
+            return self.bits
+        return (self.bits.astype(np.uint32) << 16).view(np.float32)
+
+    def wide(self) -> Array:
+        """Returns the tensor in float64 or complex128; integers and booleans unchanged."""
+        values = self.values()
+        if values.dtype.kind == "f":
+            return values.astype(np.float64)
+        return values.astype(np.complex128) if values.dtype.kind == "c" else values
+
+    def exact(self) -> Array:
+        """Returns the tensor as an array of NumPy of the same dtype."""
+        return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
+
+
+class Record:
+    """One call of an op.
+
+    Attributes:
+        op: the name of the op.
+        path: the module that was running.
+        line: the user's line, as "file:line".
+        gradient_of: the op whose gradient was being computed, or "".
+        backend: the name of the backend.
+        args: the positional arguments as JSON, in which {"t": i} stands for `tensors[i]`.
+        kwargs: the keyword arguments in the same form.
+        result: the result in the same form.
+        error: the error that the op raised, or "".
+        streams: the states of the streams that a random op draws from, or None.
+        tensors: the tensors of the arguments and of the result.
+    """
+
+    __slots__ = (
+        *("args", "backend", "error", "gradient_of", "kwargs", "line", "op", "path", "result", "streams"),
+        *("_given", "_made", "tensors"),
+    )
+
+    op: str
+    path: str
+    line: str
+    gradient_of: str
+    backend: str
+    args: Any
+    kwargs: Any
+    result: Any
+    error: str
+    streams: Any
+    tensors: list[Host]
+    _given: list[Host] | None
+    _made: list[Host] | None
+
+    def __init__(self, **values: Any) -> None:
+        for name in self.__slots__:
+            setattr(self, name, values.get(name))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What calls of two runs are aligned by."""
+        return self.op, self.path, self.gradient_of
+
+    def given(self) -> list[Host]:
+        """Returns the tensors of the arguments."""
+        if self._given is None:
+            self._given = [self.tensors[i] for i in [*places(self.args), *places(self.kwargs)]]
+        return self._given
+
+    def made(self) -> list[Host]:
+        """Returns the tensors of the result."""
+        if self._made is None:
+            self._made = [self.tensors[i] for i in places(self.result)]
+        return self._made
+
+    def numbers(self) -> list[Any]:
+        """Returns the results that are no tensors."""
+        return list(_numbers(self.result))
+
+
+def encoded(value: Any, backend: Any, tensors: list[Host]) -> Any:
+    """Returns a value as JSON; its tensors are added to a list.
+
+    Args:
+        value: an argument or a result of an op.
+        backend: the backend whose tensors it may hold.
+        tensors: the list.
+    """
+    kind = value.__class__
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, TensorProxy):
+        return {"o": "a traced tensor"}
+    if isinstance(value, backend.tensor_type):
+        tensors.append(hosted(value, backend))
+        return {"t": len(tensors) - 1}
+    if isinstance(value, (tuple, list)):
+        return {"l" if kind is list else "u": [encoded(item, backend, tensors) for item in value]}
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        if array.dtype.name == "bfloat16":
+            tensors.append(Host(array.view(np.uint16).copy(), "bfloat16"))
+            return {"h": len(tensors) - 1}
+        if array.dtype.kind in "biufc":
+            tensors.append(Host(array.copy(), array.dtype.name))
+            return {"h": len(tensors) - 1}
+    if isinstance(value, slice):
+        return {"s": [encoded(part, backend, tensors) for part in (value.start, value.stop, value.step)]}
+    if value is Ellipsis:
+        return {"e": 1}
+    if kind is complex:
+        return {"c": [value.real, value.imag]}
+    if isinstance(value, Generator):
+        return {"g": value.state_dict()}
+    if isinstance(value, dict):
+        return {"d": [[encoded(k, backend, tensors), encoded(v, backend, tensors)] for k, v in value.items()]}
+    if isinstance(value, (int, float)) and not isinstance(value, bool):  # an enumeration, or a subclass of a number
+        return value.__index__() if isinstance(value, int) else float(value)
+    with contextlib.suppress(TypeError, KeyError, EmberError):
+        name = native_name(value) if isinstance(value, DType) else backend.dtypes.neutral[value].name
+        return {"k": name}
+    return str(value) if isinstance(value, str) else {"o": f"{kind.__module__}.{kind.__qualname__}"}
+
+
+def hosted(tensor: Any, backend: Any) -> Host:
+    """Returns a tensor on the host, perhaps in the memory of the tensor."""
+    if type(tensor) is np.ndarray and tensor.dtype.kind != "V":
+        return Host(tensor, tensor.dtype.name)
+    bits, name = backend.unwatched.packed(tensor)
+    return Host(np.asarray(bits), name)
+
+
+def decoded(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any] = as_dtype) -> Any:
+    """Returns the value whose JSON `encoded` made.
+
+    Args:
+        value: the JSON.
+        tensor: returns the tensor of a number.
+        dtype: returns the dtype of a name.
+
+    Raises:
+        LookupError: if the value cannot be made again, such as a function.
+    """
+    if not isinstance(value, dict):
+        return value
+    ((kind, held),) = value.items()
+    if kind in ("t", "h"):
+        return tensor(held)
+    if kind in ("l", "u"):
+        items = [decoded(item, tensor, dtype) for item in held]
+        return items if kind == "l" else tuple(items)
+    if kind == "s":
+        return slice(*[decoded(part, tensor, dtype) for part in held])
+    if kind == "d":
+        return {decoded(k, tensor, dtype): decoded(v, tensor, dtype) for k, v in held}
+    if kind == "g":
+        generator = Generator(0)
+        generator.load_state_dict(held)
+        return generator
+    if kind == "o":
+        raise LookupError(f"an argument is a {held}, which cannot be made again")
+    if kind == "k":
+        return dtype(held)
+    return Ellipsis if kind == "e" else complex(*held)
+
+
+def places(value: Any) -> Iterator[int]:
+    """Yields the numbers of the tensors in the JSON of a value."""
+    if isinstance(value, dict):
+        ((kind, held),) = value.items()
+        if kind in ("t", "h"):
+            yield held
+        elif kind in ("l", "u", "s"):
+            for item in held:
+                yield from places(item)
+        elif kind == "d":
+            for _, item in held:
+                yield from places(item)
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    if not isinstance(value, dict):
+        yield value
+        return
+    ((kind, held),) = value.items()
+    if kind in ("l", "u", "s"):
+        for item in held:
+            yield from _numbers(item)
+    elif kind == "d":
+        for _, item in held:
+            yield from _numbers(item)
+    elif kind in ("c", "k"):
+        yield str(held)
+
+
+def native(host: Host, backend: Any) -> Any:
+    """Returns a tensor of a backend, with memory of its own."""
+    return backend.unwatched.unpacked(HostBits(np.ascontiguousarray(host.bits).reshape(host.shape), host.dtype))

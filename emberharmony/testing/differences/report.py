@@ -1,0 +1,199 @@
+"""What a comparison found: the first call that is wrong, all others, and a row for each call."""
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.files import replace_text
+from emberharmony.testing.differences.records import Record
+from emberharmony.version import __version__
+
+FORMAT = 1
+"""The version of the JSON of a report."""
+
+_SHOWN = 30
+
+
+@dataclass
+class Divergence:
+    """A call after which two runs differ by more than rounding.
+
+    Attributes:
+        op: the name of the op that is wrong, the innermost one of which this is known.
+        outer: the composites around it, the outermost first.
+        path: the module that was running.
+        call: the number of the call in the run, from 0; of the outermost composite.
+        line: the user's line, as "file:line".
+        cause: "local" (the op itself is wrong), "error" (it raises an error on one side), "amplified" (its inputs
+            differ already, and it enlarges that), "control flow" (the runs call other ops from here on) or "unknown"
+            (it cannot be judged).
+        wrong: the side that is wrong, several joined by " and ", or "" if none is.
+        error: the error of each judged side, in units of what is allowed.
+        carried: the difference of the two results as a share of the largest element.
+        condition: how much the op enlarges relative errors, if its cause is "amplified".
+        judge: by what it was judged.
+        shapes: the shapes of its tensors.
+        dtypes: their dtypes.
+        gradient_of: in a backward pass, the op whose gradient was being computed.
+        message: one sentence.
+        inside: the judged calls inside of the composite, as (op, error).
+    """
+
+    op: str
+    path: str
+    call: int
+    cause: str
+    wrong: str = ""
+    outer: tuple[str, ...] = ()
+    line: str = ""
+    error: dict[str, float] = field(default_factory=dict)
+    carried: float = 0.0
+    condition: float | None = None
+    judge: str = ""
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    gradient_of: str = ""
+    message: str = ""
+    inside: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether an op is wrong here, rather than its inputs."""
+        return self.cause in ("local", "error", "unknown")
+
+
+@dataclass
+class Row:
+    """One call of the comparison: what the two sides made of it."""
+
+    call: int
+    op: str
+    path: str
+    line: str
+    shapes: tuple[tuple[int, ...], ...]
+    carried: float
+    errors: tuple[float | None, ...]
+    verdict: str
+
+
+class Report:
+    """The result of `emberharmony.compare`.
+
+    Attributes:
+        sides: the names of the two sides.
+        divergences: the calls that are wrong, and those where the runs part or a difference grows, in their order.
+        rows: one for each call that was compared.
+        notes: what else is to be known.
+        environment: the versions of the libraries, and the machine.
+    """
+
+    def __init__(self, sides: Sequence[str], environment: dict[str, str]) -> None:
+        self.sides = tuple(sides)
+        self.divergences: list[Divergence] = []
+        self.rows: list[Row] = []
+        self.notes: list[str] = []
+        self.environment = environment
+        self._kept: tuple[Divergence, Record, Any] | None = None
+        self._tolerance: float | None = None
+
+    @property
+    def first(self) -> Divergence | None:
+        """The first call that is wrong; if none is, the first where the runs part; else None."""
+        wrong = [found for found in self.divergences if found.is_wrong]
+        parted = [found for found in self.divergences if found.cause == "control flow"]
+        return next(iter([*wrong, *parted]), None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no op is wrong and the runs call the same ops."""
+        return self.first is None
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.rows)} calls on {' and '.join(self.sides)}: {self.summary()}>"
+
+    def summary(self) -> str:
+        """Returns one sentence: which op is wrong, on which side, and where."""
+        first = self.first
+        if first is not None:
+            return first.message
+        differing = sum(row.verdict not in ("equal", "rounding") for row in self.rows)
+        inherited = f"; {differing} differ by more than rounding, as their inputs do" if differing else ""
+        return f"no op of {len(self.rows)} calls is wrong{inherited}"
+
+    def table(self) -> str:
+        """Returns a table of the divergences, and below it the notes.
+
+        Example:
+            >>> report = emberharmony.compare(ops.tanh, [1.0, 2.0], backends=("numpy", "numpy"))
+            >>> print(report.table())
+            no op of 1 calls is wrong
+        """
+        lines = [self.summary()]
+        if self.divergences:
+            head = ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
+            cells = [head, *(self._cells(found) for found in self.divergences[:_SHOWN])]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines.append("")
+            lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+            if len(self.divergences) > _SHOWN:
+                lines.append(f"and {len(self.divergences) - _SHOWN} more")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _cells(self, found: Divergence) -> tuple[str, ...]:
+        op = f"{found.outer[0]}: {found.op}" if found.outer else found.op
+        errors = (f"{found.error[side]:.3g}" if side in found.error else "-" for side in self.sides)
+        where = found.path or (found.line.rpartition("/")[2] or "-")
+        return (str(found.call), op, where, found.cause, found.wrong or "-", f"{found.carried:.2g}", *errors)
+
+    def to_json(self) -> str:
+        """Returns the report as JSON: sides, divergences, a row for each call, notes and the environment."""
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "ok": self.ok,
+                "sides": self.sides,
+                "summary": self.summary(),
+                "first": None if self.first is None else _plain(asdict(self.first)),
+                "divergences": [_plain(asdict(found)) for found in self.divergences],
+                "calls": [_plain(asdict(row)) for row in self.rows],
+                "notes": self.notes,
+                "environment": self.environment,
+            },
+            indent=1,
+        )
+
+    def html(self, path: str) -> None:
+        """Writes the report as one HTML page, which needs nothing else."""
+        from emberharmony.testing.differences.page import page  # here, because few reports are written
+
+        replace_text(str(path), page(self))
+
+    def repro(self, path: str) -> None:
+        """Writes a program that makes the first wrong call alone, and beside it an npz file with its smallest inputs.
+
+        Raises:
+            ArgumentError: if no op is wrong, or if its inputs cannot be written.
+        """
+        from emberharmony.testing.differences.repro import write  # here, because few reports are written
+
+        if self._kept is None:
+            raise ArgumentError("no call is wrong, so there is none to reproduce")
+        write(str(path), *self._kept, self._tolerance)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value in which infinities and NaN are text, because JSON has none."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def environment(backends: Sequence[Any]) -> dict[str, str]:
+    """Returns the versions of the libraries, and the machine."""
+    found = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    return found | {backend.name: str(backend.version) for backend in backends}

@@ -1,0 +1,204 @@
+"""A program that makes one wrong call alone, with the smallest inputs for which it is still wrong."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.registry import OPS
+from emberharmony.core.state.files import replace_bytes, replace_text
+from emberharmony.testing.differences.descent import made_again
+from emberharmony.testing.differences.judge import Judge, NotJudgedError
+from emberharmony.testing.differences.records import Host, Record, decoded, encoded, places
+from emberharmony.testing.repr_source import source, spelled
+from emberharmony.testing.sample import EPSILON
+
+if TYPE_CHECKING:
+    from emberharmony.testing.differences.report import Divergence
+
+_TRIALS = 200
+"""So many smaller inputs are tried."""
+
+_PROGRAM = """\
+# {message}
+import numpy as np
+{imports}
+from emberharmony import ops
+
+with np.load({data!r}) as file:
+    data = dict(file)
+
+def call(wide):
+    x = [ops.convert_to_tensor(data[f"x{{i}}"]) for i in range({count})]
+    x = [ops.cast(a, "float64" if wide and d in {narrow} else d) for a, d in zip(x, {dtypes})]
+    return {call}
+
+with ops.use_backend({backend!r}):
+    got = [np.asarray(ops.to_numpy({cast}), {kind!r}) for y in {results}]
+with ops.use_backend("numpy"):
+    want = [np.asarray(y, {kind!r}) for y in {wanted}]
+error = max(float(np.max(np.abs(g - w), initial=0)) for g, w in zip(got, want, strict=True))
+print("got     ", got, "\\nexpected", want, "\\nlargest error", error)
+assert error <= {bound:.3g} and all(np.array_equal(np.isnan(g), np.isnan(w)) for g, w in zip(got, want))
+"""
+
+_PAIRED = {"complex64": "complex128"}
+
+
+def write(path: str, found: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
+    """Writes the program, and beside it the npz file with its inputs.
+
+    Args:
+        path: the file of the program.
+        found: what is wrong.
+        record: the call.
+        backend: the backend on which it is wrong; None if this machine lacks it, so that the inputs stay as they are.
+        tolerance: see `compare`.
+
+    Raises:
+        ArgumentError: if an argument has no source.
+    """
+    record = minimized(record, backend, Judge(tolerance)) if backend is not None else record
+    program, data = written(path, found, record, Judge(tolerance))
+    with replace_bytes(_beside(path)) as stream:
+        np.savez(stream, **data)
+    replace_text(path, program)
+
+
+def written(path: str, found: "Divergence", record: Record, judge: Judge) -> tuple[str, dict[str, Any]]:
+    """Returns the program and the arrays of its inputs.
+
+    Raises:
+        ArgumentError: if an argument has no source.
+    """
+    used = [*places(record.args), *places(record.kwargs)]
+    hosts = [record.tensors[i] for i in used]
+    numbers = {place: i for i, place in enumerate(used)}
+
+    class Name(str):
+        """The source of an argument."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, Name):
+            return str(value)
+        if isinstance(value, (list, tuple)):
+            inner = ", ".join(map(text, value))
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        return source(value)
+
+    try:
+        args = decoded(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        kwargs = decoded(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        words = [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
+    except (LookupError, TypeError) as error:
+        raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
+    made = record.made()
+    several = len(made) != 1
+    wide = any(host.dtype in EPSILON for host in hosts)
+    kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *made)) else "float64"
+    call = f"{spelled(record.op)}({', '.join(words)})"
+    call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
+    program = _PROGRAM.format(
+        message=found.message.replace("\n", " ")[:110],
+        imports="from numpy import inf, nan"
+        + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call else ""),
+        data=os.path.basename(_beside(path)),
+        count=len(hosts),
+        dtypes=[host.dtype for host in hosts],
+        narrow=("float16", "bfloat16", "float32"),
+        call=call,
+        backend=record.backend,
+        cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in made) else "y",
+        results="call(False)" if several else "[call(False)]",
+        wanted=f"call({wide})" if several else f"[call({wide})]",
+        kind=kind,
+        bound=_bound(record, judge),
+    )
+    return program, {f"x{i}": host.values() for i, host in enumerate(hosts)}
+
+
+def _bound(record: Record, judge: Judge) -> float:
+    """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
+    try:
+        wanted, error = judge.wanted(record), judge.judged(record).error
+    except NotJudgedError:
+        return 0.0
+    off = 0.0
+    for got, want in zip(record.made(), wanted, strict=False):
+        if got.shape == want.shape and got.bits.size:
+            with np.errstate(all="ignore"):
+                gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
+                off = max(off, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
+    return off / error**0.5 if 1 < error < float("inf") else off / 2
+
+
+def minimized(record: Record, backend: Any, judge: Judge) -> Record:
+    """Returns the call with the smallest inputs for which it is still wrong.
+
+    Axes of equal length are cut together, to their first or last half, as long as the call is wrong.
+    """
+    if not _is_wrong(record, judge) or _again(record, backend, judge, record.tensors) is None:
+        return record
+    trials, smaller = 0, True
+    while smaller and trials < _TRIALS:
+        smaller = False
+        for tensors in _cuts(record):
+            trials += 1
+            found = _again(record, backend, judge, tensors)
+            if found is not None:
+                record, smaller = found, True
+                break
+            if trials >= _TRIALS:
+                break
+    return record
+
+
+def _cuts(record: Record) -> Iterator[list[Host]]:
+    used = {*places(record.args), *places(record.kwargs)}
+    given = [record.tensors[i] for i in sorted(used)]
+    lengths = sorted({n for host in given for n in host.shape if n > 1}, reverse=True)
+    axes = sorted({i for host in given for i in range(len(host.shape))})
+    choices: list[tuple[int, int | None]] = [(n, None) for n in lengths] + [(n, axis) for n in lengths for axis in axes]
+    for length, axis in choices:
+        for part in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
+            cut = [
+                host if i not in used else Host(_cut(host.bits, length, axis, part), host.dtype)
+                for i, host in enumerate(record.tensors)
+            ]
+            if any(a.shape != b.shape for a, b in zip(cut, record.tensors, strict=True)):
+                yield cut
+
+
+def _cut(bits: Any, length: int, axis: int | None, part: slice) -> Any:
+    key = tuple(part if n == length and axis in (None, i) else slice(None) for i, n in enumerate(bits.shape))
+    return np.asarray(bits[key])
+
+
+def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
+    """Returns a call with other inputs, if it is wrong on its backend as well."""
+    fields = {name: getattr(record, name) for name in Record.__slots__ if not name.startswith("_")}
+    trial = Record(**(fields | {"tensors": list(tensors), "error": "", "result": {"u": []}}))
+    try:
+        result = made_again(trial, backend, OPS[record.op].function)
+    except Exception as error:  # noqa: BLE001  (smaller inputs may be refused, by any error)
+        if not record.error or type(error).__name__ != record.error.partition(":")[0]:
+            return None
+        trial.error = record.error
+        return trial if _is_wrong(trial, judge) else None
+    if record.error:
+        return None
+    trial.result = encoded(result, backend, trial.tensors)
+    return trial if _is_wrong(trial, judge) else None
+
+
+def _is_wrong(record: Record, judge: Judge) -> bool:
+    try:
+        return not judge.judged(record).error <= 1
+    except NotJudgedError:
+        return False
+
+
+def _beside(path: str) -> str:
+    return f"{os.path.splitext(path)[0]}.npz"

@@ -1,0 +1,190 @@
+"""One run of a program on one backend, which passes its calls on, one at a time."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.backend.discovery import load
+from emberharmony.backend.shared.random import HOST, Generator, floating
+from emberharmony.core import selection
+from emberharmony.core.dispatch import Bound
+from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
+from emberharmony.core.trees.tree import tree_map
+from emberharmony.testing.differences.records import Host, Record, encoded
+from emberharmony.transforms.observe import Call, Observation, Watcher
+from emberharmony.transforms.recording import user_line
+
+STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
+"""What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""
+
+RANDOM = frozenset(("random", "distributions"))
+"""The categories of ops that draw."""
+
+_LEFT_OUT = frozenset(("eval", "synchronize"))
+"""Ops that return nothing, and whose arguments are results of others."""
+
+
+class Stopped(BaseException):
+    """Ends a run before its end; no `except Exception` of the program catches it."""
+
+
+class _Portable:
+    """The part of a class of backends that draws all numbers on the host."""
+
+    bound: Bound
+
+    def standard_uniform(self, shape: Any, dtype: Any = None) -> Any:
+        """Returns uniform numbers."""
+        return self._tensor(STREAM.get().uniform(shape, floating(dtype)), floating(dtype))
+
+    def standard_normal(self, shape: Any, dtype: Any = None) -> Any:
+        """Returns normal numbers."""
+        return self._tensor(STREAM.get().normal(shape, floating(dtype)), floating(dtype))
+
+    def _tensor(self, array: Any, dtype: Any) -> Any:
+        return self.bound.cast(self.bound.convert_to_tensor(array), dtype)
+
+
+def portable(named: Any) -> Any:
+    """Returns a backend that stands for another one and draws its numbers on the host; there is one for each.
+
+    Args:
+        named: the name of a backend, or a backend.
+
+    Raises:
+        BackendNotFoundError: if the name is unknown.
+        BackendUnavailableError: if its library is missing.
+    """
+    plain = (load(named) if isinstance(named, str) else named).unwatched
+    found: Any = plain.__dict__.get("_portable")
+    if found is None:
+        kind: Any = type(plain)
+        found = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
+        vars(found).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
+        found.take_prefix()
+        found.bound = Bound(found)
+        plain.__dict__["_portable"] = found
+    return found
+
+
+@contextlib.contextmanager
+def streams() -> Iterator[None]:
+    """Lets random ops in the block draw as in every other such block; the streams go on afterwards as before."""
+    host = HOST.get()
+    state = host.state_dict()
+    token = STREAM.set(Generator(0))
+    try:
+        yield
+    finally:
+        STREAM.reset(token)
+        host.load_state_dict(state)
+
+
+class Watch(Watcher):
+    """Tells a function of the calls of a program: those that stand in no other call.
+
+    Calls inside of functions that `ops.scan` and others call are calls of the program.
+
+    Args:
+        tell: the function.
+        inside: whether it also tells calls inside of composites, before the composite.
+    """
+
+    backward = True
+
+    def __init__(self, tell: Callable[[Record], None], inside: bool = False) -> None:
+        self._tell, self._inside = tell, inside
+
+    def before(self, call: Call) -> None:
+        """Takes the arguments, before the op runs."""
+        if self._is_hidden(call):
+            return
+        backend, tensors = call.backend, list[Any]()
+        record = Record(op=call.spec.name, path=call.path, gradient_of=call.gradient_of, backend=backend.name)
+        record.error, record.tensors, record.streams = "", tensors, None
+        record.args = encoded(call.args, backend, tensors)
+        record.kwargs = encoded(call.kwargs, backend, tensors)
+        # The op may write into its arguments, and a host array may share their memory.
+        tensors[:] = [Host(host.bits.copy(), host.dtype) for host in tensors]
+        if call.spec.category in RANDOM or call.op == "dropout":
+            record.streams = [STREAM.get().state_dict(), HOST.get().state_dict()]
+        file, line = user_line(sys._getframe(2))
+        record.line = f"{file}:{line}" if file else ""
+        call.kept[self] = record
+
+    def after(self, call: Call, result: Any) -> None:
+        """Takes the result and tells the call."""
+        record: Record | None = call.kept.pop(self, None)
+        if record is not None:
+            record.result = encoded(result, call.backend, record.tensors)
+            self._tell(record)
+
+    def failed(self, call: Call, error: Exception) -> None:
+        """Tells a call that raised an error."""
+        record: Record | None = call.kept.pop(self, None)
+        if record is not None and not getattr(error, "of_watcher", False):
+            record.error, record.result = f"{type(error).__name__}: {error}", {"u": []}
+            self._tell(record)
+
+    def _is_hidden(self, call: Call) -> bool:
+        if call.spec.takes_callable or call.spec.name in _LEFT_OUT:
+            return True
+        outer = call.outer
+        while outer is not None and not self._inside:
+            if not outer.spec.takes_callable:
+                return True
+            outer = outer.outer
+        return False
+
+
+def run(fn: Callable[..., Any], inputs: Any, backend: Any, tell: Callable[[Record], None], device: str = "") -> str:
+    """Runs a program on a backend; returns the error that it raised, or "".
+
+    Args:
+        fn: the program.
+        inputs: its arguments: trees of arrays and other values.
+        backend: a backend that `portable` returned.
+        tell: is called with each call.
+        device: the device to run on; "" for the default.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(streams())
+        stack.enter_context(selection.Override(backend))
+        if device and backend.name != "numpy":
+            stack.enter_context(ops.device(device))
+        given = tree_map(_own, tuple(inputs))
+        stack.enter_context(Observation(Watch(tell)))
+        try:
+            fn(*given)
+        except Stopped:
+            return ""
+        except Exception as error:
+            if getattr(error, "of_watcher", False):
+                raise
+            return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def on_host(leaf: Any) -> Any:
+    """Returns a tensor of any backend as a host array; anything else unchanged.
+
+    Raises:
+        ArgumentTypeError: if a tensor belongs to no backend.
+    """
+    if isinstance(leaf, (np.ndarray, np.generic)) or not hasattr(leaf, "__dlpack__"):
+        return leaf
+    try:
+        with ops.use_backend(like=leaf):
+            return np.asarray(ops.to_numpy(leaf))
+    except EmberError as error:
+        raise ArgumentTypeError(f"compare() cannot convert {brief(leaf)}: {error}") from error
+
+
+def _own(leaf: Any) -> Any:
+    """Returns a host array as a tensor of the active backend; anything else unchanged."""
+    return ops.convert_to_tensor(leaf, copy=True) if isinstance(leaf, (np.ndarray, np.generic)) else leaf

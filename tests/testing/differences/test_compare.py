@@ -1,0 +1,286 @@
+"""`compare`: verdicts, control flow, errors, training steps, files of calls, and reports."""
+
+import json
+import os
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import emberharmony
+from emberharmony import nn, ops, optim
+from emberharmony.backend.discovery import is_installed
+from emberharmony.cli.main import command
+from emberharmony.errors import ArgumentError, BackendNotFoundError
+from emberharmony.testing.differences import compare as comparing
+from emberharmony.testing.differences.report import Report, Row
+from emberharmony.transforms.observe import is_open
+from tests.testing.differences.faults import faulty
+
+OTHER = next((name for name in ("torch", "mlx") if is_installed(name)), "numpy")
+PAIR = ("numpy", OTHER)
+compare = partial(emberharmony.compare, backends=PAIR)
+X = np.random.default_rng(0).normal(size=(4, 4)).astype("float32")
+
+
+def _off(f: Any, *args: Any, **kwargs: Any) -> Any:
+    return ops.multiply(f(*args, **kwargs), 1.001)
+
+
+def test_a_right_program_has_no_wrong_op() -> None:
+    report = compare(lambda x: ops.sum(ops.softmax(ops.matmul(x, x))), X)
+    assert report.ok
+    assert report.first is None
+    assert [row.op for row in report.rows] == ["matmul", "softmax", "sum"]
+    assert report.table().startswith("no op of 3 calls is wrong")
+    with pytest.raises(ArgumentError, match="no call is wrong"):
+        report.repro("repro.py")
+
+
+def test_an_op_inside_of_a_composite_is_named() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.shares = nn.Softmax(-1)
+
+        def __call__(self, x: Any) -> Any:
+            return ops.tanh(self.shares(x))
+
+    bad = faulty("numpy", "exp", lambda f, x: ops.add(f(x), 0.001))
+    report = compare(Net(), X, backends=(OTHER, bad), stop="all")
+    first = report.first
+    assert first is not None
+    assert (first.op, first.outer, first.wrong, first.cause) == ("exp", ("softmax",), "numpy", "local")
+    assert first.path == "Net.shares"
+    assert first.line.startswith(__file__)
+    assert first.error["numpy"] > 1 > first.error[OTHER]
+    assert [row.verdict for row in report.rows] == ["wrong", "inherited"]
+    assert [op for op, _ in first.inside][-1] == "exp"
+
+
+def test_the_reference_may_have_the_fault_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = faulty("numpy", "tanh", _off)
+    from emberharmony.testing.differences import judge
+
+    right = judge.portable
+    monkeypatch.setattr(judge, "portable", lambda name: right(bad))
+    report = compare(ops.tanh, X, backends=(bad, OTHER))
+    assert report.first is not None
+    assert (report.first.op, report.first.wrong) == ("tanh", "numpy")
+    assert "oracle" in report.first.judge
+
+
+def test_the_side_with_the_wrong_dtype_is_named() -> None:
+    bad = faulty(OTHER, "sum", lambda f, *args: ops.cast(f(*args), "float16"))
+    first = compare(ops.sum, X, backends=("numpy", bad)).first
+    assert first is not None
+    assert first.wrong == OTHER
+    assert "dtype is float16, expected float32" in first.message
+
+
+def test_nan_equals_nan_and_cancellation_is_no_fault() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, 1e-30, 3.0], "float32")
+    report = compare(lambda x: (ops.add(x, 1.0), ops.argmax(ops.isnan(x))), x, stop="all")
+    assert report.ok
+    centred = (X - X.mean()) * 1e4
+    assert compare(lambda x: ops.sum(ops.subtract(x, ops.mean(x))), centred, stop="all").ok
+
+
+def test_parted_control_flow_says_why() -> None:
+    def program(x: Any) -> Any:
+        total = ops.sum(ops.exp(ops.multiply(x, 5.0)))
+        return ops.tanh(x) if float(total) > limit else ops.sin(x)
+
+    with ops.use_backend("numpy"):
+        limit = float(ops.sum(ops.exp(X * 5))) * 1.0005
+    bad = faulty(OTHER, "multiply", lambda f, *args: ops.add(f(*args), 0.0005))
+    found = compare(program, X, backends=("numpy", bad), stop="all", tolerance=1e5)
+    assert found.first is not None
+    assert found.first.cause == "control flow"
+    assert "tanh() on" in found.first.message
+    assert "sum() before it gives" in found.first.message
+    assert not found.ok
+
+
+def test_runs_of_different_lengths() -> None:
+    def program(x: Any) -> Any:
+        return ops.tanh(x) if ops.get_backend() == "numpy" else ops.exp(ops.tanh(x))
+
+    first = compare(program, X).first
+    assert first is not None
+    assert f"the end on numpy, exp() on {OTHER}" in first.message
+
+
+def test_an_error_on_one_side() -> None:
+    def refuse(f: Any, *args: Any) -> Any:
+        raise ArgumentError("no")
+
+    first = compare(lambda x: ops.exp(ops.tanh(x)), X, backends=("numpy", faulty(OTHER, "exp", refuse))).first
+    assert first is not None
+    assert (first.op, first.wrong, first.cause) == ("exp", OTHER, "error")
+
+    def program(x: Any) -> Any:
+        y = ops.exp(x)
+        if ops.get_backend() == OTHER:
+            raise ValueError("odd")
+        return y
+
+    report = compare(program, X)
+    assert report.first is not None
+    assert f"raises an error on {OTHER} alone" in report.first.message
+    assert any("ValueError: odd" in note for note in report.notes)
+
+
+def test_an_interruption_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def program(x: Any) -> Any:
+        y = ops.exp(x)
+        if ops.get_backend() == OTHER:
+            raise KeyboardInterrupt
+        return y
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(program, X)
+    assert not os.listdir(tmp_path)
+    assert not is_open()
+
+
+def test_both_sides_draw_the_same_numbers() -> None:
+    generator = ops.random.Generator(3)
+
+    def program(x: Any) -> Any:
+        drawn = ops.dropout(ops.add(x, ops.random.normal((4, 4))), 0.5)
+        return ops.add(drawn, ops.random.uniform((4, 4), generator=generator))
+
+    state = generator.state_dict()
+    with ops.use_backend(OTHER):
+        before = ops.random.get_state()
+        report = compare(program, X, stop="all")
+        assert report.ok
+        assert all(row.carried < 1e-6 for row in report.rows)
+        assert ops.random.get_state() == before
+    assert generator.state_dict() == state
+
+
+def test_a_training_step_is_compared_and_changes_nothing() -> None:
+    net = nn.Sequential(
+        nn.Linear(4, 8, rng=ops.random.Generator(0)),
+        nn.Dropout(0.5, rng=ops.random.Generator(1)),
+        nn.Linear(8, 1, rng=ops.random.Generator(2)),
+    )
+    optimizer = optim.AdamW(net.parameters(), 1e-2)
+
+    def step(x: Any) -> Any:
+        loss = ops.backward(lambda: ops.mean(ops.square(net(x))), net)
+        optimizer.step()
+        return loss
+
+    before = {name: value.copy() for name, value in net.state_dict(host=True).items()}
+    report = compare(step, X, stop="all")
+    assert report.ok, report.table()
+    assert len(report.rows) > 20
+    after = net.state_dict(host=True)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_fault_of_the_backward_pass_is_named() -> None:
+    net = nn.Linear(4, 2, rng=ops.random.Generator(0))
+
+    first = compare(net, X, backends=("numpy", faulty(OTHER, "matmul", _off)), gradients=True).first
+    assert first is not None
+    assert (first.op, first.wrong, first.gradient_of) == ("matmul", OTHER, "linear")
+    assert "in the gradient of linear()" in first.message
+    by_inputs = compare(ops.tanh, X, stop="all", gradients=True)
+    assert by_inputs.ok
+    assert any(row.op != "tanh" for row in by_inputs.rows)
+
+
+def test_files_of_calls(tmp_path: Path) -> None:
+    one, other, bad = (str(tmp_path / name) for name in ("a.log", "b.log", "bad.log"))
+    program = lambda x: ops.sum(ops.gelu(ops.cast(x, "bfloat16")))
+    comparing.record(program, X, path=one, backend="numpy")
+    comparing.record(program, X, path=other, backend=OTHER)
+    comparing.record(program, X, path=bad, backend=faulty(OTHER, "gelu", _off))
+    assert comparing.compare_logs(one, other, "all").ok
+    assert [row.op for row in comparing.compare_logs(one, other).rows] == ["cast", "gelu", "sum"]
+    data = Path(one).read_bytes()
+    for cut in (4, 20, len(data) // 2, len(data) - 3):
+        (tmp_path / "cut.log").write_bytes(data[:cut])
+        with pytest.raises(ArgumentError):
+            comparing.compare_logs(str(tmp_path / "cut.log"), other)
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(ArgumentError, match="two backends"):
+        emberharmony.compare(ops.exp, X, backends=("numpy",))
+    with pytest.raises(ArgumentError, match="float64"):
+        compare(ops.exp, X, reference="float32")
+    with pytest.raises(ArgumentError, match="stops at"):
+        compare(ops.exp, X, stop="last")
+    with pytest.raises(ArgumentError, match="positive"):
+        compare(ops.exp, X, tolerance=0)
+    with pytest.raises(BackendNotFoundError):
+        emberharmony.compare(ops.exp, X, backends=("numpy", "nunpy"))
+
+
+def test_the_repro_is_small_and_fails_where_the_op_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = faulty(OTHER, "softmax", lambda f, x, axis: ops.roll(f(x, axis), 1))
+    x = np.random.default_rng(0).normal(size=(16, 24)).astype("float32")
+    report = compare(lambda x: ops.softmax(ops.tanh(x)), x, backends=("numpy", bad))
+    monkeypatch.chdir(tmp_path)
+    report.repro("repro.py")
+    text = Path("repro.py").read_text()
+    assert len(text.splitlines()) <= 20
+    with np.load("repro.npz") as data:
+        assert data["x0"].size == 2
+    exec(text, {})
+    with pytest.raises(AssertionError):
+        exec(text.replace(f"use_backend({OTHER!r})", "use_backend(bad)"), {"bad": bad})
+
+
+def test_the_page_has_all_calls(tmp_path: Path) -> None:
+    bad = faulty(OTHER, "rsqrt", _off)
+    report = compare(lambda x: ops.tanh(ops.rsqrt(ops.abs(x))), X, backends=("numpy", bad), stop="all")
+    report.html(str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "rsqrt() is wrong" in text
+    assert "http" not in text
+    read = json.loads(report.to_json())
+    assert (read["ok"], read["first"]["op"], len(read["calls"])) == (False, "rsqrt", 3)
+    many = Report(("a", "b"), {})
+    many.rows = [
+        Row(i, "add</script>", "net.h", "f.py:1", ((2, 3),), 1e-7, (None, 0.5), "rounding") for i in range(20000)
+    ]
+    many.html(str(tmp_path / "many.html"))
+    assert os.path.getsize(tmp_path / "many.html") < 2_000_000
+    assert "add</script>" not in (tmp_path / "many.html").read_text(encoding="utf-8")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    source = tmp_path / "program.py"
+    source.write_text(
+        "from emberharmony import ops\n\ndef good(x, y):\n    return ops.sum(ops.matmul(x, y))\n\n"
+        "def parts(x, y):\n    return ops.exp(x) if ops.get_backend() == 'numpy' else ops.sin(x)\n"
+    )
+    np.savez(tmp_path / "batch.npz", y=X, x=X)
+    base = ["--inputs", str(tmp_path / "batch.npz"), "--backends", ",".join(PAIR)]
+    page, log = str(tmp_path / "out.html"), str(tmp_path / "a.log")
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(command, ["compare", *arguments])
+
+    good = run(f"{source}:good", *base, "--json", "--html", page)
+    assert good.exit_code == 0, good.output
+    assert json.loads(good.stdout)["ok"]
+    assert os.path.exists(page)
+    parts = run(f"{source}:parts", *base)
+    assert parts.exit_code == 1
+    assert "control flow parts" in parts.output
+    assert run(f"{source}:good", *base, "--save", log).exit_code == 0
+    assert run(log, log).exit_code == 0
+    for arguments in ([f"{source}:god", *base], ["x.py:f"], ["a", "b", "c"], [str(source)], [log, str(source)]):
+        assert run(*arguments).exit_code == 2, arguments
