@@ -62,9 +62,10 @@ deep: $(STAMP)  ## Run the tests with many more hypothesis examples, the slow te
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -n $(JOBS) -o faulthandler_timeout=7200 -m "slow or not slow"
 	$(BIN)/emberharmony fuzz --backend all --calls 50000
 
-models: $(STAMP)  ## Compare the models of examples/models with transformers, which it installs
+models: $(STAMP)  ## Compare the models of examples/models and examples/pretrained with their originals, which it installs
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[models-test]'
-	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py
+	$(BIN)/python -m pip install --quiet --no-deps --requirement tests/examples/pretrained.txt
+	$(PYTEST) -m "slow or not slow" tests/examples/test_models.py tests/examples/test_pretrained.py
 
 bench: $(STAMP)  ## Measure the cost of dispatch, kernels, models, gradients, composites and files of weights, compared with native calls
 	$(BIN)/python benchmarks/dispatch.py

@@ -10,7 +10,7 @@ from emberharmony.backend.autocast import HALF, WIDE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
-    *("training.md", "porting.md", "models.md", "switching.md", "layers.md", "observing.md"),
+    *("training.md", "porting.md", "models.md", "pretrained.md", "switching.md", "layers.md", "observing.md"),
     "differences.md",
 )
 FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
