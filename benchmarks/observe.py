@@ -2,7 +2,8 @@
 
 The rows are training steps (`benchmarks/training.py`). Each takes its turn outside of `ops.record` and in it, in one
 process; the figures are CPU times: the step, the ratio of the same step again, that of the step recorded, that of the
-step recorded with `backward=True`, and the time to enter and leave a block. The ratios are medians of the rounds.
+step recorded with `backward=True`, that of the step in `ops.checked("nan")`, and the time to enter and leave a block of
+`ops.record`. The ratios are medians of the rounds.
 """
 
 import re
@@ -26,6 +27,7 @@ WAYS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "again": nullcontext,
     "record": ops.record,
     "backward": lambda: ops.record(backward=True),
+    "nan": lambda: ops.checked("nan"),
 }
 COLUMNS = ("step µs", *list(WAYS)[1:], "block µs")
 

@@ -15,13 +15,16 @@ from emberharmony.core.errors import BackendNotFoundError as BackendNotFoundErro
 from emberharmony.core.errors import BackendProtocolError as BackendProtocolError
 from emberharmony.core.errors import BackendSwitchWarning as BackendSwitchWarning
 from emberharmony.core.errors import BackendUnavailableError as BackendUnavailableError
+from emberharmony.core.errors import CheckError as CheckError
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
+from emberharmony.core.errors import CheckWarning as CheckWarning
 from emberharmony.core.errors import DeviceError as DeviceError
 from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
 from emberharmony.core.errors import LinAlgError as LinAlgError
+from emberharmony.core.errors import NonFiniteError as NonFiniteError
 from emberharmony.core.errors import OutOfMemoryError as OutOfMemoryError
 from emberharmony.core.errors import RangeError as RangeError
 from emberharmony.core.errors import SettingsError as SettingsError
@@ -44,6 +47,8 @@ __all__ = [
     "BackendProtocolError",
     "BackendSwitchWarning",
     "BackendUnavailableError",
+    "CheckError",
+    "CheckWarning",
     "CheckpointError",
     "CheckpointWarning",
     "DTypeError",
@@ -51,6 +56,7 @@ __all__ = [
     "EmberError",
     "IndexOutOfBoundsError",
     "LinAlgError",
+    "NonFiniteError",
     "OutOfMemoryError",
     "RangeError",
     "SettingsError",

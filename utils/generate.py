@@ -123,7 +123,6 @@ CHOICE = {
     "emberharmony.backend.choice": ["available_backends", "backend_of", "get_backend", "set_backend", "use_backend"],
     "emberharmony.backend.namespace": ["array_namespace"],
     "emberharmony.core.namespace": ["__array_namespace_info__", "capabilities", "default_dtypes"],
-    "emberharmony.core.state.checked_mode": ["checked"],
     "emberharmony.core.numeric.constants": ["__array_api_version__", "e", "inf", "nan", "newaxis", "pi"],
     "emberharmony.core.dtypes": [
         *["bfloat16", "bool_", "complex128", "complex64", "default_complex", "default_float", "DType"],
@@ -136,7 +135,7 @@ CHOICE = {
     "emberharmony.core.trees.tree": ["tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"],
     "emberharmony.core.trees.nodes": ["register_node"],
     "emberharmony.core.trees.paths": ["tree_flatten_with_path", "tree_map_with_path", "tree_paths"],
-    "emberharmony.transforms.watching": ["profile", "record"],
+    "emberharmony.transforms.watching": ["checked", "profile", "record"],
 }
 
 UNKNOWN = '''def __getattr__(name: str) -> object:

@@ -13,6 +13,7 @@ import numpy as np
 from emberharmony.backend.array_namespace import ArrayNamespace
 from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
+from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
@@ -71,7 +72,7 @@ def unsupported(reason: str) -> Any:
     return Unsupported(reason)
 
 
-class Backend:
+class Backend(Probes):
     """A backend: the ops of one tensor library. A subclass adds one mixin per category and the attributes below.
 
     Each op is a method named after it. The method takes native tensors (and Python numbers, where the parameter is

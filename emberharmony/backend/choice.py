@@ -28,7 +28,7 @@ from emberharmony.core.errors import (
     BackendMismatchError,
     EmberError,
 )
-from emberharmony.core.state import settings
+from emberharmony.core.state import checked_mode, settings
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
 from emberharmony.core.types import BackendLike, BackendName
@@ -105,6 +105,10 @@ def prepare() -> None:
     if os.environ.get(ENVIRONMENT) or settings.exists():
         with contextlib.suppress(EmberError):
             selection.current()
+    if checked_mode.OUTSIDE - {"bounds"}:
+        from emberharmony.transforms.checks.block import check_this_thread
+
+        check_this_thread(checked_mode.OUTSIDE)
 
 
 OWNERS: dict[type, Backend] = {}

@@ -99,6 +99,23 @@ class BackendExecutionError(EmberError, RuntimeError):
     """Raised when a native error has no more specific type; the native error is the cause."""
 
 
+class CheckError(EmberError, RuntimeError):
+    """Raised by a check of `ops.checked`.
+
+    Args:
+        message: what was found.
+        finding: the same as a `Finding`.
+    """
+
+    def __init__(self, message: str = "", finding: Any = None) -> None:
+        super().__init__(message)
+        self.finding = finding
+
+
+class NonFiniteError(CheckError, FloatingPointError):
+    """Raised by `ops.checked("nan")` for the op that made the first NaN or infinity."""
+
+
 class WeightFileError(EmberError, ValueError):
     """Raised when a file of tensors is damaged, is no file of tensors, or cannot be read or written.
 
@@ -158,8 +175,12 @@ class BackendSwitchWarning(UserWarning):
     """Issued in checked mode when a parameter or buffer changes its backend again and again, which copies it."""
 
 
-_WARNINGS = (SettingsWarning, CheckpointWarning, BackendFallbackWarning, BackendSwitchWarning)
-for _class in (EmberError, *EmberError.__subclasses__(), *_WARNINGS):
+class CheckWarning(UserWarning):
+    """Issued by a check of `ops.checked` with the policy "warn"."""
+
+
+_WARNINGS = (SettingsWarning, CheckpointWarning, BackendFallbackWarning, BackendSwitchWarning, CheckWarning)
+for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, *_WARNINGS):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 

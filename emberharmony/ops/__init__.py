@@ -665,9 +665,6 @@ with _PausedCollector():
         Buffer as Buffer,
         Parameter as Parameter,
     )
-    from emberharmony.core.state.checked_mode import (
-        checked as checked,
-    )
     from emberharmony.core.tensor_spec import (
         TensorSpec as TensorSpec,
     )
@@ -693,6 +690,7 @@ with _PausedCollector():
         random as random,
     )
     from emberharmony.transforms.watching import (
+        checked as checked,
         profile as profile,
         record as record,
     )

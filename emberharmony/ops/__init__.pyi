@@ -73,7 +73,6 @@ from emberharmony.core.numeric.constants import newaxis as newaxis
 from emberharmony.core.numeric.constants import pi as pi
 from emberharmony.core.parameter import Buffer as Buffer
 from emberharmony.core.parameter import Parameter as Parameter
-from emberharmony.core.state.checked_mode import checked as checked
 from emberharmony.core.tensor_spec import TensorSpec as TensorSpec
 from emberharmony.core.trees.nodes import register_node as register_node
 from emberharmony.core.trees.paths import tree_flatten_with_path as tree_flatten_with_path
@@ -88,6 +87,7 @@ from emberharmony.ops import image as image
 from emberharmony.ops import linalg as linalg
 from emberharmony.ops import nn as nn
 from emberharmony.ops import random as random
+from emberharmony.transforms.watching import checked as checked
 from emberharmony.transforms.watching import profile as profile
 from emberharmony.transforms.watching import record as record
 

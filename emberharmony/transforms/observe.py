@@ -31,6 +31,7 @@ from emberharmony.core.state.scopes import Entry, _leave
 from emberharmony.transforms.twin import Twin, observed
 from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
 from emberharmony.transforms.watchers import Call as Call
+from emberharmony.transforms.watchers import Pulled as Pulled
 from emberharmony.transforms.watchers import Watcher as Watcher
 from emberharmony.transforms.watchers import values_of as values_of
 

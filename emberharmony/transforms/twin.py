@@ -8,7 +8,8 @@ from typing import Any
 from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound, Fast
 from emberharmony.core.registry import OpSpec
-from emberharmony.transforms.watchers import THREADS, Call, tell, values_of, watchers, watchers_in
+from emberharmony.transforms.traced_tensor import TracedTensor
+from emberharmony.transforms.watchers import THREADS, Call, Pulled, tell, values_of, watchers, watchers_in
 
 _RESULTS = ("Tensor", "Result", "HostArray")
 """Words in the annotation of the result of an op that computes something."""
@@ -85,26 +86,51 @@ def _told(
 class Numbers:
     """The numbers of the nodes of a tape on a twin: each remembers the op and the module that it belongs to."""
 
-    def __init__(self) -> None:
-        self._places: list[tuple[str, str]] = []
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._places: list[tuple[str, str, str, Any]] = []
 
     def __next__(self) -> int:
         here = THREADS.here
-        self._places.append((here.last, here.modules[-1][1] if here.modules else ""))
+        outer = here.calls[0].spec.name if here.calls else here.last
+        mark = next((watcher.mark() for watcher in watchers() if watcher.pulls), None)
+        self._places.append((here.last, here.modules[-1][1] if here.modules else "", outer, mark))
         return len(self._places) - 1
 
     def pulled(self, pull: Callable[[Any, Any], Any], found: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
         here = THREADS.here
-        op, path = self._places[node[0]]
-        before, here.gradient_of = here.gradient_of, op
-        place = len(here.modules)
-        here.modules.append((None, path))
+        number = node[0]
+        place = self._places[number]
+        asked, quiet, step = [], True, None
+        for watcher in watchers():
+            if not watcher.pulls:
+                quiet = False
+            elif watcher.wants_pulled(place[0]):
+                asked.append(watcher)
+        if asked and not here.telling:
+            keys = [number] if number in found else [(number, i) for i in range(len(node[3]))]
+            step = Pulled(place, self._backend, node, [found[key] for key in keys if key in found])
+        before, here.gradient_of = here.gradient_of, place[0]
+        telling, count = here.telling, len(here.modules)
+        # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
+        here.telling = telling or (quiet and not _is_nested(node, found))
+        here.modules.append((None, place[1]))
         try:
-            return pull(found, node)
+            pulled = pull(found, node)
         finally:
-            here.gradient_of = before
-            del here.modules[place:]
+            here.gradient_of, here.telling = before, telling
+            del here.modules[count:]
+        if step is not None:
+            step.gradients = [gradient for _, _, gradient in pulled]
+            tell(asked, "pulled", step)
+        return pulled
+
+
+def _is_nested(node: Any, found: dict[Any, Any]) -> bool:
+    """Returns whether an outer tape traces what the gradients of a node are computed of."""
+    values = [*node[2], *(node[3] if isinstance(node[3], (list, tuple)) else (node[3],)), *found.values()]
+    return not {TracedTensor, list}.isdisjoint(map(type, values))
 
 
 def _same(result: Any) -> Any:
@@ -185,10 +211,9 @@ class Twin:
             self._opened[spec] = found
         return found
 
-    @staticmethod
-    def numbers() -> Numbers:
+    def numbers(self) -> Numbers:
         """Returns the numbers of the nodes of a new tape."""
-        return Numbers()
+        return Numbers(self)
 
     def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
@@ -226,10 +251,26 @@ def _taped_by(kind: type[Any]) -> dict[str, Any]:
     return methods
 
 
+def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method `gradients` that tells the watchers the values and the gradients."""
+
+    def gradients(self: Any, fn: Any, primals: Any) -> Any:
+        values, found = method(self, fn, primals)
+        asked = [watcher for watcher in watchers() if watcher.pulls]
+        if asked and not THREADS.here.telling:
+            tell(asked, "derived", values, found, self)
+        return values, found
+
+    return gradients
+
+
 def _made(plain: Any, taped: bool) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
     kind = type(plain)
     body = {"__module__": kind.__module__, **(_taped_by(kind) if taped else {})}
+    by_tape = _taped_by(kind)["gradients"]
+    if taped or kind.gradients is by_tape:
+        body["gradients"] = _deriving(by_tape)
     twin: Any = object.__new__(type(kind.__name__, (Twin, kind), body))
     vars(twin).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
     twin.wrapped, twin.taped, twin._implementations, twin._opened = plain, taped, {}, {}

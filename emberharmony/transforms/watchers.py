@@ -55,6 +55,30 @@ class Call:
         return self.spec.name
 
 
+class Pulled:
+    """The gradients of one op, as a tape on a twin computed them in the backward pass.
+
+    Attributes:
+        op: the op whose gradient was computed; inside of a composite, the op inside.
+        outer: the op of the program that called it: the outermost composite, or the op itself.
+        path: the module that called it.
+        line: what `Watcher.mark` returned when the tape recorded the op.
+        backend: the backend.
+        arguments: those of the op, where an object with a shape and a dtype stands for a tensor that is not read.
+        result: that of the op, or such an object.
+        cotangents: the gradients with respect to the result.
+        gradients: those with respect to the arguments.
+    """
+
+    __slots__ = ("arguments", "backend", "cotangents", "gradients", "line", "op", "outer", "path", "result")
+
+    def __init__(self, place: tuple[str, str, str, Any], backend: Any, node: Any, cotangents: Sequence[Any]) -> None:
+        self.op, self.path, self.outer, self.line = place
+        self.backend, self.cotangents = backend, cotangents
+        self.arguments, self.result = node[2], node[3]
+        self.gradients: Sequence[Any] = ()
+
+
 class Watcher:
     """Something that sees the calls of ops; subclasses define the methods that they need.
 
@@ -63,6 +87,7 @@ class Watcher:
     Attributes:
         backward: whether gradients are computed by the tape on every backend, so that the ops of the backward pass are
             calls too.
+        pulls: whether `pulled` and `derived` are called; the watcher then needs no calls of the ops of the rules.
 
     Example:
         >>> from emberharmony.transforms.observe import Observation, Watcher
@@ -76,6 +101,7 @@ class Watcher:
     """
 
     backward = False
+    pulls = False
 
     def before(self, call: Call) -> None:
         """Called when an op begins."""
@@ -85,6 +111,19 @@ class Watcher:
 
     def failed(self, call: Call, error: Exception) -> None:
         """Called when an op has raised an error; that of a wrong argument may be raised before the op begins."""
+
+    def mark(self) -> Any:
+        """Returns what `Pulled.line` is to be, when a tape records an op; asked only if `pulls`."""
+
+    def wants_pulled(self, op: str) -> bool:
+        """Returns whether the watcher wants the gradients of an op."""
+        return True
+
+    def pulled(self, step: Pulled) -> None:
+        """Is told that a tape has computed the gradients of an op."""
+
+    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+        """Is told the results of a function that a tape has differentiated, and its gradients."""
 
     def returned(self, path: str, result: Any) -> None:
         """Called when a module has returned a tree of tensors."""

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from emberharmony.core.deferred import Deferred
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state import checked_mode
 
 if TYPE_CHECKING:
     from emberharmony.transforms import profiling, recording
+    from emberharmony.transforms.checks import block
 else:
+    block = Deferred("emberharmony.transforms.checks.block")
     profiling = Deferred("emberharmony.transforms.profiling")
     recording = Deferred("emberharmony.transforms.recording")
 
@@ -64,3 +68,60 @@ def profile(backward: bool = False, memory: bool = False) -> "profiling.Profilin
         524288
     """
     return profiling.Profiling(backward, memory)
+
+
+def checked(
+    *checks: "str | bool",
+    policy: str | None = None,
+    every: str | None = None,
+    judge: str = "born",
+    infinities: bool = True,
+    lazy: int = 1000,
+    moves: int = checked_mode.FEW_MOVES,
+) -> "checked_mode.checked | block.Checking":
+    """Returns a block, or a decorator, in which ops of this thread or asyncio task are checked.
+
+    "nan" finds the op that makes the first NaN or infinity of finite numbers, forwards and backwards. "bounds", which
+    is meant without a name, checks tensors of indices, which MLX does not: it reads arbitrary memory. "dtype" finds
+    results that are wider than the arguments, "device" arguments on several devices and parameters that change their
+    backend again and again, "lazy" graphs of MLX that nothing evaluates, and "gradients" copies to NumPy of tensors
+    that PyTorch's own autograd records. `False` turns all checks off.
+
+    The environment variable EMBERHARMONY_CHECK=nan,bounds does the same for the thread that imports the package, and
+    EMBERHARMONY_CHECK=1 checks bounds in the whole process.
+
+    Args:
+        checks: names of checks.
+        policy: "raise", "warn" (once for each line) or "record", which only adds to the list that the block gives. By
+            default "nan" raises and the others warn; an index out of bounds always raises.
+        every: when "nan" reads results: after each "op", or at once for a "step", which ends where `ops.eval` or
+            another op reads values, or with the block. By default a step on MLX and on accelerators, else an op.
+        judge: "born", or "used": a NaN counts only when a loss, its gradients or a tensor that is read has one, so
+            those that `ops.where` masks do not count.
+        infinities: whether "nan" finds infinities too.
+        lazy: how many operations may wait on MLX.
+        moves: how often a parameter may change its backend.
+
+    Returns:
+        a context manager; with a check that watches ops it gives the list of findings.
+
+    Raises:
+        ArgumentError: if a check, or an option, is unknown.
+
+    Example:
+        >>> with ops.checked("nan", policy="record") as found:
+        ...     y = ops.divide(ops.array([1.0, 2.0]), ops.array([0.0, 1.0]))
+        >>> found[0].op
+        'divide'
+        >>> with ops.checked():
+        ...     ops.take([10, 20, 30], ops.array([0, 2])).tolist()
+        [10, 30]
+    """
+    if all(isinstance(check, bool) for check in checks):
+        if len(checks) > 1:
+            raise ArgumentError("checked() takes True, False, or the names of checks")
+        return checked_mode.checked(bool(checks[0]) if checks else True)
+    words = checked_mode.words_of(checks, "checked()")
+    if words == {"bounds"}:
+        return checked_mode.checked()
+    return block.Checking(block.Options(words, policy, every, judge, infinities, lazy, moves))

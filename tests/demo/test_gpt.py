@@ -28,6 +28,14 @@ def test_a_few_steps_agree_and_the_active_backend_is_restored(backend: str) -> N
     assert ops.get_backend() == backend
 
 
+def test_no_check_complains_about_a_step(backend: str) -> None:
+    training = gpt.Training(10, seed=0)
+    with ops.checked("nan", "bounds") as found:
+        for _ in range(2):
+            training.step()
+    assert found == []
+
+
 def test_the_step_after_a_switch_is_the_one_that_would_have_followed(backend: str) -> None:
     with ops.use_backend("numpy"):
         training = gpt.Training(10, seed=0)

@@ -57,3 +57,11 @@ def test_an_example_reaches_its_goal(name: str, backend: str, tmp_path: Path, mo
     found = re.fullmatch(f"{backend}: {RESULTS[name]}", done.stdout)
     assert found is not None, done.stdout
     assert GOALS[name](*map(float, found.groups())), done.stdout
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_no_check_complains_about_an_example(name: str, backend: str) -> None:
+    program = example(f"training/{name}")
+    with ops.checked("nan", "bounds") as found:
+        program.train(steps=2, size=8, progress=False)
+    assert found == []

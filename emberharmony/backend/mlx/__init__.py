@@ -28,6 +28,7 @@ from emberharmony.backend.mlx.losses_ops import MLXLossesOps
 from emberharmony.backend.mlx.math_ops import MLXMathOps
 from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
+from emberharmony.backend.mlx.probes import MLXProbes
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
@@ -78,6 +79,7 @@ class MLXBackend(
     MLXLossesOps,
     MLXTransformsOps,
     MLXConvolutionOps,
+    MLXProbes,
     Backend,
 ):
     """MLX: tensors are `mlx.core.array`, computed only by `ops.eval` or when their values are read."""

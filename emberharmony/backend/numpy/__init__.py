@@ -26,6 +26,7 @@ from emberharmony.backend.numpy.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.norms_ops import NumpyNormsOps
+from emberharmony.backend.numpy.probes import NumpyProbes
 from emberharmony.backend.numpy.products_ops import NumpyProductsOps
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
 from emberharmony.backend.numpy.recurrent_ops import NumpyRecurrentOps
@@ -75,6 +76,7 @@ class NumpyBackend(
     NumpyLossesOps,
     NumpyNormalizationOps,
     NumpyRecurrentOps,
+    NumpyProbes,
     Backend,
 ):
     """The NumPy backend: tensors are `numpy.ndarray`, and 0-d results are arrays too, never NumPy scalars."""

@@ -149,8 +149,10 @@ def checked(indices: np.ndarray, length: int) -> np.ndarray:
         return indices
     outside = (indices < -length) | (indices >= length)
     if outside.any():
+        place = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        where = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
         raise IndexOutOfBoundsError(
-            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}"
+            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{where}"
         )
     return np.where(indices < 0, indices + length, indices)
 

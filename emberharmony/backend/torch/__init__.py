@@ -29,6 +29,7 @@ from emberharmony.backend.torch.math_ops import TorchMathOps
 from emberharmony.backend.torch.normalization_ops import TorchNormalizationOps
 from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
+from emberharmony.backend.torch.probes import TorchProbes
 from emberharmony.backend.torch.products_ops import TorchProductsOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.recurrent_ops import TorchRecurrentOps
@@ -90,6 +91,7 @@ class TorchBackend(
     TorchTransformsOps,
     TorchConvolutionOps,
     TorchPoolingOps,
+    TorchProbes,
     Backend,
 ):
     """PyTorch: tensors are `torch.Tensor` and its subclasses, such as parameters."""

@@ -19,7 +19,8 @@ from emberharmony.core import selection
 from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _OVERRIDE, _PROCESS
-from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
+from emberharmony.core.state.checked_mode import moves_allowed
 from emberharmony.core.state.commits import Step, assigned, commit, when
 from emberharmony.core.state.draws import OPEN, WithoutDraws, refuse_effect
 from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
@@ -28,9 +29,6 @@ from emberharmony.core.tracing import Substitute, TensorProxy
 C = TypeVar("C", bound="Cell")
 Held = tuple[Any, Any]
 """A tensor, and the `Bound` of its backend; or `HostBits` and None."""
-
-FEW_MOVES = 10
-"""So many times a cell may change its backend before checked mode warns."""
 
 
 class HostBits(NamedTuple):
@@ -334,9 +332,10 @@ class Cell(Substitute):
             kind = type(error)
             there = "the host" if source is None else f"backend {source.backend.name!r}"
             raise kind(f"{self!r} stays on {there} and cannot follow to {home.backend.name!r}: {error}") from error
-        if checking() and next(journey.moves) == FEW_MOVES + 1:
+        few = moves_allowed()
+        if few is not None and next(journey.moves) == few + 1:
             warnings.warn(
-                f"{self!r} has changed its backend more than {FEW_MOVES} times, and each change copies it: read it "
+                f"{self!r} has changed its backend more than {few} times, and each change copies it: read it "
                 f"under one backend, or make a second cell",
                 BackendSwitchWarning,
                 stacklevel=2,

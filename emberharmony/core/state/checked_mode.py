@@ -2,39 +2,98 @@
 
 import contextlib
 import os
+from collections.abc import Iterable
 from contextvars import ContextVar
 
+from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.scopes import Entry, Scope
 
 ENVIRONMENT = "EMBERHARMONY_CHECK"
-_OUTSIDE = os.environ.get(ENVIRONMENT, "0") not in ("", "0")
+WORDS = ("nan", "bounds", "dtype", "device", "lazy", "gradients")
+"""The checks of `ops.checked`."""
+
+FEW_MOVES = 10
+"""So many times a cell may change its backend before checked mode warns."""
+
+_LIMIT = 4
+"""The place of another number of moves in an entry, if a block sets one."""
+
+
+def words_of(given: Iterable[object], asker: str) -> frozenset[str]:
+    """Returns the names of checks.
+
+    Args:
+        given: the names.
+        asker: what gave them, for the message.
+
+    Raises:
+        ArgumentError: if one is unknown.
+    """
+    words = tuple(given)
+    for word in words:
+        if word not in WORDS:
+            raise ArgumentError(f"{asker}: {word!r} is no check; the checks are {', '.join(WORDS)}")
+    return frozenset(map(str, words))
+
+
+def _from_environment(text: str) -> frozenset[str]:
+    """Returns the checks that the environment variable names; "1" means bounds, "0" and an empty text none."""
+    if text.strip() in ("", "0", "1"):
+        return frozenset(("bounds",) if text.strip() == "1" else ())
+    return words_of((word.strip() for word in text.split(",") if word.strip()), ENVIRONMENT)
+
+
+OUTSIDE = _from_environment(os.environ.get(ENVIRONMENT, ""))
+"""The checks of the whole process."""
+
+_OUTSIDE = "bounds" in OUTSIDE
 _CHECKING: ContextVar[Entry | None] = ContextVar("emberharmony_checking", default=None)
 
 
 def checking() -> bool:
-    """Returns whether checked mode is on in this thread or task."""
+    """Returns whether the bounds of indices are checked in this thread or task."""
     entry = _CHECKING.get()
     return _OUTSIDE if entry is None else bool(entry[0])
 
 
+def moves_allowed() -> int | None:
+    """Returns how often a cell may change its backend without a warning; None if that is not checked."""
+    entry = _CHECKING.get()
+    if entry is not None and len(entry) > _LIMIT:
+        limit: int = entry[_LIMIT]
+        return limit
+    return FEW_MOVES if checking() else None
+
+
+def switched_off(since: Entry | None) -> bool:
+    """Returns whether a block inside of another one has turned all checks off.
+
+    Args:
+        since: what `innermost` returned when the other block began.
+    """
+    entry = _CHECKING.get()
+    return entry is not None and entry is not since and entry[0] is False and len(entry) == _LIMIT
+
+
+def innermost() -> Entry | None:
+    """Returns the entry of the innermost block."""
+    return _CHECKING.get()
+
+
 class checked(Scope, contextlib.ContextDecorator):  # noqa: N801  (a context manager that reads as a function, like contextlib's)
-    """Turns checked mode on or off for this thread or asyncio task, as a context manager or as a decorator.
+    """Turns the check of bounds on, or all checks off, for this thread or asyncio task: see `ops.checked`.
 
-    MLX does not check the bounds of indices, so an index out of range reads arbitrary memory. In checked mode a tensor
-    of indices is read back and checked, which forces evaluation. `EMBERHARMONY_CHECK=1` turns checked mode on for the
-    whole process.
-
-    Example:
-        >>> with ops.checked():
-        ...     ops.take([10, 20, 30], ops.array([0, 2])).tolist()
-        [10, 30]
+    Args:
+        on: whether bounds are checked.
+        moves: how often a cell may change its backend, if that is checked.
     """
 
     _stack = _CHECKING
 
-    def __init__(self, on: bool = True) -> None:
+    def __init__(self, on: bool = True, moves: int | None = None) -> None:
         super().__init__()
-        self._on = on
+        self._on, self._moves = bool(on), moves
 
     def __enter__(self) -> None:
-        _CHECKING.set((self._on, _CHECKING.get(), self, self._watch))
+        limit = () if self._moves is None else (self._moves,)
+        _CHECKING.set((self._on, _CHECKING.get(), self, self._watch, *limit))

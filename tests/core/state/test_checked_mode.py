@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.errors import IndexOutOfBoundsError
+from emberharmony.core.errors import ArgumentError, IndexOutOfBoundsError
+from emberharmony.core.state import checked_mode
 from emberharmony.core.state.checked_mode import checked, checking
 
 OUTSIDE: dict[str, Any] = {
@@ -31,8 +32,13 @@ def test_an_index_out_of_bounds_raises_in_checked_mode(name: str, backend: str) 
     plain = OUTSIDE[name](x, inside)
     with ops.checked():
         checked_result = OUTSIDE[name](x, inside)
-        with pytest.raises(IndexOutOfBoundsError):
+        with pytest.raises(IndexOutOfBoundsError) as caught:
             OUTSIDE[name](x, outside)
+        if name.startswith(("take", "get")):
+            assert "index 99 is out of bounds" in str(caught.value)
+            assert "(3,)" in str(caught.value)
+        if name.startswith(("take", "get")) and backend == "mlx":
+            assert "at (1,) of indices of shape (3,)" in str(caught.value)
     assert ops.tree_map(lambda t: ops.to_numpy(t).tolist(), checked_result) == ops.tree_map(
         lambda t: ops.to_numpy(t).tolist(), plain
     )
@@ -93,9 +99,34 @@ def test_other_threads_and_tasks_are_not_in_checked_mode() -> None:
     assert seen == [False]
 
 
-@pytest.mark.parametrize(("value", "on"), [("1", True), ("0", False), ("", False)])
-def test_the_environment_variable_turns_the_mode_on(value: str, on: bool) -> None:
-    code = "from emberharmony.core.state.checked_mode import checking; print(checking())"
+def test_the_environment_variable_names_checks() -> None:
+    read = checked_mode._from_environment
+    assert [read(text) for text in ("1", "0", "")] == [{"bounds"}, set(), set()]
+    assert read("nan, bounds,lazy") == {"nan", "bounds", "lazy"}
+    with pytest.raises(ArgumentError, match="EMBERHARMONY_CHECK: 'nam' is no check; the checks are nan, bounds, dtype"):
+        read("bounds,nam")
+
+
+PROGRAM = """
+from emberharmony import ops
+from emberharmony.core.state.checked_mode import checking
+ops.set_backend("numpy")
+print(checking())
+try:
+    ops.sqrt(ops.array([-1.0]))
+except ArithmeticError as error:
+    print(error)
+"""
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize(
+    ("value", "on", "found"), [("1", True, ""), ("nan", False, "sqrt() on backend 'numpy' made 1")]
+)
+def test_the_environment_variable_turns_the_mode_on(value: str, on: bool, found: str) -> None:
     env = {**os.environ, "EMBERHARMONY_CHECK": value}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(on)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True)
+    first, _, rest = done.stdout.partition("\n")
+    assert first == str(on)
+    assert rest.startswith(found)
+    assert bool(rest) == bool(found)

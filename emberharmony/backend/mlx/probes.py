@@ -1,0 +1,34 @@
+"""What the checks of `ops.checked` ask MLX."""
+
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.probes import Probes
+
+
+class MLXProbes(Probes):
+    """The probes of MLX."""
+
+    def computes_later(self) -> bool:
+        """Returns True: MLX computes when values are read."""
+        return True
+
+    def probe(self, tensor: mx.array) -> mx.array:
+        """Returns the sum, which is computed later."""
+        total = mx.sum(mx.stop_gradient(tensor))
+        return mx.real(total) + mx.imag(total) if total.dtype == mx.complex64 else total
+
+    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+        """Returns the places of the probes that are not finite, after one evaluation."""
+        mx.eval(*probes, *needed)
+        return [i for i, probe in enumerate(probes) if not math.isfinite(probe.item())]
+
+    def waiting(self, tensor: Any) -> int:
+        """Returns how many operations have to run before a tensor has values."""
+        picture = io.StringIO()
+        mx.export_to_dot(picture, tensor)
+        return picture.getvalue().count("shape=rectangle")

@@ -1,0 +1,56 @@
+"""What the checks of `ops.checked` ask a backend about tensors, beside ops: each subclass answers as fast as it can."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from emberharmony.backend.shared.numbers import Numbers, numbers_in
+
+
+class Probes:
+    """The part of a backend that looks for numbers that are not finite."""
+
+    bound: Any
+    dtypes: ClassVar[Any]
+
+    def computes_later(self) -> bool:
+        """Returns whether reading a value is dear, because the library computes later or on an accelerator."""
+        return False
+
+    def probe(self, tensor: Any) -> Any:
+        """Returns a number, or a tensor with one element, that is finite only if all elements of a tensor are.
+
+        It may be infinite although they are finite, because a sum may overflow. It is computed as late as possible.
+        """
+        return self.bound.sum(self.bound.absolute(tensor))
+
+    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+        """Returns the places of the probes that are not finite.
+
+        Args:
+            probes: what `probe` returned.
+            needed: tensors that the caller is going to evaluate, so that one evaluation does both.
+        """
+        return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
+
+    def contents(self, tensor: Any) -> Numbers:
+        """Returns how many elements of a tensor, or of a Python number, are NaN, infinite, zero or negative."""
+        return numbers_in(np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor))
+
+    def on_the_host(self, tensor: Any) -> "np.ndarray[Any, Any]":
+        """Returns a floating or complex tensor as an array of float64 or complex128 on the host."""
+        complexes = self.dtypes.neutral[tensor.dtype].kind == "complex"
+        if not complexes and self.dtypes.neutral[tensor.dtype].itemsize < 4:
+            tensor = self.bound.cast(tensor, self.dtypes["float32"])
+        array = self.bound.to_numpy(self.bound.stop_gradient(tensor))
+        return np.asarray(array, np.complex128 if complexes else np.float64)
+
+    def waiting(self, tensor: Any) -> int:
+        """Returns how many operations have to run before a tensor has values; 0 if the library computes at once."""
+        return 0
+
+    def loses_gradient(self, tensor: Any) -> bool:
+        """Returns whether the library's own automatic differentiation records a tensor, so that a copy loses it."""
+        return False

@@ -1,0 +1,1 @@
+"""The checks of `ops.checked` that watch the calls of ops."""

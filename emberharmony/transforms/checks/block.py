@@ -1,0 +1,183 @@
+"""The block of `ops.checked` where it watches the calls of ops."""
+
+import atexit
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, switched_off
+from emberharmony.transforms.checks.drift import Devices, Drift, DTypes, Gradients, Graphs
+from emberharmony.transforms.checks.findings import Findings
+from emberharmony.transforms.checks.nonfinite import READS, NonFinite
+from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher
+from emberharmony.transforms.recording import user_line
+
+LAZY = 1000
+"""So many operations may wait on MLX by default."""
+
+WHEN = ("op", "step")
+COUNTED = ("born", "used")
+
+
+class Checker(Watcher):
+    """The watcher that runs the checks of a block.
+
+    Args:
+        findings: what gets the findings.
+        options: those of the block.
+    """
+
+    def __init__(self, findings: Findings, options: "Options") -> None:
+        words = options.words
+        self.findings = findings
+        self.backward = self.pulls = "nan" in words
+        used = options.judge == "used"
+        self._nonfinite = NonFinite(findings, options.every, used, options.infinities) if self.backward else None
+        drifts: dict[str, Callable[[], Drift]] = {
+            "dtype": lambda: DTypes(findings),
+            "device": lambda: Devices(findings),
+            "lazy": lambda: Graphs(findings, options.lazy),
+            "gradients": lambda: Gradients(findings),
+        }
+        self._drifts = [make() for word, make in drifts.items() if word in words]
+        self._since = innermost()
+        self._wanted: dict[str, bool] = {}
+
+    def before(self, call: Call) -> None:
+        """Tells the checks that an op of the program begins."""
+        if not (self._drifts or call.spec.name in READS):
+            return
+        if call.outer is not None or call.gradient_of or self._is_off():
+            return
+        if self._nonfinite is not None:
+            self._nonfinite.before(call)
+        if self._drifts:
+            line = user_line(sys._getframe(2))
+            call.kept[self] = line
+            for drift in self._drifts:
+                drift.before(call, line)
+
+    def after(self, call: Call, result: Any) -> None:
+        """Tells the checks the result of an op of the program."""
+        if call.outer is not None or call.gradient_of or self._is_off():
+            return
+        if self._nonfinite is not None:
+            self._nonfinite.after(call, result)
+        if self._drifts and self in call.kept:
+            for drift in self._drifts:
+                drift.after(call, result, call.kept[self])
+
+    def _is_off(self) -> bool:
+        """Returns whether a block inside turned the checks off, or a check itself calls ops."""
+        return switched_off(self._since) or (self._nonfinite is not None and self._nonfinite.running_again)
+
+    def mark(self) -> tuple[str, int]:
+        """Returns the user's line."""
+        return user_line(sys._getframe(3))
+
+    def wants_pulled(self, op: str) -> bool:
+        """Returns whether the gradients of an op may not be finite."""
+        wanted = self._wanted.get(op)
+        if wanted is None:
+            wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_pulled(op)
+        return wanted
+
+    def pulled(self, step: Pulled) -> None:
+        """Tells the check of numbers the gradients of an op."""
+        if self._nonfinite is not None and not self._is_off():
+            self._nonfinite.pulled(step)
+
+    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+        """Tells it a loss and the gradients of the parameters."""
+        if self._nonfinite is not None:
+            self._nonfinite.derived(values, gradients, backend)
+
+    def end(self, failed: bool) -> None:
+        """Looks at what still waits, unless the block ends by an error."""
+        if self._nonfinite is not None:
+            if failed:
+                self._nonfinite.forget()
+            else:
+                self._nonfinite.flush()
+
+
+class Options:
+    """The options of a block: see `ops.checked`."""
+
+    def __init__(
+        self,
+        words: frozenset[str],
+        policy: str | None,
+        every: str | None,
+        judge: str,
+        infinities: bool,
+        lazy: int,
+        moves: int | None,
+    ) -> None:
+        if every is not None and every not in WHEN:
+            raise ArgumentError(f"checked() evaluates every {' or '.join(map(repr, WHEN))}, not {every!r}")
+        if judge not in COUNTED:
+            raise ArgumentError(f"checked() judges numbers that are {' or '.join(map(repr, COUNTED))}, not {judge!r}")
+        Findings(policy)
+        self.words, self.policy, self.every, self.judge = words, policy, every, judge
+        self.infinities, self.lazy, self.moves = bool(infinities), lazy, moves
+
+
+class Checking(Observation, contextlib.ContextDecorator):
+    """The block.
+
+    Args:
+        options: the options.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(Watcher())
+        self._options = options
+        bounds, devices = "bounds" in options.words, "device" in options.words
+        self._mode = checked(bounds or checking(), options.moves if devices else None) if bounds or devices else None
+
+    def _recreate_cm(self) -> "Checking":
+        return Checking(self._options)
+
+    def __enter__(self) -> Findings:
+        """Starts the checks and returns the list that their findings come into."""
+        findings = Findings(self._options.policy)
+        if self._mode is not None:
+            self._mode.__enter__()
+        self.watcher = Checker(findings, self._options)
+        super().__enter__()
+        return findings
+
+
+class _Exit:
+    """The descriptor behind `Checking.__exit__`: it holds those of both blocks, so they end if it is dropped."""
+
+    def __get__(self, scope: Checking | None, kind: type[Checking]) -> Callable[..., None]:
+        if scope is None:
+            return lambda block, *raised: block.__exit__(*raised)
+        observed = Observation.__dict__["__exit__"].__get__(scope, kind)
+        mode = None if scope._mode is None else scope._mode.__exit__
+
+        def leave(kind: object = None, error: object = None, trace: object = None) -> None:
+            observed(kind, error, trace)
+            if mode is not None:
+                mode(kind, error, trace)
+            watcher = scope.watcher
+            if isinstance(watcher, Checker):
+                watcher.end(error is not None)
+
+        return leave
+
+
+if not TYPE_CHECKING:
+    Checking.__exit__ = _Exit()
+
+
+def check_this_thread(words: frozenset[str]) -> None:
+    """Starts checks that end with the process, in this thread and in the tasks that start in it."""
+    checking_all = Checking(Options(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
+    leave = checking_all.__exit__
+    checking_all.__enter__()
+    atexit.register(leave, None, None, None)

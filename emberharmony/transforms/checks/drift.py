@@ -1,0 +1,185 @@
+"""The checks "dtype", "device", "lazy" and "gradients": what a program does without having been asked to."""
+
+from typing import Any
+
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.registry import OpSpec
+from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.observe import Call
+
+_INEXACT = ("float", "complex")
+_INTEGERS = ("signed", "unsigned")
+_WIDTHS = {"complex64": 32, "complex128": 64}
+_MOVING = frozenset(("to_device", "to_numpy", "convert_to_tensor", "array"))
+
+
+class Drift:
+    """A check of the calls of a program, which the user's line locates.
+
+    Args:
+        findings: what gets the findings.
+    """
+
+    name = ""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+
+    def before(self, call: Call, line: Any) -> None:
+        """Is told that an op of the program begins."""
+
+    def after(self, call: Call, result: Any, line: Any) -> None:
+        """Is told that an op of the program has ended."""
+
+    def _found(self, call: Call, line: Any, text: str) -> None:
+        where = f"{line[0]}:{line[1]}" if line[0] else ""
+        head = f"{call.op}() on backend {call.backend.name!r}"
+        self._findings.add(
+            Finding(self.name, call.op, f"{head} {text}{place(call.path, where)}", call.path, where, call.backend.name)
+        )
+
+
+class DTypes(Drift):
+    """Finds results whose dtype is wider than the program meant: float64, float32 of half precision, promoted integers.
+
+    A call that names the dtype means it.
+    """
+
+    name = "dtype"
+
+    def after(self, call: Call, result: Any, line: Any) -> None:
+        """Compares the dtype of the result with those of the arguments."""
+        backend = call.backend
+        if not isinstance(result, backend.tensor_type) or _names_a_dtype(call.spec, call):
+            return
+        made = backend.dtype_of(result)
+        if made.kind not in (*_INEXACT, *_INTEGERS):
+            return
+        # The array that a tensor is made of is no argument that has a dtype by the program's choice.
+        made_of = call.op in ("convert_to_tensor", "array")
+        given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call)}
+        text = _drifted(made, given)
+        if text:
+            self._found(call, line, text)
+
+
+def _drifted(made: Any, given: dict[str, Any]) -> str:
+    """Returns how a dtype differs from those of the arguments; "" if it is as meant."""
+    inexact = {name: dtype for name, dtype in given.items() if dtype.kind in _INEXACT}
+    if made.kind in _INTEGERS:
+        integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
+        narrow = [name for name, dtype in integers.items() if dtype.itemsize < made.itemsize]
+        if narrow and len(set(integers.values())) > 1:
+            return f"promoted {narrow[0]} of {integers[narrow[0]].name} to {made.name}; cast one argument (ops.cast)"
+        return ""
+    if not inexact:
+        integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
+        if integers:
+            name, dtype = next(iter(integers.items()))
+            return f"made {made.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
+        if _width(made) == 64 and default_float().name != "float64":
+            return f"made a tensor of {made.name}, while the default is {default_float().name}; name the dtype"
+        return ""
+    narrow = [name for name, dtype in inexact.items() if _width(dtype) < _width(made)]
+    if not narrow:
+        return ""
+    wide = next((name for name, dtype in inexact.items() if _width(dtype) == _width(made)), "")
+    cause = f", because {wide} is {inexact[wide].name}" if wide else ""
+    return f"promoted {narrow[0]} of {inexact[narrow[0]].name} to {made.name}{cause}; cast one of them (ops.cast)"
+
+
+def _width(dtype: Any) -> int:
+    """Returns the bits of a floating dtype, or of the parts of a complex one."""
+    return _WIDTHS.get(dtype.name) or dtype.itemsize * 8
+
+
+def _names_a_dtype(spec: OpSpec, call: Call) -> bool:
+    """Returns whether a call says which dtype it wants."""
+    for i, parameter in enumerate(spec.parameters):
+        if parameter.role == "DTypeLike" or parameter.name == "dtype":
+            value = call.kwargs.get(parameter.name, call.args[i] if i < len(call.args) else None)
+            if value is not None:
+                return True
+    return spec.name == "view"
+
+
+def _tensors_by_name(call: Call) -> list[tuple[str, Any]]:
+    """Returns the tensors among the arguments of a call, with the names of the parameters."""
+    kind, found = call.backend.tensor_type, []
+    names = [parameter.name for parameter in call.spec.parameters]
+    given = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
+    for name, value in given:
+        if isinstance(value, kind):
+            found.append((name, value))
+        elif isinstance(value, (list, tuple)):
+            found += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, kind)]
+    return found
+
+
+class Devices(Drift):
+    """Finds ops whose arguments, or result, are on several devices."""
+
+    name = "device"
+
+    def after(self, call: Call, result: Any, line: Any) -> None:
+        """Compares the devices of the arguments and of the result."""
+        backend = call.backend
+        if call.op in _MOVING or call.spec.category == "device":
+            return
+        where = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
+        if len(set(where.values())) > 1:
+            listed = ", ".join(f"{name} is on {device}" for name, device in where.items())
+            self._found(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
+        elif where and isinstance(result, backend.tensor_type):
+            device = next(iter(where.values()))
+            made = backend.bound.get_device(result)
+            if made != device:
+                self._found(call, line, f"has arguments on {device}, and its result is on {made}")
+
+
+class Graphs(Drift):
+    """Finds graphs of a lazy library that grow because nothing evaluates them.
+
+    Args:
+        findings: what gets the findings.
+        limit: the number of operations.
+    """
+
+    name = "lazy"
+
+    def __init__(self, findings: Findings, limit: int) -> None:
+        super().__init__(findings)
+        self._limit, self._count = limit, 0
+
+    def after(self, call: Call, result: Any, line: Any) -> None:
+        """Counts the ops; only after many of them it asks how large the graph is."""
+        if call.op == "eval":
+            self._count = 0
+        if not isinstance(result, call.backend.tensor_type):
+            return
+        self._count += 1
+        if self._count < self._limit:
+            return
+        self._count = 0
+        waiting = call.backend.waiting(result)
+        if waiting >= self._limit:
+            text = f"returned a tensor for which {waiting} operations wait; call ops.eval once in each step"
+            self._found(call, line, text)
+
+
+class Gradients(Drift):
+    """Finds tensors that the library's own automatic differentiation records, and that are copied out of it."""
+
+    name = "gradients"
+
+    def before(self, call: Call, line: Any) -> None:
+        """Looks at what is read."""
+        if call.op in ("to_numpy", "host_call"):
+            for name, tensor in _tensors_by_name(call):
+                if call.backend.loses_gradient(tensor):
+                    text = (
+                        f"copies {name}, which autograd records, so its gradient is lost: use the functions of ops, "
+                        f"or ops.stop_gradient({name}) for a constant"
+                    )
+                    self._found(call, line, text)
+                    return

@@ -1,0 +1,312 @@
+"""The check "nan": which op made the first NaN or infinity, forwards and backwards.
+
+An op is at fault if its result is not finite although its arguments are. A probe of each result, one number, says
+whether that has to be looked into: at once ("op"), or for many ops together ("step"), where reading a number is dear.
+The ops of the program are judged, and not those inside of composites, which may make an infinity and mask it. Backwards
+it is the same with the gradients of each op.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from typing import Any
+
+from emberharmony.core.registry import OPS
+from emberharmony.core.selection import Override
+from emberharmony.transforms.checks.causes import likely_cause
+from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.safe import is_safe, is_safe_backward
+from emberharmony.transforms.observe import Call, Observation, Pulled, Watcher, values_of
+from emberharmony.transforms.recording import user_line
+from emberharmony.transforms.watchers import THREADS
+
+_MOST = 4096
+"""So many results wait for one evaluation at most, because their memory waits with them."""
+
+READS = frozenset(("eval", "synchronize", "to_numpy", "host_call"))
+_INEXACT = ("float", "complex")
+
+
+class _Case:
+    """One op, or the gradients of one, and what it made."""
+
+    __slots__ = ("arguments", "backend", "backward", "keywords", "line", "op", "outer", "path", "results")
+
+    def __init__(self, op: str, outer: str, path: str, line: Any, backend: Any, arguments: Any, results: Any) -> None:
+        self.op, self.outer, self.path, self.line, self.backend = op, outer, path, line, backend
+        self.arguments, self.results = arguments, results
+        self.keywords: dict[str, Any] = {}
+        self.backward = False
+
+
+class NonFinite:
+    """The check.
+
+    Args:
+        findings: what gets the findings.
+        every: "op" or "step"; None chooses by the backend.
+        used: whether a NaN is a finding only when the loss, a gradient or a value that is read is not finite.
+        infinities: whether infinities are findings.
+    """
+
+    def __init__(self, findings: Findings, every: str | None, used: bool, infinities: bool) -> None:
+        self._findings, self._every, self._used, self._infinities = findings, every, used, infinities
+        self._backend: Any = None
+        self._later = False
+        self._waiting: list[tuple[Any, _Case]] = []
+        self._births: dict[int, tuple[Finding, Any]] = {}
+        self._last: Finding | None = None
+        self.running_again = False
+        """Whether a composite runs again to find the op inside, which is not to be checked."""
+
+    def before(self, call: Call) -> None:
+        """Looks at what waits before an op that reads values, in the same evaluation."""
+        if call.spec.name not in READS:
+            return
+        needed = list(_tensors(call.args, call.backend.tensor_type))
+        self.flush(needed if call.spec.name == "eval" else ())
+        if self._used and call.spec.name == "to_numpy":
+            self._judge_used(needed, call.backend)
+
+    def after(self, call: Call, result: Any) -> None:
+        """Looks at the result of an op of the program."""
+        spec, backend = call.spec, call.backend
+        if is_safe(spec) and not self._used:
+            return
+        if result.__class__ is backend.tensor_type:
+            if backend.kinds[result.dtype] not in _INEXACT:
+                return
+            if not self._is_later(backend) and isfinite(backend.probe(result)):
+                return
+            results = [result]
+        else:
+            results = _inexact(result, backend)
+        if results:
+            case = _Case(spec.name, spec.name, call.path, None, backend, call.args, results)
+            case.keywords = call.kwargs
+            self._probe(case)
+
+    def _is_later(self, backend: Any) -> bool:
+        """Returns whether results wait for one evaluation of a step."""
+        if backend is not self._backend:
+            self._backend = backend
+            self._later = backend.computes_later() if self._every is None else self._every == "step"
+        return self._later
+
+    def wants_pulled(self, op: str) -> bool:
+        """Returns whether the gradients of an op may not be finite."""
+        return self._used or not is_safe_backward(OPS[op])
+
+    def pulled(self, step: Pulled) -> None:
+        """Looks at the gradients of an op."""
+        results = _inexact(step.gradients, step.backend)
+        if results:
+            arguments = step.arguments, step.result, step.cotangents
+            case = _Case(step.op, step.outer, step.path, step.line, step.backend, arguments, results)
+            case.backward = True
+            self._probe(case)
+
+    def derived(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
+        """Looks at a loss and its gradients, where only these count."""
+        if self._used:
+            self.flush()
+            self._judge_used([*_tensors(values, backend.tensor_type), *gradients], backend)
+
+    def _probe(self, case: _Case) -> None:
+        backend = case.backend
+        if not self._is_later(backend):
+            for result in case.results:
+                if backend.failing((backend.probe(result),)):
+                    self._judge(case)
+                    return
+            return
+        if case.line is None:
+            case.line = user_line(sys._getframe(3))
+        for result in case.results:
+            self._waiting.append((backend.probe(result), case))
+        if len(self._waiting) >= _MOST:
+            self.flush()
+
+    def flush(self, needed: Sequence[Any] = ()) -> None:
+        """Looks at all that waits, after one evaluation."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        judged: _Case | None = None
+        for i in sorted(waiting[0][1].backend.failing([probe for probe, _ in waiting], needed)):
+            case = waiting[i][1]
+            if case is not judged:
+                judged = case
+                self._judge(case)
+
+    def forget(self) -> None:
+        """Forgets what waits, because the block ends by an error."""
+        self._waiting.clear()
+        self._births.clear()
+
+    def _judge(self, case: _Case) -> None:
+        """Finds out whether an op whose result is not finite is at fault.
+
+        Raises:
+            NonFiniteError: if it is, and the policy says so.
+        """
+        found = [case.backend.contents(result) for result in case.results]
+        made = next((x for x in found if x.nan), None) or next((x for x in found if x.infinite), None)
+        if made is None:  # the sum of finite numbers overflowed
+            return
+        operands = _operands(case)
+        known = operands.values()
+        inherited = any(x.nan for x in known) or (not made.nan and any(x.infinite for x in known))
+        if inherited or not (made.nan or self._infinities):
+            if self._used:
+                self._inherit(case)
+            return
+        self.running_again = True
+        try:
+            finding = _described(case, made, operands)
+        finally:
+            self.running_again = False
+        if not self._used:
+            self._findings.add(finding)
+            return
+        self._last = finding
+        for result in case.results:
+            self._births[id(result)] = finding, result
+
+    def _inherit(self, case: _Case) -> None:
+        """Notes of which birth the results of an op are."""
+        given = [*_tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)]
+        birth = next((self._births[id(x)] for x in given if id(x) in self._births), None)
+        if birth is not None:
+            for result in case.results:
+                self._births[id(result)] = birth[0], result
+
+    def _judge_used(self, tensors: Sequence[Any], backend: Any) -> None:
+        """Reports the birth of numbers that are not finite in tensors that are used."""
+        for tensor in _inexact(tensors, backend):
+            if self._last is None or not backend.failing((backend.probe(tensor),)) or backend.contents(tensor).finite:
+                continue
+            birth = self._births.get(id(tensor))
+            finding = self._last if birth is None else birth[0]
+            self._births.clear()
+            self._last = None
+            self._findings.add(finding)
+            return
+
+
+class _First(Watcher):
+    """Finds the first op inside of a composite whose result is not finite although its arguments are."""
+
+    def __init__(self) -> None:
+        self.op = ""
+
+    def after(self, call: Call, result: Any) -> None:
+        if self.op or not call.depth:
+            return
+        results = _inexact(values_of(result), call.backend)
+        found = [call.backend.contents(x) for x in results]
+        case = _Case(call.op, "", "", None, call.backend, call.args, results)
+        if any(not x.finite for x in found) and all(x.finite for x in _operands(case).values()):
+            self.op = call.op
+
+
+def _inside(case: _Case) -> str:
+    """Returns which op inside of a composite is at fault, for which the body runs again; "" if that is not known."""
+    spec = OPS[case.op]
+    if case.backward or not spec.composite or "random" in spec.category or spec.takes_callable:
+        return ""
+    here, first = THREADS.here, _First()
+    kept = here.telling, here.calls
+    here.telling, here.calls = False, []
+    try:
+        with Override(case.backend.unwatched), Observation(first):
+            case.backend.opened(spec)(*case.arguments, **case.keywords)
+    except Exception:  # noqa: BLE001  (the op itself has run; only a part of the message is missing)
+        return ""
+    finally:
+        here.telling, here.calls = kept
+    return first.op
+
+
+def _described(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
+    """Returns the finding about an op that is at fault."""
+    backend, spec = case.backend, OPS[case.op]
+    first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
+    what = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
+    where = f", first at {first}" if first else ""
+    dtype = backend.dtype_of(case.results[0]).name
+    cause = likely_cause(case.op, operands, bool(made.nan), dtype, case.backward)
+    inner = _inside(case)
+    inside = f"; {inner}() made it inside" if inner else ""
+    op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
+    op += f" inside of {case.outer}()" if case.outer != case.op else ""
+    at = case.line or user_line(sys._getframe(3))
+    line = f"{at[0]}:{at[1]}" if at[0] else ""
+    infinite = any(x.infinite for x in operands.values())
+    held = "its inputs hold infinities and no NaN" if infinite else "inputs are finite"
+    text = (
+        f"{op} on backend {backend.name!r} made {count} {what} of {made.size}{where}"
+        f"{': ' + cause if cause else ''}{inside}{place(case.path, line)}; {held}"
+    )
+    return Finding(
+        "nan",
+        case.outer if case.backward else case.op,
+        text,
+        case.path,
+        line,
+        backend.name,
+        case.backward,
+        case.op if case.outer != case.op else inner,
+    )
+
+
+def _operands(case: _Case) -> dict[str, Any]:
+    """Returns what is in the arguments of an op, by name."""
+    arguments: Any = case.arguments
+    found: dict[str, Any] = {}
+    names = _names(case.op)
+    if case.backward:
+        arguments, result, cotangents = case.arguments
+        _add(found, "the result", result, case.backend)
+    for i, argument in enumerate(arguments):
+        _add(found, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
+    for name, argument in case.keywords.items():
+        _add(found, name, argument, case.backend)
+    if case.backward:
+        _add(found, "the incoming gradient", list(cotangents), case.backend)
+    return found
+
+
+def _names(op: str) -> list[str]:
+    return [parameter.name for parameter in OPS[op].parameters]
+
+
+def _add(found: dict[str, Any], name: str, value: Any, backend: Any) -> None:
+    """Adds what is in the floating tensors and numbers of an argument."""
+    while name in found:
+        name += "'"
+    if isinstance(value, float):
+        found[name] = backend.contents(value)
+    elif isinstance(value, backend.tensor_type):
+        if backend.kinds[value.dtype] in _INEXACT:
+            found[name] = backend.contents(value)
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            _add(found, name if len(value) == 1 else f"{name}[{i}]", item, backend)
+
+
+def _tensors(values: Any, kind: type) -> Iterator[Any]:
+    """Yields the native tensors in nested lists and tuples."""
+    if isinstance(values, kind):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for item in values:
+            yield from _tensors(item, kind)
+    elif isinstance(values, dict):
+        yield from _tensors(list(values.values()), kind)
+
+
+def _inexact(values: Any, backend: Any) -> list[Any]:
+    """Returns the floating and complex tensors among values, each once."""
+    found = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in _INEXACT}
+    return list(found.values())
