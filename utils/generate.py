@@ -64,6 +64,7 @@ NAMESPACES = {
             "losses",
             "normalization",
             "pooling",
+            "quantization",
             "recurrent",
             "sequences",
         ),

@@ -418,6 +418,10 @@ class TensorBackend(Protocol):
         """Returns the convolution of each channel with its own kernels."""
         ...
 
+    def dequantize(self, w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: int = 4, group_size: int = 64) -> Tensor:
+        """Returns the values `scale * q + bias` of packed integers q."""
+        ...
+
     def det(self, x: TensorLike) -> Tensor:
         """Returns the determinant."""
         ...
@@ -1372,6 +1376,14 @@ class TensorBackend(Protocol):
 
     def quantile(self, x: TensorLike, q: Varying, axis: Axis = None, method: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = 'linear', keepdims: bool = False) -> Tensor:
         """Returns the q-th quantiles over axes, with `q` from 0 to 1; NaN if an element is NaN."""
+        ...
+
+    def quantize(self, w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the values of `w` as packed integers, with the scale and the bias of each group."""
+        ...
+
+    def quantized_matmul(self, x: TensorLike, w: TensorLike, scales: TensorLike, biases: TensorLike, *, transpose: bool = True, group_size: int = 64, bits: int = 4) -> Tensor:
+        """Returns `x @ matrix.T`, or `x @ matrix`, with a quantised matrix."""
         ...
 
     def rad2deg(self, x: TensorLike) -> Tensor:

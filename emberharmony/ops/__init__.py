@@ -353,6 +353,11 @@ with _PausedCollector():
         percentile as percentile,
         quantile as quantile,
     )
+    from emberharmony.ops.quantization import (
+        dequantize as dequantize,
+        quantize as quantize,
+        quantized_matmul as quantized_matmul,
+    )
     from emberharmony.ops.random_ops import (
         dropout as dropout,
         random_choice as random_choice,
@@ -833,6 +838,7 @@ __all__ = [
     "degrees",
     "depth_to_space",
     "depthwise_conv",
+    "dequantize",
     "det",
     "device",
     "diag",
@@ -1093,6 +1099,8 @@ __all__ = [
     "put_along_axis",
     "qr",
     "quantile",
+    "quantize",
+    "quantized_matmul",
     "rad2deg",
     "radians",
     "random",
@@ -1300,6 +1308,7 @@ for _module in (
     "pooling",
     "products",
     "quantiles",
+    "quantization",
     "random_ops",
     "rearranging",
     "recurrent",

@@ -77,6 +77,11 @@ from emberharmony.ops.pooling import (
     max_pool_indices as max_pool_indices,
     max_unpool as max_unpool,
 )
+from emberharmony.ops.quantization import (
+    dequantize as dequantize,
+    quantize as quantize,
+    quantized_matmul as quantized_matmul,
+)
 from emberharmony.ops.recurrent import (
     gru as gru,
     lstm as lstm,
@@ -102,6 +107,7 @@ __all__ = [
     "ctc_decode",
     "ctc_loss",
     "depthwise_conv",
+    "dequantize",
     "dot_product_attention",
     "elu",
     "embedding",
@@ -129,6 +135,8 @@ __all__ = [
     "max_unpool",
     "one_hot",
     "psnr",
+    "quantize",
+    "quantized_matmul",
     "relu",
     "relu6",
     "rms_normalization",

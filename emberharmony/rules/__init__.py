@@ -31,6 +31,7 @@ from emberharmony.rules.losses import RULES as LOSSES
 from emberharmony.rules.math import RULES as MATH
 from emberharmony.rules.normalization import RULES as NORMALIZATION
 from emberharmony.rules.products import RULES as PRODUCTS
+from emberharmony.rules.quantization import RULES as QUANTIZATION
 from emberharmony.rules.recurrent import RULES as RECURRENT
 from emberharmony.rules.reduction import RULES as REDUCTION
 from emberharmony.rules.rounding import RULES as ROUNDING
@@ -57,7 +58,19 @@ RULES.update(
         op: rule
         for rules in (
             *(ACTIVATION, COMPLEXES, CREATION, DEVICES, ELEMENTARY, FFT, HISTOGRAMS, INDEXING, LAYERS, LOSSES, MATH),
-            *(NORMALIZATION, PRODUCTS, RECURRENT, REDUCTION, ROUNDING, SEGMENTS, SHAPE, SOLVER, SORTING, SPECIAL),
+            *(
+                NORMALIZATION,
+                PRODUCTS,
+                QUANTIZATION,
+                RECURRENT,
+                REDUCTION,
+                ROUNDING,
+                SEGMENTS,
+                SHAPE,
+                SOLVER,
+                SORTING,
+                SPECIAL,
+            ),
             *(TENSOR, TRANSFORMS),
         )
         for op, rule in rules.items()

@@ -103,6 +103,19 @@ REFUSALS: dict[str, tuple[tuple[type[EmberError], Case], ...]] = {
     ),
     "conv_transpose": ((ShapeError, case(_LINE, np.ones((3, 3, 2)), bias=np.ones(2))),),
     "linear": ((ShapeError, case(_X, _X)), (ShapeError, case(_X, _X.T, None, True))),
+    "quantize": (
+        (ShapeError, case(np.ones((2, 33)))),
+        (ArgumentError, case(np.ones((2, 64)), bits=3)),
+        (ArgumentError, case(np.ones((2, 64)), group_size=16)),
+    ),
+    "dequantize": (
+        (ShapeError, case(np.ones((2, 8), np.uint32), np.ones((2, 2)), np.ones((2, 2)))),
+        (DTypeError, case(np.ones((2, 8), np.int32), np.ones((2, 1)), np.ones((2, 1)))),
+    ),
+    "quantized_matmul": (
+        (ShapeError, case(np.ones((2, 32)), np.ones((3, 8), np.uint32), np.ones((3, 1)), np.ones((3, 1)))),
+        (DTypeError, case(np.ones((2, 64)), np.ones((3, 8), np.int32), np.ones((3, 1)), np.ones((3, 1)))),
+    ),
     "embedding": ((IndexOutOfBoundsError, case([3], _X)), (ShapeError, case([0], _V))),
     "group_normalization": (
         (ArgumentError, case(_X, 0)),

@@ -30,6 +30,7 @@ from emberharmony.backend.mlx.normalization_ops import MLXNormalizationOps
 from emberharmony.backend.mlx.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.probes import MLXProbes
 from emberharmony.backend.mlx.products_ops import MLXProductsOps
+from emberharmony.backend.mlx.quantization_ops import MLXQuantizationOps
 from emberharmony.backend.mlx.random_ops import MLXRandomOps
 from emberharmony.backend.mlx.reduction_ops import MLXReductionOps
 from emberharmony.backend.mlx.rounding_ops import MLXRoundingOps
@@ -69,6 +70,7 @@ class MLXBackend(
     MLXSolverOps,
     MLXNormsOps,
     MLXFftOps,
+    MLXQuantizationOps,
     MLXRandomOps,
     MLXDTypeOps,
     MLXDeviceOps,

@@ -14,6 +14,8 @@ from emberharmony.core.tracing import TELLERS
 Arrays = Sequence[mx.array]
 _PRIMALS: ContextVar[Entry | None] = ContextVar("emberharmony_primals", default=None)
 """The stack of the running transforms; an entry begins with the arrays with respect to which they differentiate."""
+_MAPPED: ContextVar[Entry | None] = ContextVar("emberharmony_mapped", default=None)
+"""The stack of the running `mx.vmap`."""
 _STEPS = frozenset(
     (
         *(
@@ -49,6 +51,22 @@ def is_nested() -> bool:
     read evaluated them afterwards, the first transform would treat them as constants.
     """
     return _PRIMALS.get() is not None
+
+
+class Mapping(Scope):
+    """A block in which `mx.vmap` maps over the function that runs."""
+
+    __slots__ = ()
+
+    _stack = _MAPPED
+
+    def __enter__(self) -> None:
+        _MAPPED.set((None, _MAPPED.get(), self, self._watch))
+
+
+def is_mapped() -> bool:
+    """Returns whether `mx.vmap` maps over the function that runs in this thread or task."""
+    return _MAPPED.get() is not None
 
 
 class _Watching(Scope):

@@ -10,7 +10,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
-from emberharmony.backend.mlx.tracing import OnTapeError, is_nested, is_traced, watched
+from emberharmony.backend.mlx.tracing import Mapping, OnTapeError, is_nested, is_traced, watched
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
@@ -18,7 +18,7 @@ from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 
 TensorFunction = Callable[..., Sequence[mx.array]]
 Tensors = Sequence[mx.array]
-_NO_RULE = r"not (yet )?implemented|cannot vmap|during function transformations|without a primitive|\[addmm\]"
+_NO_RULE = r"not (yet )?implemented|cannot vmap|No JVP|during function transformations|without a primitive|\[addmm\]"
 
 
 class MLXTransformsOps:
@@ -88,7 +88,7 @@ class MLXTransformsOps:
             return self.looped(fn, tensors, axes)
         function = mx.vmap(lambda *slices: _untraced(fn(*slices)), in_axes=tuple(axes))
         try:
-            with Transforming(), contextlib.nullcontext() if same else WithoutDraws():
+            with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
         except Exception as error:
             if not self.cannot_transform(error):

@@ -31,6 +31,7 @@ from emberharmony.backend.torch.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.pooling_ops import TorchPoolingOps
 from emberharmony.backend.torch.probes import TorchProbes
 from emberharmony.backend.torch.products_ops import TorchProductsOps
+from emberharmony.backend.torch.quantization_ops import TorchQuantizationOps
 from emberharmony.backend.torch.random_ops import TorchRandomOps
 from emberharmony.backend.torch.recurrent_ops import TorchRecurrentOps
 from emberharmony.backend.torch.reduction_ops import TorchReductionOps
@@ -78,6 +79,7 @@ class TorchBackend(
     TorchSolverOps,
     TorchNormsOps,
     TorchFftOps,
+    TorchQuantizationOps,
     TorchRandomOps,
     TorchDTypeOps,
     TorchDeviceOps,
