@@ -19,7 +19,8 @@ FOLDER = Path(__file__).parents[1] / "examples" / "models" / "gpt2"
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_give_the_results_that_they_show(page: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(DOCS.parent / "examples" / "models")
+    for folder in ("models", "pretrained"):
+        monkeypatch.syspath_prepend(DOCS.parent / "examples" / folder)
     text = (DOCS / page).read_text(encoding="utf-8")
     names = {"ops": ops, "folder": str(FOLDER), "__name__": "page"}
     example = doctest.DocTestParser().get_doctest(text, names, page, None, 0)
