@@ -2,11 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from emberharmony.backend.shared.numbers import Numbers, numbers_in
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared import numbers
+else:
+    numbers = Deferred("emberharmony.backend.shared.numbers")
 
 
 class Probes:
@@ -35,9 +40,11 @@ class Probes:
         """
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
 
-    def contents(self, tensor: Any) -> Numbers:
+    def contents(self, tensor: Any) -> "numbers.Numbers":
         """Returns how many elements of a tensor, or of a Python number, are NaN, infinite, zero or negative."""
-        return numbers_in(np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor))
+        return numbers.numbers_in(
+            np.asarray(tensor, np.float64) if isinstance(tensor, float) else self.on_the_host(tensor)
+        )
 
     def on_the_host(self, tensor: Any) -> "np.ndarray[Any, Any]":
         """Returns a floating or complex tensor as an array of float64 or complex128 on the host."""
