@@ -47,6 +47,7 @@ NAMES: dict[str, str] = {
         "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
     ),
     "layers.positional": "ALiBi LearnedPositional RoPE SinusoidalPositionalEncoding",
+    "layers.quantized": ("QuantizationError QuantizedEmbedding QuantizedLinear dequantize quantization_error quantize"),
     "layers.recurrent": "Bidirectional GRU LSTM RNN",
     "layers.recurrent_cells": "GRUCell LSTMCell RNNCell",
     "layers.shaping": "ChannelShuffle Flatten Fold Permute PixelShuffle PixelUnshuffle Reshape Unflatten Unfold",

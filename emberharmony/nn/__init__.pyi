@@ -133,6 +133,12 @@ from emberharmony.nn.layers.positional import ALiBi as ALiBi
 from emberharmony.nn.layers.positional import LearnedPositional as LearnedPositional
 from emberharmony.nn.layers.positional import RoPE as RoPE
 from emberharmony.nn.layers.positional import SinusoidalPositionalEncoding as SinusoidalPositionalEncoding
+from emberharmony.nn.layers.quantized import QuantizationError as QuantizationError
+from emberharmony.nn.layers.quantized import QuantizedEmbedding as QuantizedEmbedding
+from emberharmony.nn.layers.quantized import QuantizedLinear as QuantizedLinear
+from emberharmony.nn.layers.quantized import dequantize as dequantize
+from emberharmony.nn.layers.quantized import quantization_error as quantization_error
+from emberharmony.nn.layers.quantized import quantize as quantize
 from emberharmony.nn.layers.recurrent import Bidirectional as Bidirectional
 from emberharmony.nn.layers.recurrent import GRU as GRU
 from emberharmony.nn.layers.recurrent import LSTM as LSTM

@@ -17,6 +17,7 @@ FAMILIES = {
     "Containers": ("containers",),
     "Linear layers": ("linear", "lora"),
     "Embeddings": ("embedding",),
+    "Quantised layers": ("quantized",),
     "Convolutions": ("convolution", "transposed"),
     "Pooling": ("pooling",),
     "Padding": ("padding",),

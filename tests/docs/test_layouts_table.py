@@ -12,6 +12,8 @@ from tests.nn.layout_cases import CASES
 TEXT = (Path(__file__).parents[2] / "docs" / "weights.md").read_text(encoding="utf-8")
 
 EXAMPLES: dict[str, Any] = {
+    "QuantizedLinear": lambda: nn.QuantizedLinear(32, 4, group_size=32),
+    "QuantizedEmbedding": lambda: nn.QuantizedEmbedding(4, 32, group_size=32),
     "TransformerEncoder": lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16), 1),
     "TransformerDecoder": lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 1),
     "Loss": lambda: nn.CrossEntropyLoss([1.0, 2.0]),

@@ -54,7 +54,9 @@ class MLXQuantizationOps:
             operands = [each.astype(mx.float32) for each in operands]
         # The gradient by the scales (MLX 0.32) takes no vector.
         rows = operands[0] if x.ndim > 1 else operands[0][None]
-        result = mx.quantized_matmul(rows, w, *operands[1:], transpose, group_size, bits)
+        result = mx.quantized_matmul(
+            rows, w, operands[1], operands[2], transpose=transpose, group_size=group_size, bits=bits
+        )
         result = result if x.ndim > 1 else result[0]
         return result if result.dtype == kind else result.astype(kind)
 

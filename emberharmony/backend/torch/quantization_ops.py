@@ -69,7 +69,10 @@ class _Product(torch.autograd.Function):
         x, w, scales, biases = ctx.saved_tensors
         by_x = by_scales = by_biases = None
         if ctx.needs_input_grad[_OPTIONS]:
-            by_x = _Product.apply(composite, not transpose, group_size, bits, cotangent, w, scales, biases).to(x.dtype)
+            found: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
+                composite, not transpose, group_size, bits, cotangent, w, scales, biases
+            )
+            by_x = found.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
             wide = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
             left, right = (

@@ -69,6 +69,8 @@ TABLE: dict[str, Layouts] = {
     "Bilinear": Layouts(row(of("weight", "weight", "o i j -> o j i")), SAME, "Bilinear"),
     "Embedding": Layouts(SAME, row(of("embeddings", "weight")), "Embedding", "Embedding"),
     "EmbeddingBag": Layouts(SAME, SAME),
+    "QuantizedLinear": Layouts(SAME, SAME, "QuantizedLinear"),
+    "QuantizedEmbedding": Layouts(SAME, SAME, "QuantizedEmbedding"),
     "LearnedPositional": Layouts(SAME, SAME),
     **{
         f"Conv{n}d": Layouts(
