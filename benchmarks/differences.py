@@ -1,4 +1,4 @@
-"""Measures a comparison of two runs: `python benchmarks/differences.py [--backends A,B] [--layers N] [--rounds N]`.
+"""Measures `emberharmony.compare`: `python benchmarks/differences.py [--backends A,B] [--layers N] [--rounds N]`.
 
 The program is a training step of the demo's GPT. The script prints the processor time, of all cores together, of a
 step on each backend, of a step that is recorded with the backward pass by the tape, and of `emberharmony.compare`; then

@@ -33,6 +33,9 @@ _SENSITIVE = 16.0
 _AS_GIVEN = frozenset(("view", "nextafter", "spacing", "frexp", "ldexp", "to_numpy", "finfo", "from_dlpack"))
 """Ops whose results depend on the dtype of the inputs."""
 
+_BLOCK = 2**16
+"""So many elements are compared at once, so that the memory for them is small."""
+
 _UNSPECIFIED = frozenset(("empty", "empty_like", "argpartition", "get_device", "to_device", "memory_info"))
 """Ops whose results may differ between backends."""
 
@@ -188,23 +191,18 @@ class Judge:
             if op in _EDGES and values.shape == want.shape and np.any(spare):
                 return 0.0
             return 0.0 if np.array_equal(values, want) else math.inf
-        values = got.wide()
-        if not values.size:
+        if not got.bits.size:
             return 0.0
         eps, limit = EPSILON[got.dtype], largest(got.dtype)
         tiny = TINY.get(got.dtype, 2.0**-1022)
+        scale: Any
         with np.errstate(all="ignore"):
-            scale: Any
-            off, scale = np.abs(values - want), np.abs(want)
-            most = float(scale.max())
-            if np.ndim(spare) == 0 and most <= limit and math.isfinite(float(off.max())):  # as in most calls
-                if not allowed.each:
-                    scale, off = most * length, off.max()
-                elif allowed.floor:
-                    scale = np.maximum(scale, min(allowed.floor, max(most, reach)))
-                bound = self._share * allowed.eps * eps * scale
-                bound += tiny + (0.0 if allowed.exact else _SENSITIVE * float(spare))
-                return float(np.max(off / bound))
+            if np.ndim(spare) == 0:
+                units = self._units_if_finite(allowed, got, want, length, reach, float(spare))
+                if math.isfinite(units):
+                    return units
+            values = got.wide()
+            off = np.abs(values - want)
             same = (values == want) | (np.isnan(values) & np.isnan(want))
             if same.all():
                 return 0.0
@@ -223,6 +221,29 @@ class Judge:
             units = off / bound
         units = np.where(np.isnan(off) | np.isinf(off), math.inf, units)
         return float(units.max())
+
+    def _units_if_finite(
+        self, allowed: _Allowed, got: Host, want: Array, length: float, reach: float, spare: float
+    ) -> float:
+        """Returns the result of `_units` if all numbers are finite, as in most calls, else NaN; a block at a time."""
+        values, flat, eps = got.values().reshape(-1), want.reshape(-1), EPSILON[got.dtype]
+        blocks = [slice(i, i + _BLOCK) for i in range(0, flat.size, _BLOCK)]
+        most = max(float(np.abs(flat[block]).max()) for block in blocks)
+        if not most <= largest(got.dtype):
+            return math.nan
+        spared = TINY.get(got.dtype, 2.0**-1022) + (0.0 if allowed.exact else _SENSITIVE * spare)
+        unit, worst = self._share * allowed.eps * eps, 0.0
+        low = min(allowed.floor, max(most, reach)) if allowed.floor else 0.0
+        for block in blocks:
+            off = np.abs(values[block] - flat[block])
+            if allowed.each:
+                units = float(np.max(off / (unit * np.maximum(np.abs(flat[block]), low) + spared)))
+            else:
+                units = float(np.max(off)) / (unit * length * most + spared)
+            if not math.isfinite(units):
+                return math.nan
+            worst = max(worst, units)
+        return worst
 
     def wanted(self, record: Record, change: float = 0.0) -> list[Array]:
         """Returns the results of the call on NumPy in float64.

@@ -26,7 +26,6 @@ _PROGRAM = """\
 import numpy as np
 {imports}
 from emberharmony import ops
-
 with np.load({data!r}) as file:
     data = dict(file)
 
@@ -43,8 +42,6 @@ error = max(float(np.max(np.abs(g - w), initial=0)) for g, w in zip(got, want, s
 print("got     ", got, "\\nexpected", want, "\\nlargest error", error)
 assert error <= {bound:.3g} and all(np.array_equal(np.isnan(g), np.isnan(w)) for g, w in zip(got, want))
 """
-
-_PAIRED = {"complex64": "complex128"}
 
 
 def write(path: str, found: "Divergence", record: Record, backend: Any, tolerance: float | None) -> None:
