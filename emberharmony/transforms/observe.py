@@ -153,9 +153,11 @@ def module_called(
     path = path_of(module, modules[0][0] if modules else module, outer)
     place = len(modules)
     modules.append((module, path))
+    before, here.path = here.path, path
     try:
         result = call(module, *args, **kwargs)
     finally:
         del modules[place:]
+        here.path = before
     tell(told, "returned", path, result)
     return result

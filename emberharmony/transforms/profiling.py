@@ -12,7 +12,7 @@ from emberharmony.core.state.files import replace_text
 from emberharmony.transforms import traces
 from emberharmony.transforms.costs import Cost, cost_of
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recording import GROUPS, Event, Log, Recorder
+from emberharmony.transforms.recording import GROUPS, PEAK, Event, Log, Recorder
 from emberharmony.transforms.roofline import Rates, rates
 
 _UNTIMED = "ops inside of a function that the library vectorizes cannot be waited for: their time is that of the call"
@@ -217,6 +217,7 @@ class Profiler(Recorder):
                 call.seconds = perf_counter() - call.started
         except (EmberError, ValueError, RuntimeError):  # inside of `vmap` the values cannot be had
             self.noted(_UNTIMED)
+        raw = call.kept.get(self)
         super().after(call, result)
         if self._memory:
             peak = call.backend.peak_memory(restart=True)
@@ -225,9 +226,8 @@ class Profiler(Recorder):
                 most = max(most, peak[1])
                 if self._open:
                     self._open[-1][1] = max(self._open[-1][1], most)
-                event: Event | None = call.kept.get(self)
-                if event is not None:
-                    event.peak = most - before
+                if raw is not None:
+                    raw[PEAK] = most - before
 
     def ended(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""

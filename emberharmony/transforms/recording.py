@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
 from typing import Any, overload
 
 from emberharmony.core import selection
@@ -23,6 +25,13 @@ _OF_USERS = ("examples", "demo")
 _INSIDE: dict[str, bool] = {}
 """Whether a file belongs to the package."""
 
+_DISTANCES: dict[tuple[int, int], tuple[Any, ...]] = {}
+"""By the code that calls an op and the place in it: how many frames further out the user's frame is, the code of that
+frame, the place and the line in it, and the calling code itself, so that its number belongs to no other code."""
+
+_MOST = 10_000
+"""So many places are kept."""
+
 FORMAT = 1
 """The version of the JSON of a log."""
 
@@ -31,6 +40,10 @@ _FIELDS = (
     *("gradient_of", "backend", "error", "started", "peak"),
 )
 _PLAIN = frozenset((int, float, bool, str, complex, type(None)))
+_CALL, _LINE, _ERROR, PEAK, _END, _FIRST = range(6)
+"""The places in what a recorder keeps of a call: the call, the user's line, the error, the peak of memory, the place
+after the arguments; and from there shape and dtype of each tensor among the arguments, then of each in the result."""
+
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 
 
@@ -38,37 +51,77 @@ class Event:
     """One call of an op.
 
     Attributes:
-        op: the name of the op.
-        path: the module that was running, such as "Net.blocks.0.linear"; "" outside of modules.
-        depth: the number of composites around the call.
-        seconds: the time that the call took, with all calls inside of it.
-        gradient_of: in the backward pass of a tape, the op whose gradient was being computed; otherwise "".
-        backend: the name of the backend.
-        error: the class of the exception that the op raised; "" if it raised none.
-        started: when the call began, in seconds since the begin of the log.
-        peak: in a profile, the most bytes that were in use during the call beyond those in use before it; None if that
-            is not known.
         outer: the event of the composite around the call, or None.
     """
 
-    __slots__ = (
-        *("_arguments", "_line", "_names", "_results", "backend", "depth", "error", "gradient_of", "op", "outer"),
-        *("path", "peak", "seconds", "started"),
-    )
-    op: str
-    path: str
-    depth: int
-    seconds: float
-    gradient_of: str
-    backend: str
-    error: str
-    started: float
-    peak: int | None
-    outer: "Event | None"
-    _arguments: list[tuple[Any, Any]]
-    _results: list[tuple[Any, Any]]
-    _line: tuple[str, int]
-    _names: Any
+    __slots__ = ("_begun", "_raw", "outer")
+
+    def __init__(self, raw: list[Any], begun: float, outer: "Event | None") -> None:
+        self._raw, self._begun, self.outer = raw, begun, outer
+
+    @property
+    def _call(self) -> Any:
+        return self._raw[_CALL]
+
+    @property
+    def error(self) -> str:
+        """The class of the exception that the op raised; "" if it raised none."""
+        return str(self._raw[_ERROR])
+
+    @property
+    def peak(self) -> int | None:
+        """In a profile, the most bytes in use during the call beyond those in use before it; None if not known."""
+        found: int | None = self._raw[PEAK]
+        return found
+
+    @property
+    def _arguments(self) -> list[tuple[Any, Any]]:
+        tensors = self._raw[_FIRST : self._raw[_END]]
+        return list(zip(tensors[::2], tensors[1::2], strict=True))
+
+    @property
+    def _results(self) -> list[tuple[Any, Any]]:
+        tensors = self._raw[self._raw[_END] :]
+        return list(zip(tensors[::2], tensors[1::2], strict=True))
+
+    @property
+    def op(self) -> str:
+        """The name of the op."""
+        return str(self._call.spec.name)
+
+    @property
+    def path(self) -> str:
+        """The module that was running, such as "Net.blocks.0.linear"; "" outside of modules."""
+        return str(self._call.path)
+
+    @property
+    def depth(self) -> int:
+        """The number of composites around the call."""
+        return int(self._call.depth)
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend."""
+        return str(self._call.backend.name)
+
+    @property
+    def seconds(self) -> float:
+        """The time that the call took, with all calls inside of it."""
+        return float(self._call.seconds)
+
+    @property
+    def started(self) -> float:
+        """When the call began, in seconds since the begin of the log."""
+        return max(float(self._call.started) - self._begun, 0.0)
+
+    @property
+    def gradient_of(self) -> str:
+        """In the backward pass of a tape, the op whose gradient was being computed; otherwise ""."""
+        return str(self._call.gradient_of)
+
+    @property
+    def _names(self) -> Any:
+        return self._call.backend.dtypes.neutral
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -98,7 +151,8 @@ class Event:
     @property
     def frame(self) -> str:
         """The user's line, as "file:line"."""
-        return f"{self._line[0]}:{self._line[1]}" if self._line[0] else ""
+        file, line = self._raw[_LINE]
+        return f"{file}:{line}" if file else ""
 
     def __repr__(self) -> str:
         given = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
@@ -117,9 +171,22 @@ class Log(Sequence[Event]):
     """
 
     def __init__(self) -> None:
-        self._events: list[Event] = []
+        self._begun = 0.0
+        self._raw: list[list[Any]] = []
+        self._made: list[Event] = []
         self._returned: dict[str, Any] = {}
         self.notes: list[str] = []
+
+    @property
+    def _events(self) -> list[Event]:
+        made, raw = self._made, self._raw
+        if len(made) < len(raw):
+            known = {id(event._call): event for event in made}
+            for row in raw[len(made) :]:
+                call = row[_CALL]
+                event = known[id(call)] = Event(row, self._begun, known.get(id(call.outer)))
+                made.append(event)
+        return made
 
     @overload
     def __getitem__(self, key: int) -> Event: ...
@@ -140,7 +207,7 @@ class Log(Sequence[Event]):
         raise ArgumentError(f"the log has no result of a module {key!r}{suggest(key, list(self._returned))}")
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._raw)
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)
@@ -228,16 +295,11 @@ class Log(Sequence[Event]):
             log = cls()
             log.notes = [str(note) for note in read["notes"]]
             for row in read["events"]:
-                event = Event()
-                for name in ("op", "path", "depth", "seconds", "gradient_of", "backend", "error", "started", "peak"):
-                    setattr(event, name, row[name])
-                event._names = _BY_NAME
-                event._arguments = _pairs(row["shapes"], row["dtypes"])
-                event._results = _pairs(row["results"], row["result_dtypes"])
                 file, _, line = row["frame"].rpartition(":")
-                event._line = file, int(line or 0)
-                event.outer = None if row["outer"] is None else log._events[row["outer"]]
-                log._events.append(event)
+                outer = None if row["outer"] is None else log._raw[row["outer"]][_CALL]
+                arguments = _flat(row["shapes"], row["dtypes"])
+                head = [_loaded(row, outer), (file, int(line or 0)), row["error"], row["peak"], _FIRST + len(arguments)]
+                log._raw.append([*head, *arguments, *_flat(row["results"], row["result_dtypes"])])
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ArgumentError(f"the text is no log of ops.record: {type(error).__name__}: {error}") from error
         return log
@@ -269,39 +331,40 @@ class Recorder(Watcher):
     def __init__(self, log: Log, backward: bool = False, capture: str | Sequence[str] | None = None) -> None:
         self.log, self.backward = log, backward
         self._patterns = ("*",) if capture is None else (capture,) if isinstance(capture, str) else tuple(capture)
-        self._begun: float | None = None
+        log._begun = perf_counter()
 
     def before(self, call: Call) -> None:
         """Adds the event of a call."""
-        event = Event()
-        backend, outer = call.backend, call.outer
-        event.op, event.path, event.depth = call.spec.name, call.path, call.depth
-        event.outer = None if outer is None else outer.kept.get(self)
-        event.gradient_of, event.backend, event.error = call.gradient_of, backend.name, ""
-        event._names, event._results = backend.dtypes.neutral, []
-        event._arguments = _described(call.args, backend.tensor_type, [])
+        kind, outer = call.backend.tensor_type, call.outer
+        around = None if outer is None else outer.kept.get(self)
+        raw = [call, _line_of(call.spec.name) if around is None else around[_LINE], "", None, _FIRST]
+        for x in call.args:
+            if x.__class__ is kind:
+                raw += (x.shape, x.dtype)
+            elif x.__class__ not in _PLAIN:
+                _describe(x, kind, raw)
         if call.kwargs:
-            _described(call.kwargs.values(), backend.tensor_type, event._arguments)
-        event._line = user_line(sys._getframe(2)) if event.outer is None else event.outer._line
-        event.seconds, event.started, event.peak = 0.0, 0.0, None
-        call.kept[self] = event
-        self.log._events.append(event)
+            _describe(call.kwargs, kind, raw)
+        raw[_END] = len(raw)
+        call.kept[self] = raw
+        self.log._raw.append(raw)
 
     def after(self, call: Call, result: Any) -> None:
         """Adds what is known of the result."""
-        event: Event | None = call.kept.get(self)
-        if event is not None:
-            if self._begun is None:
-                self._begun = call.started
-            event.seconds, event.started = call.seconds, call.started - self._begun
-            event._results = _described((result,), call.backend.tensor_type, [])
+        raw = call.kept.pop(self, None)  # the two would hold each other
+        if raw is not None:
+            kind = call.backend.tensor_type
+            if result.__class__ is kind:
+                raw += (result.shape, result.dtype)
+            elif result is not None:
+                _describe(result, kind, raw)
 
     def failed(self, call: Call, error: Exception) -> None:
         """Adds the class of the error."""
+        raw = call.kept.get(self)
+        if raw is not None:
+            raw[_ERROR] = type(error).__name__
         self.after(call, None)
-        event: Event | None = call.kept.get(self)
-        if event is not None:
-            event.error = type(error).__name__
 
     def returned(self, path: str, result: Any) -> None:
         """Keeps what a module returned, as constants."""
@@ -337,35 +400,71 @@ class Recording(Observation):
         return log
 
 
+def _line_of(op: str) -> tuple[str, int]:
+    """Returns the file and line of the innermost frame that does not belong to the package, for a `before`.
+
+    A walk over all frames is slow. So the distance of that frame is kept for each place in the package that calls an op
+    (`_DISTANCES`); it holds if that frame is at the same place in the same code as then.
+
+    Args:
+        op: the name of the op.
+    """
+    distance = 4  # inside of the caller are the op, the twin's function, `before` and this function
+    caller: Any = sys._getframe(distance)
+    if caller.f_code.co_name == op:  # the op that looked for the twin
+        distance, caller = 5, sys._getframe(5)
+    code = caller.f_code
+    place = id(code), caller.f_lasti
+    known = _DISTANCES.get(place)
+    if known is not None:
+        further, outer, last, line, _ = known
+        try:
+            frame: Any = sys._getframe(distance + further) if further else caller
+        except ValueError:  # the stack is not so deep
+            frame = None
+        if frame is not None and frame.f_lasti == last and frame.f_code is outer:
+            return line  # type: ignore[no-any-return]
+    further, frame = 0, caller
+    while frame is not None and _is_inside(frame.f_code.co_filename):
+        further, frame = further + 1, frame.f_back
+    if frame is None:
+        return "", 0
+    if len(_DISTANCES) >= _MOST:
+        _DISTANCES.clear()
+    line = frame.f_code.co_filename, frame.f_lineno
+    _DISTANCES[place] = further, frame.f_code, frame.f_lasti, line, code
+    return line
+
+
 def user_line(frame: Any) -> tuple[str, int]:
     """Returns the file and line of the innermost frame, from one outwards, that does not belong to the package."""
-    while frame is not None:
-        name = frame.f_code.co_filename
-        inside = _INSIDE.get(name)
-        if inside is None:
-            rest = name[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
-            inside = _INSIDE[name] = name.startswith(_PACKAGE) and rest not in _OF_USERS
-        if not inside:
-            return name, frame.f_lineno
+    while frame is not None and _is_inside(frame.f_code.co_filename):
         frame = frame.f_back
-    return "", 0
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
-def _described(values: Any, kind: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Adds the shape and the native dtype of each tensor among values to a list, and returns the list."""
-    for x in values:
-        of = x.__class__
-        if of is kind:
-            found.append((x.shape, x.dtype))
-        elif of in _PLAIN:
-            continue
-        elif of is list or of is tuple or isinstance(x, tuple):
-            _described(x, kind, found)
-        elif isinstance(x, dict):
-            _described(x.values(), kind, found)
-        elif isinstance(x, kind):
-            found.append((x.shape, x.dtype))
-    return found
+def _is_inside(file: str) -> bool:
+    """Returns whether a file belongs to the package."""
+    inside = _INSIDE.get(file)
+    if inside is None:
+        rest = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
+        inside = _INSIDE[file] = file.startswith(_PACKAGE) and rest not in _OF_USERS
+    return inside
+
+
+def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
+    """Adds the shape and the native dtype of each tensor in a value to a list."""
+    of = value.__class__
+    if of is kind:
+        raw += (value.shape, value.dtype)
+    elif of is list or of is tuple or isinstance(value, tuple):
+        for x in value:
+            _describe(x, kind, raw)
+    elif isinstance(value, dict):
+        for x in value.values():
+            _describe(x, kind, raw)
+    elif of not in _PLAIN and isinstance(value, kind):
+        raw += (value.shape, value.dtype)
 
 
 def _constant(x: Any) -> Any:
@@ -375,8 +474,17 @@ def _constant(x: Any) -> Any:
     return backend.bound.stop_gradient(x) if isinstance(x, backend.tensor_type) else x
 
 
-def _pairs(shapes: Any, dtypes: Any) -> list[tuple[Any, Any]]:
-    return [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+def _loaded(row: dict[str, Any], outer: Any) -> Any:
+    """Returns what an event reads of a call, from a row of JSON."""
+    backend = SimpleNamespace(name=row["backend"], dtypes=SimpleNamespace(neutral=_BY_NAME))
+    read = {name: row[name] for name in ("path", "depth", "seconds", "started", "gradient_of")}
+    return SimpleNamespace(spec=SimpleNamespace(name=row["op"]), backend=backend, outer=outer, **read)
+
+
+def _flat(shapes: Any, dtypes: Any) -> list[Any]:
+    """Returns shapes and dtypes in turn."""
+    pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    return [part for pair in pairs for part in pair]
 
 
 def _op(event: Event) -> str:

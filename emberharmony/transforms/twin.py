@@ -5,11 +5,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from emberharmony.core import selection
 from emberharmony.core.dispatch import Bound, Fast
 from emberharmony.core.registry import OpSpec
+from emberharmony.core.selection import _OVERRIDE
 from emberharmony.transforms.traced_tensor import TracedTensor
-from emberharmony.transforms.watchers import THREADS, Call, Pulled, tell, values_of, watchers, watchers_in
+from emberharmony.transforms.watchers import THREADS, WATCHER, Call, Pulled, tell, values_of, watchers, watchers_in
 
 _RESULTS = ("Tensor", "Result", "HostArray")
 """Words in the annotation of the result of an op that computes something."""
@@ -17,11 +17,19 @@ _RESULTS = ("Tensor", "Result", "HostArray")
 _OTHERS = ("eval", "synchronize", "host_call")
 """Other ops that do."""
 
+_NONE: dict[str, Any] = {}
+
 _LOCK = threading.Lock()
 
 
 def _told(
-    spec: OpSpec, backend: Any, function: Callable[..., Any], wrap: Callable[[Any], Any], traced: bool
+    spec: OpSpec,
+    backend: Any,
+    function: Callable[..., Any],
+    wrap: Callable[[Any], Any],
+    *,
+    traced: bool = False,
+    otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Returns the implementation of an op that tells the watchers.
 
@@ -31,22 +39,31 @@ def _told(
         function: the implementation.
         wrap: makes tensors of native scalars.
         traced: whether the arguments may be traced by a tape.
+        otherwise: the function that runs if this one raises an error, because it refuses some arguments.
     """
-    threads, override = THREADS, selection.override_entry
+    kind, name, new = backend.tensor_type, spec.name, object.__new__
+    threads, override = THREADS, _OVERRIDE.get
 
+    # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
     def call(*args: Any, **kwargs: Any) -> Any:
         here = threads.here
         if here.telling:
             return function(*args, **kwargs)
-        told = watchers_in(override())
+        entry = override()
+        told = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
         if not told:
             return function(*args, **kwargs)
         calls = here.calls
-        depth = len(calls)
-        if traced:
-            made = Call(spec, backend, values_of(args), {k: values_of(v) for k, v in kwargs.items()}, here)
-        else:
-            made = Call(spec, backend, args, kwargs, here)
+        made = new(Call)
+        made.spec = spec
+        made.backend = backend
+        made.args, made.kwargs = _values(args, kwargs) if traced else (args, kwargs)
+        made.path = here.path
+        made.outer = calls[-1] if calls else None
+        made.depth = len(calls)
+        made.gradient_of = here.gradient_of
+        made.seconds = made.started = 0.0
+        made.kept = {}
         here.telling = True
         try:
             for watcher in told:
@@ -59,16 +76,23 @@ def _told(
         calls.append(made)
         try:
             made.started = perf_counter()
-            result = wrap(function(*args, **kwargs))
+            try:
+                result = function(*args, **kwargs)
+            except Exception:
+                if otherwise is None:
+                    raise
+                result = otherwise(*args, **kwargs)
+            if result.__class__ is not kind:
+                result = wrap(result)
             made.seconds = perf_counter() - made.started
-        except Exception as error:
+        except BaseException as error:
             made.seconds = perf_counter() - made.started
-            del calls[depth:]
-            tell(told, "failed", made, error)
+            del calls[made.depth :]
+            if isinstance(error, Exception):
+                tell(told, "failed", made, error)
             raise
-        finally:
-            del calls[depth:]
-        here.last = spec.name
+        calls.pop()
+        here.last = name
         here.telling = True
         try:
             for watcher in told:
@@ -78,9 +102,14 @@ def _told(
             raise
         finally:
             here.telling = False
+            made.args, made.kwargs = (), _NONE
         return result
 
     return call
+
+
+def _values(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return values_of(args), {name: values_of(value) for name, value in kwargs.items()}
 
 
 class Numbers:
@@ -94,7 +123,7 @@ class Numbers:
         here = THREADS.here
         outer = here.calls[0].spec.name if here.calls else here.last
         mark = next((watcher.mark() for watcher in watchers() if watcher.pulls), None)
-        self._places.append((here.last, here.modules[-1][1] if here.modules else "", outer, mark))
+        self._places.append((here.last, here.path, outer, mark))
         return len(self._places) - 1
 
     def pulled(self, pull: Callable[[Any, Any], Any], found: Any, node: Any) -> Any:
@@ -111,16 +140,14 @@ class Numbers:
         if asked and not here.telling:
             keys = [number] if number in found else [(number, i) for i in range(len(node[3]))]
             step = Pulled(place, self._backend, node, [found[key] for key in keys if key in found])
-        before, here.gradient_of = here.gradient_of, place[0]
-        telling, count = here.telling, len(here.modules)
+        before, telling = (here.gradient_of, here.path), here.telling
+        here.gradient_of, here.path = place[:2]
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         here.telling = telling or (quiet and not _is_nested(node, found))
-        here.modules.append((None, place[1]))
         try:
             pulled = pull(found, node)
         finally:
-            here.gradient_of, here.telling = before, telling
-            del here.modules[count:]
+            (here.gradient_of, here.path), here.telling = before, telling
         if step is not None:
             step.gradients = [gradient for _, _, gradient in pulled]
             tell(asked, "pulled", step)
@@ -135,19 +162,6 @@ def _is_nested(node: Any, found: dict[Any, Any]) -> bool:
 
 def _same(result: Any) -> Any:
     return result
-
-
-def _native(quick: Fast, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the native function of an op, in whose place the implementation runs if it refuses its arguments."""
-    native = quick.native  # without its further options, which only save a conversion
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return native(*args, **kwargs)
-        except Exception:  # noqa: BLE001  (what the implementation raises then is the error)
-            return function(*args, **kwargs)
-
-    return call
 
 
 def _is_told(spec: OpSpec) -> bool:
@@ -192,13 +206,12 @@ class Twin:
 
     def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
-        told = _told(spec, self, function, self.wrap, False)
+        told = _told(spec, self, function, self.wrap)
         quick = getattr(function, "__fast__", None)
         if quick is not None:
-            native = _native(quick, function)
-            told.__fast__ = Fast(  # type: ignore[attr-defined]
-                _told(spec, self, native, self.wrap, False), quick.when, quick.weak, quick.plain
-            )
+            # The further options of the native function only save a conversion.
+            native = _told(spec, self, quick.native, self.wrap, otherwise=function)
+            told.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
         return told
 
     def opened(self, spec: OpSpec) -> Callable[..., Any]:
@@ -207,7 +220,7 @@ class Twin:
         if found is None:
             found = super().opened(spec)  # type: ignore[misc]
             if _is_told(spec):
-                found = _told(spec, self, found, _same, True)
+                found = _told(spec, self, found, _same, traced=True)
             self._opened[spec] = found
         return found
 

@@ -21,7 +21,7 @@ class Call:
         spec: its declaration.
         backend: the backend, whose `dtypes`, `bound` and methods a watcher may use.
         args: the positional arguments, converted as the op declares them. In the place of a tensor that a tape traces
-            stands its value.
+            stands its value. They are known until the watchers have seen the result, so a call that is kept holds none.
         kwargs: the keyword arguments.
         path: the module that is running, such as "Net.blocks.0.linear"; "" outside of modules.
         depth: the number of composites around the call.
@@ -38,16 +38,17 @@ class Call:
         *("outer", "path", "seconds", "spec", "started"),
     )
 
-    def __init__(
-        self, spec: OpSpec, backend: Any, args: tuple[Any, ...], kwargs: dict[str, Any], here: "_Here"
-    ) -> None:
-        self.spec, self.backend, self.args, self.kwargs = spec, backend, args, kwargs
-        self.path = here.modules[-1][1] if here.modules else ""
-        self.outer = here.calls[-1] if here.calls else None
-        self.depth = len(here.calls)
-        self.gradient_of = here.gradient_of
-        self.seconds = self.started = 0.0
-        self.kept: dict[Any, Any] = {}
+    spec: OpSpec
+    backend: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    path: str
+    depth: int
+    outer: "Call | None"
+    gradient_of: str
+    started: float
+    seconds: float
+    kept: dict[Any, Any]
 
     @property
     def op(self) -> str:
@@ -138,16 +139,17 @@ class Watcher:
 class _Here:
     """The running calls of ops and modules of a thread, and whether a method of a watcher is running.
 
+    `modules` are those that run, `path` that of the innermost one, or of the one whose gradient is being computed.
     `last` is the op that ended last, `gradient_of` the one whose gradient is being computed.
     """
 
-    __slots__ = ("calls", "gradient_of", "last", "modules", "telling")
+    __slots__ = ("calls", "gradient_of", "last", "modules", "path", "telling")
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.modules: list[tuple[Any, str]] = []
         self.telling = False
-        self.last = self.gradient_of = ""
+        self.last = self.gradient_of = self.path = ""
 
 
 class _Threads(threading.local):
