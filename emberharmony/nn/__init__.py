@@ -11,6 +11,7 @@ from emberharmony import Buffer as Buffer
 from emberharmony import Parameter as Parameter
 
 NAMES: dict[str, str] = {
+    "cache": "KVCache",
     "containers": "Lambda ModuleDict ModuleList ParameterDict ParameterList Remat Repeat Residual Sequential",
     "functional": "functional_call merge split value_and_grad",
     "generation": "generate stream_generate",
@@ -20,7 +21,6 @@ NAMES: dict[str, str] = {
         "Softshrink Softsign SwiGLU Tanh Tanhshrink Threshold"
     ),
     "layers.attention": "MultiHeadAttention MultiheadAttention",
-    "layers.cache": "KVCache",
     "layers.convolution": (
         "Conv1d Conv2d Conv3d DepthwiseConv1d DepthwiseConv2d DepthwiseConv3d SeparableConv1d SeparableConv2d "
         "SeparableConv3d"

@@ -8,6 +8,7 @@ from emberharmony.nn import init as init
 from emberharmony.nn import losses as losses
 from emberharmony.nn import metrics as metrics
 from emberharmony.nn import parametrize as parametrize
+from emberharmony.nn.cache import KVCache as KVCache
 from emberharmony.nn.containers import Lambda as Lambda
 from emberharmony.nn.containers import ModuleDict as ModuleDict
 from emberharmony.nn.containers import ModuleList as ModuleList
@@ -57,7 +58,6 @@ from emberharmony.nn.layers.activations import Tanhshrink as Tanhshrink
 from emberharmony.nn.layers.activations import Threshold as Threshold
 from emberharmony.nn.layers.attention import MultiHeadAttention as MultiHeadAttention
 from emberharmony.nn.layers.attention import MultiheadAttention as MultiheadAttention
-from emberharmony.nn.layers.cache import KVCache as KVCache
 from emberharmony.nn.layers.convolution import Conv1d as Conv1d
 from emberharmony.nn.layers.convolution import Conv2d as Conv2d
 from emberharmony.nn.layers.convolution import Conv3d as Conv3d

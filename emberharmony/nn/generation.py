@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.nn import rngs
-from emberharmony.nn.layers.cache import KVCache
+from emberharmony.nn.cache import KVCache
 from emberharmony.nn.options import length, number, share
 from emberharmony.types import Tensor, TensorLike
 

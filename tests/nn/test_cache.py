@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import nn, ops
 from emberharmony.errors import TracedTensorError
-from emberharmony.nn.layers.cache import STEP
+from emberharmony.nn.cache import STEP
 
 DRAW = np.random.default_rng(3)
 

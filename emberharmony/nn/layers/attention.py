@@ -7,7 +7,7 @@ from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
-from emberharmony.nn.layers.cache import KVCache
+from emberharmony.nn.cache import KVCache
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module

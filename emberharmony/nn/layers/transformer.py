@@ -9,8 +9,8 @@ from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
+from emberharmony.nn.cache import KVCache
 from emberharmony.nn.layers.attention import MultiheadAttention
-from emberharmony.nn.layers.cache import KVCache
 from emberharmony.nn.layers.dropout import Dropout
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.layers.normalization import LayerNorm
