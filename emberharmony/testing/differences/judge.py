@@ -196,11 +196,12 @@ class Judge:
         eps, limit = EPSILON[got.dtype], largest(got.dtype)
         tiny = TINY.get(got.dtype, 2.0**-1022)
         scale: Any
+        units: Any
         with np.errstate(all="ignore"):
             if np.ndim(spare) == 0:
-                units = self._units_if_finite(allowed, got, want, length, reach, float(spare))
-                if math.isfinite(units):
-                    return units
+                finite = self._units_if_finite(allowed, got, want, length, reach, float(spare))
+                if math.isfinite(finite):
+                    return finite
             values = got.wide()
             off = np.abs(values - want)
             same = (values == want) | (np.isnan(values) & np.isnan(want))
