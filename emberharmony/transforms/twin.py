@@ -78,8 +78,8 @@ def _told(
             made.started = perf_counter()
             try:
                 result = function(*args, **kwargs)
-            except Exception:
-                if otherwise is None:
+            except Exception as error:
+                if otherwise is None or hasattr(error, "of_watcher"):
                     raise
                 result = otherwise(*args, **kwargs)
             if result.__class__ is not kind:
@@ -122,7 +122,11 @@ class Numbers:
     def __next__(self) -> int:
         here = THREADS.here
         outer = here.calls[0].spec.name if here.calls else here.last
-        mark = next((watcher.mark() for watcher in watchers() if watcher.pulls), None)
+        mark = None
+        for watcher in watchers():
+            if watcher.pulls:
+                mark = watcher.mark()
+                break
         self._places.append((here.last, here.path, outer, mark))
         return len(self._places) - 1
 

@@ -1,6 +1,7 @@
 """Watchers see the same calls on every backend, others see nothing, and nothing remains afterwards."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -49,6 +50,7 @@ def _nothing_remains() -> Iterator[None]:
     assert not is_open()
     assert nn.Linear.__call__ is call
     assert selection._PROCESS.observers is None
+    assert selection.Override.__enter__ is selection._PLAIN_ENTER
 
 
 def program(x: Any) -> Any:
@@ -177,6 +179,20 @@ def test_the_exception_of_a_watcher_passes_unchanged(backend: str, kind: Any, me
             run(ops.ones(3))
         assert raised.value is error
         assert str(error) == "stop here"
+
+
+def test_a_composite_is_not_run_again_after_the_exception_of_a_watcher(backend: str) -> None:
+    begun: list[str] = []
+
+    class Stopping(Watcher):
+        def before(self, call: Call) -> None:
+            begun.append(call.op)
+            if call.depth:
+                raise StopError
+
+    with Observation(Stopping()), contextlib.suppress(StopError):
+        ops.var(ops.ones(3))
+    assert begun.count("var") == 1
 
 
 def test_compiled_functions_run_uncompiled_and_say_so(backend: str) -> None:
