@@ -14,7 +14,7 @@ from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJud
 from emberharmony.testing.differences.measures import carried
 from emberharmony.testing.differences.records import Record
 from emberharmony.testing.differences.report import Divergence, Report, Row
-from emberharmony.testing.differences.runs import Stopped
+from emberharmony.testing.differences.runs import OPTIMIZER, Stopped
 from emberharmony.testing.differences.spool import Reader, Writer
 
 _AMPLIFIED = 100.0
@@ -98,8 +98,8 @@ class Lockstep:
             second = list(rest.keys())
             matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
             parts = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
-            # A rule of a gradient may call other ops on another backend: that is no decision of the program.
-            parts = [part for part in parts if any(not key[2] for keys in part for _, key in keys)]
+            # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
+            parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
             if parts:
                 self._parted(*parts[0], errors)
             for block in matcher.get_matching_blocks():

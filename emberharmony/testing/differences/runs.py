@@ -1,9 +1,11 @@
 """One run of a program on one backend, which passes its calls on, one at a time."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,12 @@ RANDOM = frozenset(("random", "distributions"))
 
 _LEFT_OUT = frozenset(("eval", "synchronize"))
 """Ops that return nothing, and whose arguments are results of others."""
+
+
+OPTIMIZER = "(optimizer)"
+"""The path of the calls that optimizers make; which ones these are may depend on the backend."""
+
+_OPTIMIZERS = str(Path(ops.__file__).parents[1] / "optim") + os.sep
 
 
 class Stopped(BaseException):
@@ -113,8 +121,11 @@ class Watch(Watcher):
         tensors[:] = [Host(host.bits.copy(), host.dtype) for host in tensors]
         if call.spec.category in RANDOM or call.op == "dropout":
             record.streams = [STREAM.get().state_dict(), HOST.get().state_dict()]
-        file, line = user_line(sys._getframe(2))
+        frame = sys._getframe(2)
+        file, line = user_line(frame)
         record.line = f"{file}:{line}" if file else ""
+        if not record.path and not record.gradient_of and _is_of_optimizer(frame, file):
+            record.path = OPTIMIZER
         call.kept[self] = record
 
     def after(self, call: Call, result: Any) -> None:
@@ -140,6 +151,15 @@ class Watch(Watcher):
                 return True
             outer = outer.outer
         return False
+
+
+def _is_of_optimizer(frame: Any, end: str) -> bool:
+    """Returns whether an optimizer makes a call; `end` is the file of the user's line."""
+    while frame is not None and frame.f_code.co_filename != end:
+        if frame.f_code.co_filename.startswith(_OPTIMIZERS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def run(fn: Callable[..., Any], inputs: Any, backend: Any, tell: Callable[[Record], None], device: str = "") -> str:

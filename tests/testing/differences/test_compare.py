@@ -190,6 +190,20 @@ def test_a_training_step_is_compared_and_changes_nothing() -> None:
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+def test_optimizers_may_call_other_ops_on_another_backend() -> None:
+    net = nn.Sequential(*(nn.Linear(100, 100, rng=ops.random.Generator(0)) for _ in range(4)))
+    optimizer = optim.AdamW(net.parameters(), 1e-2)
+
+    def step(x: Any) -> Any:
+        loss = ops.backward(lambda: ops.mean(ops.square(net(x))), net)
+        optimizer.step()
+        return loss
+
+    report = compare(step, np.ones((2, 100), "float32"), stop="all")
+    assert report.ok, report.table()
+    assert any(row.path == "(optimizer)" for row in report.rows)
+
+
 def test_a_fault_of_the_backward_pass_is_named() -> None:
     net = nn.Linear(4, 2, rng=ops.random.Generator(0))
 
