@@ -212,10 +212,7 @@ class Judge:
             off = np.where(over & ~np.isnan(values) & ~np.isnan(want), 0.0, off)
             size = np.abs(np.where(np.isfinite(want), want, 0.0))
             most = float(size.max())
-            if allowed.each:
-                scale = np.maximum(size, min(allowed.floor, max(most, reach))) if allowed.floor else size
-            else:
-                scale = most
+            scale = np.maximum(size if allowed.each else most, min(allowed.floor, max(most, reach)))
             bound = self._share * allowed.eps * (1.0 if allowed.each else length) * eps * scale + tiny
             if not allowed.exact:
                 bound = bound + _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
@@ -234,13 +231,13 @@ class Judge:
             return math.nan
         spared = TINY.get(got.dtype, 2.0**-1022) + (0.0 if allowed.exact else _SENSITIVE * spare)
         unit, worst = self._share * allowed.eps * eps, 0.0
-        low = min(allowed.floor, max(most, reach)) if allowed.floor else 0.0
+        low = min(allowed.floor, max(most, reach))
         for block in blocks:
             off = np.abs(values[block] - flat[block])
             if allowed.each:
                 units = float(np.max(off / (unit * np.maximum(np.abs(flat[block]), low) + spared)))
             else:
-                units = float(np.max(off)) / (unit * length * most + spared)
+                units = float(np.max(off)) / (unit * length * max(most, low) + spared)
             if not math.isfinite(units):
                 return math.nan
             worst = max(worst, units)
