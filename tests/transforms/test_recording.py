@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony import Log, nn, ops
 from emberharmony.errors import ArgumentError, ShapeError
+from emberharmony.nn.layers.activations import _Activation
 
 
 def test_an_event_has_what_is_known_of_a_call(backend: str) -> None:
@@ -129,3 +130,14 @@ def test_a_tensor_of_the_tape_is_a_tensor(backend: str) -> None:
     with ops.record(backward=True):
         ops.grad(loss)(ops.ones(3))
     assert seen == [True]
+
+
+def test_an_activation_whose_class_is_made_in_the_block_has_a_path(backend: str) -> None:
+    """Layers are imported at their first use, which may be inside of the block."""
+    with ops.record() as log:
+
+        class Cube(_Activation, op=lambda x: ops.power(x, 3)):
+            pass
+
+        Cube()(ops.array([1.0, 2.0]))
+    assert [event.path for event in log.calls("power")] == ["Cube"]

@@ -28,12 +28,12 @@ class _Activation(Module):
     """
 
     def __init_subclass__(cls, op: Callable[..., Any] | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
         if op is not None:
             kinds = vars(cls).get("__annotations__", {})
             options = {name: vars(cls).get(name, Argument.empty) for name in kinds}
             cls.__init__ = _constructor(kinds, options)  # type: ignore[method-assign]
             cls.__call__ = _caller(op, tuple(kinds))  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
 
     def check(self) -> None:
         """Checks the options that the types do not say."""
