@@ -7,7 +7,8 @@ from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import NAMES, Fault, Header, TensorInfo
 from emberharmony.io.index import INDEX, checked_index, held_bytes
-from emberharmony.io.sources import TORCH, located, source
+from emberharmony.io.loading import OF_TORCH, resolved
+from emberharmony.io.sources import source
 from emberharmony.io.tensor_file import header_of
 
 MOST_FAULTS = 1000
@@ -78,13 +79,13 @@ def check(path: str | os.PathLike[str]) -> Report:
     tensors: dict[str, TensorInfo] = {}
     nbytes = 0
     try:
-        place = located(path)
+        place = resolved(path)
         if place.endswith(INDEX):
             headers = [*checked_index(place, fault).values()]
         elif place.endswith(".npz"):
             tensors = _arrays(place, fault)
             nbytes = sum(info.nbytes for info in tensors.values())
-        elif place.endswith(TORCH):
+        elif place.endswith(OF_TORCH):
             held = source(place)
             tensors = held.tensors
             nbytes = sum({held.place(name): info.nbytes for name, info in tensors.items()}.values())

@@ -11,17 +11,14 @@ from emberharmony.backend.discovery import load as load_backend
 from emberharmony.core.errors import WeightFileError
 from emberharmony.io.archives import Archive
 from emberharmony.io.header import TensorInfo
-from emberharmony.io.index import ENDING, INDEX, checked_index
-from emberharmony.io.loading import in_folder
+from emberharmony.io.index import INDEX, checked_index
+from emberharmony.io.loading import OF_TORCH, resolved
 from emberharmony.io.tensor_file import TensorFile, header_of
 from emberharmony.io.tensors import HOST
 from emberharmony.io.ties import TIED
 
 BLOCK = 1 << 20
 """The elements of a block."""
-
-TORCH = (".pth", ".pt", ".bin")
-"""The endings of files of PyTorch."""
 
 Array = np.ndarray[Any, Any]
 
@@ -55,19 +52,6 @@ class Source(Protocol):
         """Closes the file."""
 
 
-def located(path: str | os.PathLike[str]) -> str:
-    """Returns the file that a path means: of a folder the file of tensors in it, of a sharded file its index.
-
-    Raises:
-        WeightFileError: if a folder has none, or several.
-    """
-    place = os.fspath(path)
-    if os.path.isdir(place):
-        return in_folder(place)
-    sharded = place.endswith(ENDING) and not os.path.exists(place) and os.path.exists(place + INDEX)
-    return place + INDEX if sharded else place
-
-
 def source(path: str | os.PathLike[str]) -> Source:
     """Returns the tensors of a file, a folder, an index of shards, an `.npz` or a `.pth` file.
 
@@ -75,10 +59,10 @@ def source(path: str | os.PathLike[str]) -> Source:
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         WeightFileError: if a file is damaged.
     """
-    place = located(path)
+    place = resolved(path)
     if place.endswith(".npz"):
         return _Arrays(place)
-    return _OfTorch(place) if place.endswith(TORCH) else _Shards(place)
+    return _OfTorch(place) if place.endswith(OF_TORCH) else _Shards(place)
 
 
 class _Shards:
