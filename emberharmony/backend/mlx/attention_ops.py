@@ -13,7 +13,7 @@ import numpy as np
 from emberharmony.backend.mlx.activation_ops import SHORT
 from emberharmony.backend.mlx.dtypes import of_host
 from emberharmony.backend.mlx.elementary_ops import on_cpu
-from emberharmony.backend.shared.attention import check_attention, is_whole_rotation, rotation_tables
+from emberharmony.backend.shared.attention import check_attention, rotation_tables, whole_rotation
 from emberharmony.core.options import is_number
 
 
@@ -94,9 +94,8 @@ class MLXAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> mx.array:
-        place = axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim
-        plain = x.dtype == mx.float32 and not traditional and is_number(base) and base > 0 and is_number(scale)
-        if not plain or not is_whole_rotation(x.shape, place, dims, offset, frequencies):
+        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if place is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         cosine, sine = rotation_tables(
             x.shape, offset, place, base, scale, mx.float32, lambda table: of_host(table.astype(np.float32))

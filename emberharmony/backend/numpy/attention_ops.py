@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.shared.attention import is_whole_rotation, rotation_tables
-from emberharmony.core.options import is_number
+from emberharmony.backend.shared.attention import rotation_tables, whole_rotation
 
 
 class NumpyAttentionOps:
@@ -25,9 +24,8 @@ class NumpyAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> np.ndarray:
-        place = axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim
-        plain = x.dtype.char in "fd" and not traditional and is_number(base) and base > 0 and is_number(scale)
-        if not plain or not is_whole_rotation(x.shape, place, dims, offset, frequencies):
+        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if place is None or x.dtype.char not in "fd":
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         kind = x.dtype
         cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind.char, lambda table: table.astype(kind))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.options import is_number
 
 Array = np.ndarray[Any, Any]
 
@@ -126,10 +127,25 @@ def rotation_tables(
     return found
 
 
-def is_whole_rotation(shape: Sequence[int], place: int, dims: int | None, offset: Any, frequencies: Any) -> bool:
-    """Returns whether `rotation_tables` serves a rotation: of all features, from a position that is an integer."""
-    plain = frequencies is None and offset.__class__ is int and place < len(shape) - 1
-    return plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape
+def whole_rotation(
+    shape: Sequence[int],
+    dims: int | None,
+    offset: Any,
+    traditional: bool,
+    base: Any,
+    scale: Any,
+    frequencies: Any,
+    axis: int,
+) -> int | None:
+    """Returns the axis of the positions if `rotation_tables` serves the arguments of `rope`, else None.
+
+    It serves rotations of all features in halves, from a position that is an integer.
+    """
+    rank = len(shape)
+    place = axis % rank if -rank <= axis < rank else rank
+    plain = not traditional and is_number(base) and base > 0 and is_number(scale)
+    plain = plain and frequencies is None and offset.__class__ is int and place < rank - 1
+    return place if plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

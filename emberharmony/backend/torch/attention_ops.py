@@ -8,7 +8,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
-from emberharmony.backend.shared.attention import check_attention, is_whole_rotation, rotation_tables
+from emberharmony.backend.shared.attention import check_attention, rotation_tables, whole_rotation
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.options import is_number
 
@@ -103,16 +103,8 @@ class TorchAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> torch.Tensor:
-        place = axis % x.ndim if -x.ndim <= axis < x.ndim else x.ndim
-        plain = (
-            x.dtype in (torch.float32, torch.float64)
-            and is_unwatched(x)
-            and not traditional
-            and is_number(base)
-            and base > 0
-            and is_number(scale)
-        )
-        if not plain or not is_whole_rotation(x.shape, place, dims, offset, frequencies):
+        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if place is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         kind = x.dtype, x.device
         cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind, lambda table: _table(table, *kind))
