@@ -21,13 +21,11 @@ A watcher sees:
 
 import threading
 from collections.abc import Callable
-from types import MethodType
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from emberharmony.core import selection
 from emberharmony.core.state.locations import TRACKERS
-from emberharmony.core.state.scopes import Entry, _leave
+from emberharmony.core.state.scopes import Entry, Exit, _leave
 from emberharmony.transforms.twin import Twin, observed
 from emberharmony.transforms.watchers import THREADS, WATCHER, tell, watchers
 from emberharmony.transforms.watchers import Call as Call
@@ -88,21 +86,6 @@ class Observation(selection.Override):
         return self.watcher
 
 
-class _Exit:
-    """The descriptor behind `Observation.__exit__`: see `core.state.scopes`."""
-
-    def __get__(self, scope: Observation | None, kind: type[Observation]) -> Callable[..., None]:
-        if scope is None:
-            return _ended
-        ended = MethodType(_ended, scope)
-        scope._watch = ref(ended, scope._dropped)
-        return ended
-
-
-if not TYPE_CHECKING:
-    Observation.__exit__ = _Exit()
-
-
 def _begin(block: Observation) -> None:
     with _LOCK:
         _OPEN.append(block)
@@ -125,6 +108,10 @@ def _ended(scope: Observation, kind: object = None, error: object = None, trace:
             tracker.stop()
         selection.observe_by(None)
     selection.settle()
+
+
+if not TYPE_CHECKING:
+    Observation.__exit__ = Exit(_ended)
 
 
 def is_open() -> bool:

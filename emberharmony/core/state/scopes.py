@@ -76,23 +76,29 @@ def _remove(stack: Stack, place: int, wanted: Any) -> None:
     stack.set(below)
 
 
-class _Exit:
+class Exit:
     """The descriptor behind `Scope.__exit__`.
 
     `with` reads `__exit__` before it calls `__enter__`, and gets a method that ends the block when it is called, or
     when it is dropped without a call.
+
+    Args:
+        end: the function that ends a block, given the block.
     """
+
+    def __init__(self, end: Callable[..., None]) -> None:
+        self._end = end
 
     def __get__(self, scope: Scope | None, kind: type[Scope]) -> Callable[..., None]:
         if scope is None:  # contextlib.ExitStack reads it from the class
-            return _leave
-        leave = MethodType(_leave, scope)
+            return self._end
+        leave = MethodType(self._end, scope)
         scope._watch = ref(leave, scope._dropped)
         return leave
 
 
 if not TYPE_CHECKING:
-    Scope.__exit__ = _Exit()
+    Scope.__exit__ = Exit(_leave)
 
 
 class ThreadStack(threading.local):
