@@ -18,7 +18,6 @@ HALF = frozenset(
         *("matmul", "linear", "dot", "vdot", "vecdot", "inner", "outer", "tensordot", "einsum", "multi_dot"),
         *("conv", "depthwise_conv", "separable_conv", "conv_transpose", "dot_product_attention"),
         *("rnn", "gru", "lstm"),
-        *("rnn", "gru", "lstm"),
     )
 )
 """Ops that compute in half precision: products, which keep their precision because they add in float32."""

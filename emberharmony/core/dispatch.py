@@ -147,7 +147,9 @@ class Bound:
         vars(self).pop(name, None)
 
     def __getattr__(self, name: str) -> FunctionType:
-        spec = OPS[name]
+        spec = OPS.get(name)
+        if spec is None:
+            raise AttributeError(f"no op is named {name!r}")
         _publish(spec, self.backend)
         function = compiled(spec, self.backend)
         steps: list[Step] = []

@@ -71,7 +71,7 @@ def _unless_alive(steps: Iterable[Step]) -> Iterator[Step]:
 def active() -> Bound:
     """Returns the ops of the active backend; chooses a backend for the process first if it has none."""
     if _PROCESS.overridden:
-        entry = _OVERRIDE.get()
+        entry = op_globals.override()  # not _OVERRIDE.get, so that a backend can make it traceable
         if entry is not None:
             bound: Bound = entry[0]
             return bound
@@ -86,7 +86,7 @@ def current() -> Any:
 def is_active(bound: Bound) -> bool:
     """Returns whether these ops are those of the active backend; chooses none for a process that has none."""
     if _PROCESS.overridden:
-        entry = _OVERRIDE.get()
+        entry = op_globals.override()
         if entry is not None:
             return entry[0] is bound or entry[0].backend is bound.backend
     return _PROCESS.bound is bound

@@ -1,5 +1,6 @@
 """`ops.compile`: a compiled function gives the same results as the plain one, whatever changes between calls."""
 
+import contextvars
 import dataclasses
 import functools
 import importlib
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, ops
-from emberharmony.core import errors
+from emberharmony import Parameter, nn, ops
+from emberharmony.core import errors, selection
 
 
 @pytest.fixture
@@ -234,6 +235,50 @@ def test_pytorch_compiles_more_functions_of_one_def_than_it_has_versions(quick: 
     for i in range(10):
         assert lists(ops.compile(scaled(i))(ops.array([1.0]))) == [float(i)]
     assert traced == list(range(10))
+
+
+def test_pytorch_compiles_a_function_as_a_whole_while_an_override_is_alive(quick: str) -> None:
+    if quick != "torch":
+        pytest.skip("only PyTorch compiles in parts")
+    compilation = importlib.import_module("emberharmony.backend.torch.compilation")
+    layer = nn.Linear(2, 1, bias=False)
+    layer.weight.value = [[1.0, 2.0]]
+
+    def loss(x: Any) -> Any:
+        return ops.sum(layer(ops.multiply(x, 2.0)))
+
+    def compiled_as_a_whole() -> bool:
+        compiled = compilation.Compiled(loss, selection.active(), lambda: False)
+        assert compiled(ops.array([[1.0, 2.0]])).item() == 10.0
+        return bool(compiled._way == compilation._WHOLE)
+
+    block, context = ops.use_backend("numpy"), contextvars.copy_context()
+    leave = block.__exit__
+    context.run(block.__enter__)
+    assert compiled_as_a_whole()  # outside of the block, which is alive in another context
+    ops.set_backend("numpy")
+    try:
+        with ops.use_backend("torch"):
+            assert compiled_as_a_whole()
+    finally:
+        context.run(leave, None, None, None)
+        ops.set_backend("torch")
+
+
+def test_torch_compile_alone_does_not_keep_the_backend_of_an_override(quick: str) -> None:
+    """After `ops.compile` has found the override of a block, what `torch.compile` compiles alone still looks it up."""
+    torch = pytest.importorskip("torch")
+    if quick != "torch":
+        pytest.skip("tests PyTorch only")
+
+    def kind(x: Any) -> str:
+        return type(ops.sin(x)).__module__.partition(".")[0]
+
+    alone = torch.compile(kind)
+    for name, module in (("torch", "torch"), ("numpy", "numpy"), ("torch", "torch")):
+        with ops.use_backend(name):
+            assert lists(ops.compile(ops.square)(ops.array([3.0]))) == [9.0]
+            assert alone([0.0]) == module
 
 
 def test_a_function_of_which_torch_compiles_nothing_runs_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ import torch
 
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
+from emberharmony.core import op_globals, selection
+from emberharmony.core.registry import OPS
 from emberharmony.core.trees.nodes import OF_CLASSES
 
 for _function in OF_CLASSES:
@@ -44,6 +46,45 @@ def whole(transform: F) -> F:
         return transform(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+class _Whole(threading.local):
+    """Whether this thread is calling a function that is compiled as a whole while an override is alive."""
+
+    called = False
+
+
+_WHOLE_CALL = _Whole()
+_OVERRIDING: tuple[Any, ...] = ()
+"""The ops of this backend, alone in a tuple, once a function was compiled as a whole while an override was alive."""
+
+
+def _is_whole() -> bool:
+    return _WHOLE_CALL.called
+
+
+vars(_is_whole)["_dynamo_marked_constant"] = True
+
+
+def _override() -> Any:
+    """Returns what guarded ops read: a tuple that begins with the ops of the innermost override, or None.
+
+    torch.compile cannot trace how an override is found, so it takes the ops of this backend. This is right if a
+    function is compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one
+    backend. What is compiled in parts, or by `torch.compile` alone, breaks the graph here.
+    """
+    if torch.compiler.is_compiling() and _is_whole():
+        return _OVERRIDING
+    return selection.override_entry()
+
+
+def _traceable(bound: Any) -> None:
+    """Lets torch.compile trace the ops of this backend while an override is alive."""
+    global _OVERRIDING
+    for name in list(OPS):
+        getattr(bound, name)  # because torch.compile cannot trace the first call of an op
+    _OVERRIDING = (bound,)
+    op_globals.publish(override=_override)
 
 
 _COUNT = itertools.count()
@@ -84,11 +125,12 @@ class Compiled:
 
     Args:
         fn: the function.
+        bound: the ops of the backend.
         in_transform: returns whether a transform of `torch.func` is running; `torch.compile` cannot run inside one.
     """
 
-    def __init__(self, fn: Callable[..., Any], in_transform: Callable[[], bool]) -> None:
-        self._fn, self._in_transform = fn, in_transform
+    def __init__(self, fn: Callable[..., Any], bound: Any, in_transform: Callable[[], bool]) -> None:
+        self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
         self._whole, self._parts = torch.compile(entry, fullgraph=True), torch.compile(_entry(fn))
@@ -136,6 +178,17 @@ class Compiled:
                 _State.in_parts -= 1
 
     def _run_whole(self, *args: Any, **kwargs: Any) -> Any:
+        if not selection.is_overridden() or selection.active() is not self._bound:
+            return self._run_versions(*args, **kwargs)
+        if not _OVERRIDING:
+            _traceable(self._bound)
+        before, _WHOLE_CALL.called = _WHOLE_CALL.called, True
+        try:
+            return self._run_versions(*args, **kwargs)
+        finally:
+            _WHOLE_CALL.called = before
+
+    def _run_versions(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self._whole(*args, **kwargs)
         except torch._dynamo.exc.FailOnRecompileLimitHit:

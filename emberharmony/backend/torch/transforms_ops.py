@@ -160,9 +160,8 @@ class TorchTransformsOps:
             call = torch._dynamo.disable(call)
         return call(fn, *args, vjp=vjp)
 
-    @staticmethod
-    def compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return Compiled(fn, _in_transform)
+    def compiled(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return Compiled(fn, self.bound, _in_transform)
 
 
 def _is_inexact(x: torch.Tensor) -> bool:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from emberharmony.core import selection
+from emberharmony.core import op_globals, selection
 from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
-from emberharmony.core.selection import _OVERRIDE, _PROCESS
+from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
 from emberharmony.core.state.checked_mode import moves_allowed
 from emberharmony.core.state.commits import Step, assigned, commit, when
@@ -163,7 +163,7 @@ class Cell(Substitute):
                 if held[1] is _PROCESS.bound:
                     return held[0]
             else:
-                entry = _OVERRIDE.get()
+                entry = op_globals.override()
                 if held[1] is (_PROCESS.bound if entry is None else entry[0]):
                     return held[0]
         return self.on(selection.active())
