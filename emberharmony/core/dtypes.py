@@ -207,6 +207,8 @@ class NativeDTypes(dict[Any, Any]):
                 _PLUGGED[id(native)] = native, neutral.name
         self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
         self.neutral: dict[Any, DType] = _Neutral(self)
+        # Filled here, because torch.compile would compile a function again after an entry is added.
+        self.neutral.update({native: neutral for neutral, native in awake.items()})
         self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:
