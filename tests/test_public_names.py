@@ -18,6 +18,7 @@ PUBLIC = (
     "emberharmony.data",
     "emberharmony.errors",
     "emberharmony.io",
+    "emberharmony.nn",
     "emberharmony.optim",
     "emberharmony.testing",
     "emberharmony.types",
@@ -96,3 +97,12 @@ def test_dir_of_the_package_shows_only_public_names() -> None:
 
 def test_an_error_names_its_public_module() -> None:
     assert str(errors.ShapeError) == "<class 'emberharmony.errors.ShapeError'>"
+
+
+def test_the_page_on_stability_names_every_public_module_and_name() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    for module in PUBLIC:
+        assert f"\n| `{module}` |" in page, module
+    row = next(line for line in page.splitlines() if line.startswith("| `emberharmony` |"))
+    modules = {name.removeprefix("emberharmony.") for name in PUBLIC if "." in name}
+    assert set(re.findall(r"`(\w+)`", row)) - {"emberharmony"} >= set(emberharmony.__all__) - {"__version__"} - modules

@@ -163,8 +163,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Raises `AttributeError` for an unknown name, with a hint."""
+    """Returns what an old name stands for, with a warning; raises `AttributeError` with a hint for an unknown one."""
     # Imported here, so that `dir` of the module shows public names only.
-    from emberharmony.core.names.unknown_names import unknown_name
+    from emberharmony.core.names.deprecation import old_name
 
-    raise unknown_name(__name__, name)
+    return old_name(__name__, name)

@@ -71,7 +71,7 @@ def _override() -> Any:
 
     torch.compile cannot trace how an override is found, so it takes the ops of this backend. This is right if a
     function is compiled as a whole, because no block can begin or end in it, and `ops.compile` compiles it for one
-    backend. What is compiled in parts, or by `torch.compile` alone, breaks the graph here.
+    backend. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
     """
     if torch.compiler.is_compiling() and _is_whole():
         return _OVERRIDING

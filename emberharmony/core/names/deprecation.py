@@ -1,0 +1,113 @@
+"""Deprecation: a public name or parameter that will be removed still works, and warns with its successor.
+
+`docs/stability.md` says for how long. A warning points at the line of the caller, because Python's default filter shows
+only warnings about the user's own program.
+"""
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.names.unknown_names import unknown_name
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
+
+
+def deprecated(advice: str, *, since: str, name: str = "") -> Callable[[C], C]:
+    """Returns a decorator of a function or class that will be removed; each call warns.
+
+    Args:
+        advice: what to use in its place, as in "use ops.clip".
+        since: the version that deprecates it.
+        name: what the warning calls it; its qualified name by default.
+
+    Example:
+        >>> @deprecated("use clip", since="1.2")
+        ... def limit(x): ...
+    """
+
+    def decorate(declared: Any) -> Any:
+        text = f"{name or declared.__qualname__} is deprecated since version {since}: {advice}"
+        if isinstance(declared, type):
+            made = declared.__init__  # type: ignore[misc]
+
+            @functools.wraps(made)
+            def initialised(self: Any, *args: Any, **kwargs: Any) -> None:
+                if type(self) is declared:
+                    warnings.warn(text, DeprecationWarning, stacklevel=2)
+                made(self, *args, **kwargs)
+
+            declared.__init__ = initialised  # type: ignore[misc]
+            declared.__deprecated__ = text  # type: ignore[attr-defined]
+            return declared
+
+        @functools.wraps(declared)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return declared(*args, **kwargs)
+
+        call.__deprecated__ = text  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def renamed_parameters(*, since: str, **renamed: str) -> Callable[[F], F]:
+    """Returns a decorator of a function whose parameters have new names; the old keywords still work, and warn.
+
+    Args:
+        since: the version that renames them.
+        **renamed: by their old names, the new ones.
+
+    Raises:
+        ArgumentTypeError: when the function is called with both names of a parameter.
+
+    Example:
+        >>> @renamed_parameters(since="1.2", dim="axis")
+        ... def total(x, axis=None): ...
+    """
+
+    def decorate(fn: F) -> F:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for old in renamed.keys() & kwargs.keys():
+                new = renamed[old]
+                if new in kwargs:
+                    raise ArgumentTypeError(
+                        f"{fn.__qualname__}() got both {new!r} and its old name {old!r}: give {new!r} alone"
+                    )
+                text = f"the parameter {old!r} of {fn.__qualname__} is deprecated since version {since}: use {new!r}"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                kwargs[new] = kwargs.pop(old)
+            return fn(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+RENAMED: dict[str, tuple[str, str]] = {}
+"""By the old names of ops, such as "linalg.old", the new name in that namespace, and the version that renamed it."""
+
+
+def old_name(module: str, name: str) -> Any:
+    """Returns what stands behind an old name of `ops` or one of its namespaces, and warns; for their `__getattr__`.
+
+    Args:
+        module: the module of the namespace.
+        name: the name that it lacks.
+
+    Raises:
+        AttributeError: if the name is not an old one; the message has a hint.
+    """
+    space = module.removeprefix("emberharmony.ops").lstrip(".")
+    new, since = RENAMED.get(f"{space}.{name}" if space else name, ("", ""))
+    if not new:
+        raise unknown_name(module, name)
+    text = f"{module}.{name} is deprecated since version {since}: use {new}"
+    warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return getattr(sys.modules[module], new)
