@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends docs lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage conformance conformance-quick deep models bench bench-check bench-record bench-trends docs dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ bench-trends: $(STAMP)  ## Time the present commit, or COMMITS="v1 v2", with asv
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+dist: $(STAMP)  ## Build wheels and source archives of both packages into dist, and check them
+	$(BIN)/python utils/dist.py
 
 lint-stdlib: $(STAMP)  ## Run emberlint on the standard library, where every finding would be wrong
 	$(PYTEST) -q -m "slow or not slow" tests/emberlint/test_stdlib.py -o faulthandler_timeout=7200
