@@ -3,47 +3,35 @@
 import importlib
 import inspect
 import pkgutil
-import re
-import sys
+import shutil
 import warnings
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from docstrings import as_markdown
+from op_pages import write_op_pages
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core.registry import OPS, OpSpec
+from emberharmony.core.registry import OPS
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.report import Report, summarize
-from emberharmony.testing.repr_source import spelled
 from emberharmony.testing.samples import all_samples
-
-_BLOCK = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|Shape|Dtype|Source):(?: (.+))?")
-_ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \((?P<kind>[^)]+)\))?: (?P<text>.+)")
 
 
 def write_pages(folder: Path) -> None:
-    """Writes `<category>.md` for every category and `matrix.md` for all ops, after deleting the old pages."""
+    """Writes the pages of all ops and of their categories, and `matrix.md`, after deleting the old pages."""
     folder.mkdir(exist_ok=True)
-    for old in folder.glob("*.md"):
-        old.unlink()
-    categories: dict[str, list[OpSpec]] = {}
-    for spec in OPS.values():
-        categories.setdefault(spec.category, []).append(spec)
-    for category, specs in categories.items():
-        module = sys.modules[specs[0].declared.__module__]
-        title, _, rest = (module.__doc__ or category).strip().partition("\n")
-        parts = [f"# {category}: {title.rstrip('.')}\n\n{as_markdown(rest)}\n"]
-        for spec in sorted(specs, key=lambda spec: spec.name):
-            body = as_markdown(spec.declared.__doc__ or "")
-            names = f"Also: {', '.join(f'`{alias}`' for alias in spec.aliases)}.\n\n" if spec.aliases else ""
-            shown = spelled(spec.name).removeprefix("ops.")
-            parts.append(f"\n## {shown}\n\n```python\n{shown}{_plain(spec.declared)}\n```\n\n{names}{body}\n")
-        (folder / f"{category}.md").write_text("".join(parts), encoding="utf-8")
-    (folder / "matrix.md").write_text(matrix(_quick_report()), encoding="utf-8")
+    for old in (*folder.glob("*.md"), *(folder / spec.category for spec in OPS.values())):
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink(missing_ok=True)
+    report = _quick_report()
+    write_op_pages(folder, report["ops"])
+    (folder / "matrix.md").write_text(matrix(report), encoding="utf-8")
 
 
 def write_module_pages(folder: Path, package: ModuleType) -> None:
@@ -142,64 +130,3 @@ def _met(entries: list[dict[str, Any]]) -> tuple[str, str]:
         return "", "by tests"
     worst = max(entry["worst"] for entry in entries)
     return f"{entries[0]['tolerance']:g}", f"{worst:.0%}" if worst else "exact"
-
-
-def as_markdown(docstring: str) -> str:
-    """Returns a docstring in Google style as Markdown.
-
-    `Args:` and `Raises:` become definition lists, the other blocks become paragraphs with a bold head, and examples
-    are fenced.
-    """
-    lines = inspect.cleandoc(docstring).splitlines()
-    parts: list[str] = []
-    while lines:
-        block = _BLOCK.fullmatch(lines[0])
-        if parts and parts[-1]:
-            parts.append("")
-        if block is None:
-            parts += _fenced(_taken(lines, lambda line: not _BLOCK.fullmatch(line)))
-        elif block[2]:  # the text begins on the line of the head, and ends with the paragraph
-            paragraph = _taken(lines, lambda line: bool(line) and not _BLOCK.fullmatch(line))
-            parts += [f"**{block[1]}:** {block[2]}", *paragraph[1:]]
-        else:
-            body = _taken(lines, lambda line: not line or line.startswith(" "))[1:]
-            parts += [f"**{block[1]}**", "", *_definitions(inspect.cleandoc("\n".join(["", *body])).splitlines())]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).strip()
-
-
-def _taken(lines: list[str], belongs: Callable[[str], bool]) -> list[str]:
-    """Returns the first line, and those after it while they belong to it, and removes these from `lines`."""
-    end = next((i for i, line in enumerate(lines[1:], 1) if not belongs(line)), len(lines))
-    taken, lines[:] = lines[:end], lines[end:]
-    return taken
-
-
-def _definitions(lines: list[str]) -> list[str]:
-    """Returns the entries `name: text` of a block as a definition list; other text stays as it is."""
-    if not lines or not _ENTRY.fullmatch(lines[0]):
-        return _fenced(lines)
-    found: list[str] = []
-    for line in lines:
-        entry = _ENTRY.fullmatch(line)
-        if entry is None:
-            found.append(f"  {line.strip()}".rstrip())
-        else:
-            names = ", ".join(f"`{name}`" for name in entry["names"].split(", "))
-            kind = f" ({entry['kind']})" if entry["kind"] else ""
-            found += ["", f"{names}{kind}", f": {entry['text']}"]
-    return found[1:]
-
-
-def _fenced(lines: Sequence[str]) -> list[str]:
-    """Returns lines of text in which examples, from `>>>` to the next empty line, are fenced."""
-    found: list[str] = []
-    fenced = False
-    for line in (*lines, ""):
-        if line.startswith(">>>") and not fenced:
-            found.append("```pycon")
-            fenced = True
-        elif not line and fenced:
-            found.append("```")
-            fenced = False
-        found.append(line)
-    return found[:-1]

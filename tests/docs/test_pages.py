@@ -1,8 +1,9 @@
 """The pages that `docs/pages.py` writes from the declarations and from a conformance report."""
 
-import importlib.util
+import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,19 +11,28 @@ from typing import Any
 import pytest
 
 from emberharmony import nn, ops, optim
-from emberharmony.core.registry import OPS
+from emberharmony.core.registry import OPS, OpSpec
 
-FILE = Path(__file__).parents[2] / "docs" / "pages.py"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def module(name: str) -> ModuleType:
+    """Returns a module that the build of the documentation imports."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(DOCS))
 
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pages", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("pages")
+
+
+@pytest.fixture(scope="module")
+def op_pages() -> ModuleType:
+    return module("op_pages")
 
 
 def entry(op: str, backend: str, status: str = "native", worst: float = 0.25, **more: Any) -> dict[str, Any]:
@@ -170,6 +180,52 @@ def test_every_op_has_a_row_and_a_place_on_a_page(pages: ModuleType, tmp_path: P
     assert all(f"| `{op}` |" in table for op in OPS)
     assert {file.stem for file in tmp_path.glob("*.md")} == {spec.category for spec in OPS.values()} | {"matrix"}
     assert "not on" not in table
+    for spec in OPS.values():
+        assert_complete((tmp_path / spec.category / f"{spec.name}.md").read_text(), spec)
+
+
+def assert_complete(page: str, spec: OpSpec) -> None:
+    """Asserts that the page of an op has everything that a reader looks for."""
+    for part in ("## Backends", "## Source", "**See also:**", *(() if spec.takes_callable else ("## Gradient",))):
+        assert part in page, (spec.name, part)
+    body = page.partition("```python\n")[2].partition("\n```")[0]
+    for parameter in spec.parameters:
+        assert f"{parameter.name}: {parameter.annotation}" in body, (spec.name, parameter.name)
+    assert body.endswith(f"-> {spec.returns}"), spec.name
+    for name in (spec.name, *spec.aliases):
+        assert f"single: {name}\n" in page, (spec.name, name)
+
+
+def test_the_page_of_every_op_is_complete(op_pages: ModuleType) -> None:
+    for spec in OPS.values():
+        assert_complete(op_pages.op_page(spec, [entry(spec.name, "numpy")], [spec, OPS["sin"], OPS["cos"]]), spec)
+
+
+def test_the_page_of_an_op_shows_names_backends_accuracy_and_gradient(op_pages: ModuleType) -> None:
+    entries = [
+        entry("gammaln", "numpy", "override", dtypes=["float32", "float64"]),
+        entry("gammaln", "mlx", "composite", 0.5),
+        entry("gammaln", "strict", "unsupported", 0.0, reason="no kernel", dtypes=[]),
+    ]
+    spec = next(spec for spec in OPS.values() if "lgamma" in (spec.name, *spec.aliases))
+    page = op_pages.op_page(spec, entries, [spec])
+    assert "single: lgamma\n" in page
+    assert "| numpy | its own implementation, in place of the one over other ops |  |" in page
+    assert "| mlx | written over other ops | float64 |" in page
+    assert "| strict | unsupported: no kernel |  |" in page
+    assert "within 4 eps" in page
+    assert "the largest error that was met is 50% of that" in page
+    assert "rule of its own" in page
+    assert "**Example**" in page
+
+
+def test_a_category_lists_its_ops_with_their_first_sentences(op_pages: ModuleType) -> None:
+    specs = [spec for spec in OPS.values() if spec.category == "activation"]
+    page = op_pages.category_page("activation", specs)
+    assert (
+        "| [`softmax`](activation/softmax.md) | Returns `exp(x) / sum(exp(x))` over axes, without overflow. |" in page
+    )
+    assert page.count("\nactivation/") == len(specs)
 
 
 def test_every_layer_and_optimizer_has_a_place_on_a_page(pages: ModuleType, tmp_path: Path) -> None:

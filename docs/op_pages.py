@@ -1,0 +1,205 @@
+"""Writes one page for each op, and one for each category with a table of its ops."""
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from docstrings import as_markdown
+
+from emberharmony import ops
+from emberharmony.core.registry import OPS, OpSpec
+from emberharmony.rules import CONSTANT, REFUSED, RULES
+from emberharmony.testing.repr_source import spelled
+from emberharmony.testing.samples import all_samples
+
+ROOT = Path(__file__).parents[1]
+STATUS = {
+    "native": "its own implementation",
+    "override": "its own implementation, in place of the one over other ops",
+    "composite": "written over other ops",
+}
+TYPES = {
+    "TensorLike": "a tensor, or numbers in lists",
+    "CastTensorLike": "a tensor, or numbers in lists, which get the dtype that another argument names",
+    "Operand": "a tensor, a number, or numbers in lists",
+    "Tensors": "a sequence of tensors",
+    "Axis": "an axis, a sequence of axes, or None",
+    "Shape": "an integer, or a sequence of integers",
+    "DTypeLike": "a dtype, or its name",
+    "DeviceLike": "a device, or its name",
+    "Tensor": "a tensor of the active backend",
+}
+"""What the names in signatures mean, by the names in `emberharmony.types`."""
+
+
+class _Text(str):
+    """An annotation that is shown as it is written."""
+
+    __repr__ = str.__str__
+
+
+def write_op_pages(folder: Path, entries: Sequence[dict[str, Any]]) -> None:
+    """Writes `<category>.md` and `<category>/<op>.md` for every op.
+
+    Args:
+        folder: where the pages are written.
+        entries: the ops of a report of `emberharmony conformance`.
+    """
+    categories: dict[str, list[OpSpec]] = {}
+    for spec in OPS.values():
+        categories.setdefault(spec.category, []).append(spec)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(entry["op"], []).append(entry)
+    for category, specs in categories.items():
+        specs.sort(key=lambda spec: spec.name)
+        (folder / f"{category}.md").write_text(category_page(category, specs), encoding="utf-8")
+        pages = folder / category
+        pages.mkdir(exist_ok=True)
+        for spec in specs:
+            (pages / f"{spec.name}.md").write_text(op_page(spec, found.get(spec.name, []), specs), encoding="utf-8")
+
+
+def category_page(category: str, specs: Sequence[OpSpec]) -> str:
+    """Returns the page of a category: what its ops have in common, and a table of them."""
+    module = sys.modules[specs[0].declared.__module__]
+    title, _, rest = (module.__doc__ or category).strip().partition("\n")
+    lines = [f"# {category}: {title.rstrip('.')}", "", as_markdown(rest), "", "| op | |", "|---|---|"]
+    lines += [f"| [`{_short(spec)}`]({category}/{spec.name}.md) | {_first_sentence(spec)} |" for spec in specs]
+    return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *(f"{category}/{s.name}" for s in specs), "```", ""])
+
+
+def op_page(spec: OpSpec, entries: Sequence[dict[str, Any]], beside: Sequence[OpSpec]) -> str:
+    """Returns the page of an op.
+
+    Args:
+        spec: the op.
+        entries: what a report of `emberharmony conformance` says of it, one entry for each backend.
+        beside: the ops of its category.
+    """
+    shown = _short(spec)
+    aliases = sorted({f"ops.{alias}" for alias in spec.aliases} | _spellings(spec) - {f"ops.{shown}"})
+    parts = [f"# {shown}", _indexed(spec, aliases), f"```python\nops.{shown}{signature(spec)}\n```"]
+    if aliases:
+        parts.append(f"Also: {', '.join(f'`{name}`' for name in aliases)}.")
+    parts.append(as_markdown(spec.declared.__doc__ or ""))
+    if types := list(_types(spec)):
+        parts += ["## Types", *types]
+    parts += ["## Backends", "\n".join(_backends(entries)), _accuracy(entries)]
+    if not spec.takes_callable:
+        parts += ["## Gradient", _gradient(spec)]
+    parts += ["## Source", _source(spec)]
+    if near := _near(spec, beside):
+        parts.append(f"**See also:** {', '.join(near)}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def signature(spec: OpSpec) -> str:
+    """Returns the signature of an op with the types of its parameters, one on a line if it is long."""
+    read = inspect.signature(spec.declared)
+    empty = inspect.Parameter.empty
+    typed = [
+        p.replace(annotation=p.annotation if p.annotation is empty else _Text(p.annotation))
+        for p in read.parameters.values()
+    ]
+    whole = str(read.replace(parameters=typed, return_annotation=_Text(spec.returns)))
+    if len(whole) + len(spec.name) < 90:
+        return whole
+    body, _, returned = whole.rpartition(") -> ")
+    starred = next((i for i, p in enumerate(typed) if p.kind is p.KEYWORD_ONLY), None)
+    lines = [str(p) for p in typed]
+    if starred is not None and not any(p.kind is p.VAR_POSITIONAL for p in typed):
+        lines.insert(starred, "*")
+    assert body
+    return "(\n" + "".join(f"    {line},\n" for line in lines) + f") -> {returned}"
+
+
+def _short(spec: OpSpec) -> str:
+    return spelled(spec.name).removeprefix("ops.")
+
+
+def _spellings(spec: OpSpec) -> set[str]:
+    """Returns every name under which a namespace has the op."""
+    names = {f"ops.{name}" for name in ops.__all__ if getattr(ops, name) is spec.function}
+    for space in ("fft", "image", "linalg", "nn", "random"):
+        module = getattr(ops, space)
+        names |= {f"ops.{space}.{name}" for name in module.__all__ if getattr(module, name) is spec.function}
+    return names
+
+
+def _indexed(spec: OpSpec, aliases: Sequence[str]) -> str:
+    """Returns the entries of the index, by which the search finds every name of the op."""
+    names = dict.fromkeys([spec.name, *(alias.rpartition(".")[2] for alias in aliases)])
+    return "\n".join(["```{index}", *(f"single: {name}" for name in names), "```"])
+
+
+def _first_sentence(spec: OpSpec) -> str:
+    text = inspect.cleandoc(spec.declared.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return text.replace("|", "\\|")
+
+
+def _types(spec: OpSpec) -> Iterator[str]:
+    row = all_samples().get(spec.name)
+    if row is not None and not row.reference:
+        yield f"Dtypes that are compared with an oracle: {', '.join(f'`{d}`' for d in (*row.dtypes, *row.integers))}."
+    words = {word for p in spec.parameters for word in TYPES if word in p.annotation.replace("|", " ").split()}
+    words |= {"Tensor"} if "Tensor" in spec.returns else set()
+    if words:
+        yield "\n".join(f"- `{word}`: {TYPES[word]}" for word in TYPES if word in words)
+
+
+def _backends(entries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    yield "| backend | | dtypes that it lacks |"
+    yield "|---|---|---|"
+    every = dict.fromkeys(dtype for entry in entries for dtype in entry["dtypes"])
+    for entry in entries:
+        status = STATUS.get(entry["status"], entry["status"])
+        reason = f": {entry['reason']}" if entry["reason"] else ""
+        lacking = [] if entry["status"] == "unsupported" else [d for d in every if d not in entry["dtypes"]]
+        yield f"| {entry['backend']} | {status}{reason} | {', '.join(lacking)} |"
+
+
+def _accuracy(entries: Sequence[dict[str, Any]]) -> str:
+    """Returns how far results may be from those of the oracle, and how far they are."""
+    entry = entries[0]
+    if entry["values"] == "by tests" or not any(each["dtypes"] for each in entries):
+        return "No oracle can compute the result, so only tests check it."
+    if not entry["tolerance"]:
+        return "Results are exact."
+    worst = max(each["worst"] for each in entries)
+    return (
+        f"Results are within {entry['tolerance']:g} eps of the dtype of a float64 oracle's, in units of the largest "
+        f"magnitude (see [Ops and backends](../matrix.md)); the largest error that was met is {worst:.0%} of that."
+    )
+
+
+def _gradient(spec: OpSpec) -> str:
+    row = all_samples().get(spec.name)
+    if spec.name in REFUSED:
+        return f"None: {REFUSED[spec.name]}."
+    if spec.name in CONSTANT:
+        return "Zero: the result does not change with the values of the arguments, or only by steps."
+    checked = row is not None and row.differentiable
+    how = "by a rule of its own" if spec.name in RULES else "through the ops that it is written over"
+    tested = "On every backend it is compared with finite differences of the oracle." if checked else ""
+    return f"NumPy's tape differentiates it {how}; PyTorch and MLX have gradients of their own. {tested}".strip()
+
+
+def _source(spec: OpSpec) -> str:
+    code = spec.declared.__code__
+    place = f"{Path(code.co_filename).relative_to(ROOT).as_posix()}:{code.co_firstlineno}"
+    return (
+        f"`{place}` declares it. `emberharmony op {spec.name} --backend NAME` prints the code that runs, and "
+        f"`emberharmony conformance --op {spec.name}` checks it on your machine."
+    )
+
+
+def _near(spec: OpSpec, beside: Sequence[OpSpec]) -> list[str]:
+    """Returns links to ops that the description names, or to the neighbours in the category if it names none."""
+    text = spec.declared.__doc__ or ""
+    named = [each for each in OPS.values() if each is not spec and f"`{each.name}`" in text]
+    place = beside.index(spec)
+    chosen = named or [each for each in beside[max(0, place - 2) : place + 3] if each is not spec]
+    return [f"[`{_short(each)}`](../{each.category}/{each.name}.md)" for each in chosen[:6]]
