@@ -132,7 +132,7 @@ def _spellings(spec: OpSpec) -> set[str]:
 def _indexed(spec: OpSpec, aliases: Sequence[str]) -> str:
     """Returns the entries of the index, by which the search finds every name of the op."""
     names = dict.fromkeys([spec.name, *(alias.rpartition(".")[2] for alias in aliases)])
-    return "\n".join(["```{index}", *(f"single: {name}" for name in names), "```"])
+    return f"```{{index}} {', '.join(names)}\n```"
 
 
 def _first_sentence(spec: OpSpec) -> str:
