@@ -7,7 +7,7 @@ from emberharmony import Parameter
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.locations import MADE
-from emberharmony.core.trees.objects import held_in, values_in
+from emberharmony.core.trees.objects import held_in, instances_in
 
 
 class Holder:
@@ -155,7 +155,7 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
         for own, cell in contents.cells:
             found.add(cell)
             yield f"{name}.{own}" if name else own, cell
-    if any(isinstance(value, Parameter) and value not in found for value in values_in(root)):
+    if any(cell not in found for cell in instances_in(root, Parameter)):
         path, holder = next(
             (held.path, held.holder)
             for held in held_in(root)

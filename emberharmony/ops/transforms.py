@@ -398,8 +398,7 @@ def zero_grad(params: Any) -> None:
         >>> print(scale.grad)
         None
     """
-    for parameter in derivatives.parameters_of(params):
-        parameter.grad = None
+    derivatives.forget(params)
 
 
 @op

@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Assignments, Cell, ReadCells, differentiated, newly_held
+from emberharmony.core.cells.cell import (
+    Assignments,
+    Cell,
+    ReadCells,
+    accumulating,
+    differentiated,
+    newly_held,
+    values_of,
+)
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
+from emberharmony.core.state.commits import commit
 from emberharmony.core.state.draws import Draws, refuse_effect
-from emberharmony.core.trees.objects import values_in
+from emberharmony.core.trees.objects import instances_in
 from emberharmony.core.trees.tree import tree_map, tree_unflatten
 from emberharmony.transforms.trees import (
     Argnums,
@@ -391,7 +400,9 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
     if not trained:
         raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
     refuse_effect("gradients would be accumulated")
-    values = [_trained_value(result_tree, parameter) for parameter in trained]
+    values = values_of(trained)
+    if {x.__class__ for x in values} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
+        values = [_trained_value(result_tree, parameter) for parameter in trained]
     changed: list[Cell] = []
 
     def loss(*tensors: Any) -> list[Any]:
@@ -406,10 +417,7 @@ def accumulated(op: str, loss_fn: Function, params: Any) -> Any:
             return [*outputs, *(result_tree.tensor(tensor, "a parameter's value") for tensor in found.values())]
 
     outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)
-    bound = result_tree.backend.bound
-    for parameter, gradient in zip(trained, gradients, strict=True):
-        before = parameter.grad
-        parameter.grad = gradient if before is None else bound.add(before, gradient)
+    commit(accumulating(trained, gradients))
     for cell, value in zip(changed, outputs[1:], strict=True):
         cell.value = value
     return outputs[0]
@@ -419,7 +427,12 @@ def parameters_of(params: Any) -> list[Cell]:
     """Returns the parameters and buffers in a tree, or in the attributes of objects in it, without duplicates."""
     if isinstance(params, Iterator):  # such as `module.named_parameters()`
         params = list(params)
-    return list({id(value): value for value in values_in(params) if isinstance(value, Cell)}.values())
+    return instances_in(params, Cell)
+
+
+def forget(params: Any) -> None:
+    """Sets the gradients of all parameters in a tree to None."""
+    commit([parameter.without_grad() for parameter in parameters_of(params)])
 
 
 def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:

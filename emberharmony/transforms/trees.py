@@ -22,7 +22,7 @@ from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unfla
 
 Function = Callable[..., Any]
 _NUMBERS = (bool, int, float, complex)
-_INEXACT = ("float", "complex")
+_INEXACT = frozenset(("float", "complex"))
 _NO_DERIVATIVE = r"(derivative|vjp|jvp).*not (yet )?implemented"
 
 
@@ -102,6 +102,11 @@ class ResultTree:
     def is_inexact(self, tensor: Any) -> bool:
         """Returns whether a tensor is floating or complex."""
         return self.backend.kind_of(tensor) in _INEXACT
+
+    def are_inexact(self, tensors: Sequence[Any]) -> bool:
+        """Returns whether all of several tensors are floating or complex."""
+        kinds = self.backend.kinds
+        return {kinds[x.dtype] for x in tensors} <= _INEXACT
 
     def run(self, transform: Function, *arguments: Any) -> Any:
         """Returns the result of a backend's transform; errors of the user's function pass unchanged.
@@ -281,7 +286,7 @@ class FlatFunction(ResultTree):
                     f"{self.head}there is no trainable Parameter in the arguments to differentiate; unfreeze one, or "
                     f"pass the tensor of a cell, or the cell itself, as an argument"
                 )
-        elif self._are_inexact(given):
+        elif self.are_inexact(given):
             self.primals = given
             return
         self.primals = [self._primal(leaf) for i, leaf in enumerate(self.leaves) if i not in self.constants]
@@ -290,10 +295,6 @@ class FlatFunction(ResultTree):
     def structure(self) -> TreeDef:
         """The structure of the tuple of the arguments to differentiate."""
         return TreeDef("tuple", tuple, (LEAF,) * len(self.leaves), len(self.leaves)) if self.bare else self._structure
-
-    def _are_inexact(self, tensors: Sequence[Any]) -> bool:
-        kinds = self.backend.kinds
-        return all(kinds[dtype] in _INEXACT for dtype in {x.dtype for x in tensors})
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Returns the tensors of the result and of the aux."""

@@ -66,6 +66,12 @@ class MLXTransformsOps:
             outputs, gradients = mx.value_and_grad(lambda leaves: tuple(watched(fn, leaves)))(list(primals))
         return list(outputs), list(gradients)
 
+    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[mx.array], list[mx.array]]:
+        if _by_tape(primals):
+            found: tuple[list[mx.array], list[mx.array]] = Backend.constant_gradients(cast(Backend, self), fn, primals)
+            return found
+        return self.gradients(fn, primals)  # nothing else is being differentiated
+
     def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
             return self.transposed(fn, primals)

@@ -5,6 +5,7 @@ The composite computes `binary_crossentropy` of probabilities, because PyTorch's
 
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -69,13 +70,16 @@ class TorchLossesOps:
                     x, ids = x.flatten(0, -2), ids.flatten()
                 elif rank > 1 and along != 1:
                     x = x.movedim(along, 1)
-                with contextlib.suppress(IndexError):  # for an id out of range, which the composite names
-                    lost = functional.cross_entropy(
-                        x, ids, weight, None, ignore_index, None, reduction, label_smoothing
-                    )
+                try:
+                    lost = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
                     return lost.reshape(target.shape) if ids is not target and reduction == "none" else lost
+                except IndexError:  # an id is out of range: the composite names it
+                    pass
         return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
 
+
+_cross_entropy: Any = torch._C._nn.cross_entropy_loss  # type: ignore[attr-defined]
+"""The kernel behind `functional.cross_entropy`, whose checks of deprecated arguments cost 1 µs."""
 
 _FLOATS = (torch.float32, torch.float64)
 

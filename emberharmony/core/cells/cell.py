@@ -79,8 +79,8 @@ class _Thread(ThreadStack):
 
     def consequences(self, entry: Entry | None) -> Iterable[Step]:
         """Returns the steps that make `values` those of the innermost block."""
-        filled: list[Step] = [] if entry is None else [(self.values.update, entry[0])]
-        return [(self.values.clear,), *filled]
+        values = self.values
+        return [(values.clear,)] if entry is None else [(values.clear,), (values.update, entry[0])]
 
 
 _THREAD = _Thread(_WATCHES)
@@ -105,9 +105,10 @@ class Assignments(Scope):
 
     def __enter__(self) -> "dict[Cell, Held]":
         home = selection.current().home
-        outer = _THREAD.get()
+        outer = _THREAD.entry
         values = {} if outer is None else dict(outer[0])
-        values.update({cell: (tensor, home) for cell, tensor in self._tensors.items()})
+        for cell, tensor in self._tensors.items():
+            values[cell] = tensor, home
         _THREAD.set((values, outer, self, self._watch))
         return values
 
@@ -417,6 +418,19 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
         tensors = list(map(home.backend.plain, tensors))
     rest = zip(cells[1:], tensors[1:], strict=True)
     return [first, *[(setattr, cell, "_held", (tensor, home)) for cell, tensor in rest]]
+
+
+def accumulating(cells: "Sequence[Cell]", gradients: Sequence[Any]) -> list[Step]:
+    """Returns the steps that add gradients, tensors of the active backend, to those that cells have."""
+    bound = selection.active()
+    home = bound.backend.home
+    steps: list[Step] = []
+    for cell, gradient in zip(cells, map(home.backend.plain, gradients), strict=True):
+        before = cell.grad
+        if before is not None:
+            gradient = bound.add(before, gradient)
+        steps.append((setattr, cell, "_grad", (gradient, home)))
+    return steps
 
 
 def opened(bound: Any, values: Any) -> Any:

@@ -17,7 +17,7 @@ Step = tuple[Any, ...]
 
 def commit(*steps: Iterable[Step]) -> None:
     """Runs all steps in order, up to the first that raises."""
-    deque(starmap(call, chain(*steps)), maxlen=0)
+    deque(starmap(call, chain(*steps)), 0)
 
 
 def assigned(owner: Any, name: str, value: Any) -> Step:

@@ -118,7 +118,14 @@ class ThreadStack(threading.local):
 
     def set(self, entry: Entry | None) -> None:
         """Makes another entry that of the innermost block, in one step with `consequences`."""
-        before, after = blocks_of(self.entry), blocks_of(entry)
+        now = self.entry
+        if now is None and entry is not None and entry[1] is None:  # the usual cases first: a block begins, and ends
+            commit([(self.opened.append, entry[2]), (setattr, self, "entry", entry)], self.consequences(entry))
+            return
+        if entry is None and now is not None and now[1] is None:
+            commit([(setattr, self, "entry", None), (self.opened.remove, now[2])], self.consequences(None))
+            return
+        before, after = blocks_of(now), blocks_of(entry)
         commit(
             [(self.opened.append, block) for block in after if block not in before],
             [assigned(self, "entry", entry)],

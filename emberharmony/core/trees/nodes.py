@@ -75,6 +75,8 @@ _REGISTERED: dict[type, Registered] = {}
 _HANDLERS = _Handlers()
 _DECLARED = _Declared()
 KINDS = _Kinds({type(None): "none"})
+DERIVED: list[dict[type, Any]] = []
+"""Caches that follow from `KINDS`; a registration empties them."""
 
 
 def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatten: Callable[[Any, Any], Any]) -> None:
@@ -116,6 +118,8 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
         raise ArgumentError(f"register_node(): {cls.__qualname__} is registered already; register a class once")
     for known in [known for known in list(KINDS) if issubclass(known, cls)]:
         KINDS.pop(known, None)
+    for cache in DERIVED:
+        cache.clear()
 
 
 def taken_apart(node: Any) -> tuple[tuple[Any, ...] | None, Sequence[Any], tuple[Any, Any]]:

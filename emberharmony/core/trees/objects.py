@@ -4,11 +4,13 @@ import enum
 import sys
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from emberharmony.core.trees.nodes import KINDS, taken_apart
+from emberharmony.core.trees.nodes import DERIVED, KINDS, LEAF, taken_apart
 from emberharmony.core.trees.paths import TreePath
 from emberharmony.core.trees.tree import sorted_keys
+
+C = TypeVar("C")
 
 
 class Held(NamedTuple):
@@ -54,21 +56,33 @@ def held_in(root: Any) -> Iterator[Held]:
             del keys[-1:]
 
 
-def values_in(root: Any) -> list[Any]:
-    """Returns the values of `held_in(root)`, in half of the time."""
-    found: list[Any] = []
+def instances_in(root: Any, kind: type[C]) -> list[C]:
+    """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
+    ways = _WAYS[kind]
+    found: dict[int, C] = {}
     entered: dict[int, Any] = {}
     unread = [root]
     while unread:
         value = unread.pop()
-        inner = _entries(value)
-        if inner is None:
-            found.append(value)
-        elif id(value) not in entered:
+        way = ways[value.__class__]
+        if way == "skipped":
+            continue
+        place = id(value)
+        if way == "found":
+            found[place] = value
+        elif place in entered:
+            continue
+        elif way == "attributes":
+            entered[place] = value
+            unread += [*value.__dict__.values()][::-1]
+        elif way == "list":
+            entered[place] = value
+            unread += value[::-1]
+        else:
             if not isinstance(value, tuple):
-                entered[id(value)] = value
-            unread += [child for _, child in inner][::-1]
-    return found
+                entered[place] = value
+            unread += [child for _, child in _entries(value) or ()][::-1]
+    return list(found.values())
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
@@ -123,11 +137,44 @@ class _Entered(dict[type, bool]):
         return entered
 
 
+class _Ways(dict[type, str]):
+    """A cache from a class to what `instances_in` does with its objects.
+
+    Args:
+        kind: the class whose objects are to be found.
+    """
+
+    def __init__(self, kind: type) -> None:
+        super().__init__({list: "list"})
+        self.kind = kind
+
+    def __missing__(self, cls: type) -> str:
+        if ENTERED[cls]:
+            way = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
+        elif KINDS[cls] == LEAF:
+            way = "found" if issubclass(cls, self.kind) else "skipped"
+        else:
+            way = "entered"
+        self[cls] = way
+        return way
+
+
+class _WaysByKind(dict[type, _Ways]):
+    """A cache from a class to its `_Ways`, which follow from `KINDS`."""
+
+    def __missing__(self, kind: type) -> _Ways:
+        self[kind] = ways = _Ways(kind)
+        return ways
+
+
 SLOTS = _Slots()
 """By class, the names of the attributes that its objects have in slots, if they are set."""
 
 ENTERED = _Entered({SimpleNamespace: True})
 """By class, whether the attributes of its objects are searched."""
+
+_WAYS = _WaysByKind()
+DERIVED.append(_WAYS)
 
 _OTHERS = (dict, list, tuple, type, str, bytes, int, float, complex, enum.Enum)
 _LIBRARY = ("emberharmony.core.", "emberharmony.backend.", "emberharmony.transforms.")

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from emberharmony import ops
+from emberharmony.core import selection
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.tracing import TensorProxy
@@ -70,6 +71,11 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
+    backend = selection.current()
+    native = backend.tensor_type
+    typed = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
+    if typed and axis is None and len(input.shape) in (1, 2) and backend.kind_of(target) != "float":  # type: ignore[union-attr]
+        return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
     name = "cross_entropy"
     if is_floating(target):
         return _soft(input, target, weight, label_smoothing, reduction, axis)

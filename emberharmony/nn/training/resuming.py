@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, assigned, commit
-from emberharmony.core.trees.objects import values_in
+from emberharmony.core.trees.objects import instances_in
 from emberharmony.nn.module import Module
 
 
@@ -124,9 +124,8 @@ class Saves:
 
     def begin_step(self) -> None:
         """Notes where the training is, for `take_back`."""
-        generators = {id(x): x for x in values_in([self._module, self._random]) if isinstance(x, ops.random.Generator)}
         back = [*self._position.rewinding(), *(buffer.replacing(buffer.value) for buffer in self._module.buffers())]
-        for generator in generators.values():
+        for generator in instances_in([self._module, self._random], ops.random.Generator):
             back += generator.rewinding()
         self._back = back  # only now, because until here the notes on the step before would be mixed with these
 

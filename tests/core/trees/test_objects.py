@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emberharmony import Parameter, TensorSpec, ops
-from emberharmony.core.trees.objects import Held, held_in, values_in
+from emberharmony.core.trees.objects import Held, held_in, instances_in
 
 
 class Layer:
@@ -68,7 +68,7 @@ class Own(Parameter):
 
 def found(root: Any) -> dict[str, Any]:
     held = list(held_in(root))
-    assert list(map(id, values_in(root))) == [id(each.value) for each in held]
+    assert instances_in(root, object) == list({id(each.value): each.value for each in held}.values())
     return {str(each.path): each.value for each in held}
 
 
