@@ -15,10 +15,14 @@ from torch.nn import functional
 
 from emberharmony.backend.shared.normalization import EPSILON, check_channels, check_groups
 from emberharmony.backend.torch.derivatives import is_nested
+from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.options import is_number
 
 _FEW_ROWS = 1024
 """Up to this number of rows, the kernel of a batch normalisation in training keeps its digits (1e-6 for float32)."""
+
+_MANY = 2**14
+"""From so many numbers on, a batch normalisation that nothing differentiates is faster in several ops."""
 
 
 def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
@@ -29,6 +33,29 @@ def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
     """
     x = x if place == 1 else x.movedim(place, 1)
     return (x.mT.unsqueeze(0) if x.ndim == 2 and len(x) > _FEW_ROWS else x).contiguous()
+
+
+def _constant(
+    x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Returns the results of a batch normalisation in training that nothing differentiates, mostly written in place.
+
+    On a CPU it takes 0.5 to 0.75 of the time of the kernel and the subtraction before it, from 100,000 numbers on.
+    """
+    wide = x if x.dtype.itemsize > 2 else x.float()
+    over = [axis for axis in range(x.ndim) if axis != place]
+    pilot = (wide[:1] if place else wide[:, :1]).mean(over, True)
+    result = wide - pilot
+    rest = result.mean(over, True)
+    result -= rest
+    variance = result.square().mean(over, True)
+    factor = torch.rsqrt(variance + epsilon)
+    if scale is not None:
+        factor *= scale.reshape(factor.shape)
+    result *= factor
+    if offset is not None:
+        result += offset.reshape(factor.shape)
+    return result if wide is x else result.to(x.dtype), (pilot + rest).reshape(-1), variance.reshape(-1)
 
 
 class TorchNormalizationOps:
@@ -73,6 +100,9 @@ class TorchNormalizationOps:
             made: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
             made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return made
+        given = [t for t in (x, scale, offset) if t is not None]
+        if x.numel() >= _MANY and x.is_cpu and is_unwatched(*given):
+            return _constant(x, place, offset, scale, epsilon)
         rows = _channels_second(x if kind is wide else x.to(wide), place)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)
