@@ -17,20 +17,21 @@ STEP = 256
 class _Room(NamedTuple):
     """Memory for more time steps than a cache holds.
 
-    Only the cache whose tensor is `shown` may write behind it. A copy of the cache, or one that was trimmed, assigned
-    or moved to another backend, holds another tensor, so that it makes a room of its own.
+    Only the cache whose tensors are `shown` may write behind them. A copy of the cache, or one that was trimmed,
+    assigned or moved to another backend, holds other tensors, so that it makes a room of its own.
 
     Attributes:
-        memory: (batch, heads, time, width). Each head has its time steps side by side, as the products want them.
-        shown: the part of it that the cache holds, (batch, time, heads, width).
+        memory: the keys and the values, (batch, time, heads, width). Each head has its time steps side by side, as the
+            products want them.
+        shown: the parts of it that the cache holds.
     """
 
-    memory: Any
-    shown: Any
+    memory: tuple[Any, Any]
+    shown: tuple[Any, Any]
 
 
 _ALL = slice(None)
-_ROOMS: "WeakKeyDictionary[Buffer, _Room]" = WeakKeyDictionary()
+_ROOMS: "WeakKeyDictionary[KVCache, _Room]" = WeakKeyDictionary()
 
 
 class KVCache(Module):
@@ -68,19 +69,31 @@ class KVCache(Module):
         Raises:
             ShapeError: if they do not have the batch, heads and width of those before.
         """
-        if self.keys is None or self.values is None:
+        cells = self.keys, self.values
+        if cells[0] is None or cells[1] is None:
             self.keys, self.values = Buffer(keys, persistent=False), Buffer(values, persistent=False)
             return keys, values
-        for cell, new in ((self.keys, keys), (self.values, values)):
-            have, given = cell.value.shape, new.shape
-            if len(given) != 4 or have[0] != given[0] or have[2:] != given[2:]:
+        before, new = (cells[0].value, cells[1].value), (keys, values)
+        for old, more in zip(before, new, strict=True):
+            have, given = old.shape, more.shape
+            if len(given) != 4 or have[0] != given[0] or have[2] != given[2] or have[3] != given[3]:
                 raise fault(
                     ShapeError(
                         f"the cache holds {tuple(have)} as (batch, time, heads, width), which {tuple(given)} does not "
                         f"continue; use one cache for each layer and sequence"
                     )
                 )
-        return _extended(self.keys, keys), _extended(self.values, values)
+        room = _ROOMS.pop(self, None)  # it is written to from here on, so an error must not leave it to a later call
+        backend = selection.active().backend
+        if keys.dtype != before[0].dtype or values.dtype != before[1].dtype or not backend.may_write(*before, *new):
+            shown = ops.concatenate([before[0], keys], 1), ops.concatenate([before[1], values], 1)
+            cells[0].value, cells[1].value = shown
+            return shown
+        memory = _memory(backend, room, before, new)
+        shown = memory[0][:, : before[0].shape[1] + keys.shape[1]], memory[1][:, : before[1].shape[1] + values.shape[1]]
+        cells[0].value, cells[1].value = shown
+        _ROOMS[self] = _Room(memory, shown)
+        return shown
 
     def trim(self, length: int) -> None:
         """Forgets all time steps but the first ones.
@@ -97,24 +110,19 @@ class KVCache(Module):
         return self.extend(ops.convert_to_tensor(keys), ops.convert_to_tensor(values))
 
 
-def _extended(cell: Buffer, new: Tensor) -> Tensor:
-    """Adds time steps to those that a cell holds, in its room if that is possible, and returns all."""
-    backend, before = selection.active().backend, cell.value
-    room = _ROOMS.pop(cell, None)  # it is written to from here on, so an error must not leave it to a later call
-    past, length = before.shape[1], before.shape[1] + new.shape[1]
-    if before.dtype != new.dtype or not backend.may_write(before, new):
-        joined: Tensor = ops.concatenate([before, new], 1)
-        cell.value = joined
-        return joined
-    if room is not None and room.shown is before and length <= room.memory.shape[2]:
-        memory = room.memory
-    else:
-        batch, _, heads, width = before.shape
-        memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), before.dtype)
-        memory = ops.to_device(memory, ops.get_device(before))
-        memory = backend.written(memory, (_ALL, _ALL, slice(past)), ops.swapaxes(before, 1, 2))
-    memory = backend.written(memory, (_ALL, _ALL, slice(past, length)), ops.swapaxes(new, 1, 2))
-    shown = ops.swapaxes(memory[:, :, :length], 1, 2)
-    cell.value = shown
-    _ROOMS[cell] = _Room(memory, shown)
-    return shown
+def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
+    made = []
+    for i in (0, 1):
+        old, more = before[i], new[i]
+        past = old.shape[1]
+        length = past + more.shape[1]
+        if room is not None and room.shown[i] is old and length <= room.memory[i].shape[1]:
+            memory = room.memory[i]
+        else:
+            batch, _, heads, width = old.shape
+            memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old.dtype)
+            memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old)), 1, 2)
+            memory = backend.written(memory, (_ALL, slice(past)), old)
+        made.append(backend.written(memory, (_ALL, slice(past, length)), more))
+    return made[0], made[1]

@@ -1,10 +1,10 @@
 """Normalisations, on PyTorch: the fused kernel where it gives the same results and is faster.
 
-Two ops are left to the composites. The kernel of `batch_normalization` has no gradient of the statistics, and loses
-digits where the mean is large (200 times the error at a mean of 1e4; PyTorch 2.13). The kernel of `rms_normalization`
-is no faster. In training the kernel's loss of digits is avoided: the mean of the first sample is subtracted before,
-which changes neither the result nor its gradient. The rest of the mean is then at most sqrt(samples) times the standard
-deviation.
+`batch_normalization` is left to the composite, because its kernel has no gradient of the statistics, and loses digits
+where the mean is large (200 times the error at a mean of 1e4; PyTorch 2.13). In training the kernel's loss of digits is
+avoided: the mean of the first sample is subtracted before, which changes neither the result nor its gradient. The rest
+of the mean is then at most sqrt(samples) times the standard deviation. The kernel of `rms_normalization` is slower than
+the few calls of the composite, of which two write into the mean that they read.
 """
 
 from collections.abc import Callable
@@ -82,6 +82,19 @@ class TorchNormalizationOps:
             x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
         )
         return result
+
+    def rms_normalization(
+        self, x: torch.Tensor, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: Any = None
+    ) -> torch.Tensor:
+        kind = x.dtype
+        plain = axis.__class__ is int and (kind is torch.float32 or kind is torch.float64)
+        plain = plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is kind)
+        if not plain or not -x.ndim <= axis < x.ndim:
+            result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
+            return result
+        square = torch.mean(torch.square(x), axis, True)
+        found = x * square.add_(EPSILON if epsilon is None else epsilon).rsqrt_()
+        return found if scale is None else found * scale
 
     def batch_normalization_training(
         self,

@@ -76,7 +76,10 @@ def is_unwatched(*tensors: torch.Tensor) -> bool:
         return False
     # A tensor made in inference mode cannot be written to outside of it.
     inference = torch.is_inference_mode_enabled()
-    return not any(x.requires_grad or (x.is_inference() and not inference) for x in tensors)
+    for x in tensors:  # faster than `any`
+        if x.requires_grad or (not inference and x.is_inference()):
+            return False
+    return True
 
 
 def is_traced(x: torch.Tensor, below: bool = True) -> bool:
