@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from emberharmony import ops
+from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
 from emberharmony.nn import rngs
 from emberharmony.nn.cache import KVCache
@@ -150,15 +151,19 @@ def _steps(
     model: LanguageModel, prompt: Any, single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
     """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
-    caches, given = model.caches(), [prompt] if single else prompt
-    ended: list[int | None] = [None] * len(given)
+    caches, tokens = model.caches(), ops.array([prompt] if single else prompt)
+    ended: list[int | None] = [None] * len(tokens)
     while (limit is None or limit > 0) and None in ended:
-        logits = model(ops.array(given, "int32"), caches)[:, -1]
-        drawn: list[int] = ops.to_numpy(_chosen(logits, *options)).tolist()
+        chosen = _chosen(model(tokens, caches)[:, -1], *options)
+        bound, drawn = selection.active(), ops.to_numpy(chosen).tolist()
         made = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
         ended = [token if token in ends else None for token in made]
         yield made[0] if single else made
-        given, limit = [[token] for token in made], None if limit is None else limit - 1
+        if made == drawn and selection.is_active(bound):
+            tokens = ops.expand_dims(chosen, 1)
+        else:
+            tokens = ops.array([[token] for token in made])
+        limit = None if limit is None else limit - 1
 
 
 def _chosen(logits: Tensor, temperature: float, top_k: int | None, top_p: float | None, generator: Any) -> Tensor:

@@ -1,6 +1,7 @@
-"""Normalisations, on MLX: the fused kernels on a GPU, the composites on the CPU.
+"""Normalisations, on MLX: the fused kernels on a GPU, and on the CPU that of `rms_normalization` for short rows.
 
-On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` (MLX 0.32) add float32 sequentially, which loses digits.
+On the CPU `mx.fast.layer_norm` and `mx.fast.rms_norm` (MLX 0.32) add float32 sequentially, which loses digits. Squares
+have one sign, so a short row of them keeps its digits; a layer normalisation also subtracts.
 """
 
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.activation_ops import is_single
+from emberharmony.backend.mlx.activation_ops import SHORT, is_single
 from emberharmony.backend.mlx.elementary_ops import on_cpu
 from emberharmony.backend.shared.normalization import EPSILON
 from emberharmony.core.options import is_number
@@ -16,7 +17,7 @@ from emberharmony.core.options import is_number
 
 def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
     """Returns whether the fused kernels can normalise `x` along `axis`, with these scales and offsets, accurately."""
-    if axis != -1 or x.ndim == 0 or x.size == 0 or not is_single(x) or on_cpu():
+    if axis != -1 or x.ndim == 0 or x.size == 0 or not is_single(x):
         return False
     return all(w is None or (w.dtype == x.dtype and w.shape == x.shape[-1:]) for w in weights)
 
@@ -36,13 +37,14 @@ class MLXNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> mx.array:
-        if not rms_scaling and _is_row(x, axis, gamma, beta) and (epsilon is None or is_number(epsilon)):
+        if not rms_scaling and not on_cpu() and _is_row(x, axis, gamma, beta) and (epsilon is None or is_number(epsilon)):
             return mx.fast.layer_norm(x, gamma, beta, EPSILON if epsilon is None else epsilon)
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
 
     def rms_normalization(
         self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: Any = None
     ) -> mx.array:
-        if _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon)):
+        plain = _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon))
+        if plain and (x.shape[-1] <= SHORT or not on_cpu()):
             return mx.fast.rms_norm(x, scale, EPSILON if epsilon is None else epsilon)
         return self.composed("rms_normalization")(x, scale, axis, epsilon)

@@ -27,23 +27,26 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
     Raises:
         ShapeError: if they do not.
     """
-    q, k, v = (tuple(x.shape) for x in (query, key, value))
+    q, k, v = query.shape, key.shape, value.shape
     if not len(q) == len(k) == len(v) == 4:
         raise ShapeError(
-            f"expected query, key and value of shape (batch, length, heads, width), got shapes {q}, {k} and {v}"
+            f"expected query, key and value of shape (batch, length, heads, width), got shapes {tuple(q)}, {tuple(k)} "
+            f"and {tuple(v)}"
         )
-    if k[:3] != v[:3]:
-        raise ShapeError(f"key and value may differ in the last axis only, got shapes {k} and {v}")
+    if k[0] != v[0] or k[1] != v[1] or k[2] != v[2]:
+        raise ShapeError(f"key and value may differ in the last axis only, got shapes {tuple(k)} and {tuple(v)}")
     if q[0] != k[0] or q[3] != k[3]:
-        raise ShapeError(f"query of shape {q} and key of shape {k} differ in their batch or width")
+        raise ShapeError(f"query of shape {tuple(q)} and key of shape {tuple(k)} differ in their batch or width")
     if k[2] != q[2] and (not k[2] or q[2] % k[2]):
         raise ShapeError(f"expected a number of query heads that is a multiple of the {k[2]} key heads, got {q[2]}")
-    wanted = (q[0], q[2], q[1], k[1])
     for name, tensor in (("bias", bias), ("mask", mask)):
-        if tensor is not None and not _broadcasts(tensor.shape, wanted):
-            raise ShapeError(
-                f"{name} of shape {tuple(tensor.shape)} does not broadcast to (batch, heads, queries, keys), {wanted}"
-            )
+        if tensor is not None:
+            wanted = (q[0], q[2], q[1], k[1])
+            if not _broadcasts(tensor.shape, wanted):
+                raise ShapeError(
+                    f"{name} of shape {tuple(tensor.shape)} does not broadcast to (batch, heads, queries, keys), "
+                    f"{wanted}"
+                )
 
 
 def check_rotation(shape: Sequence[int], place: int, dims: int | None, base: float, frequencies: Any) -> int:

@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 from emberharmony.backend.shared.attention import check_attention, rotation_tables, whole_rotation
-from emberharmony.backend.torch.tracing import is_unwatched
+from emberharmony.backend.torch.tracing import in_functional_transform, is_unwatched
 from emberharmony.core.options import is_number
 
 
@@ -20,13 +20,17 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
     composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
     the additive mask, and inside of `vmap`, which calls the kernel for one element after the other.
     """
-    tensors = (query, key, value) if bias is None else (query, key, value, bias)
-    if any(map(torch._C._functorch.is_batchedtensor, tensors)):
+    kind = query.dtype
+    if not (kind is torch.float32 or kind is torch.float64):
         return False
-    if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
-        return False
-    suited = query.dtype in (torch.float32, torch.float64) and all(t.dtype is query.dtype for t in tensors)
-    return suited and query.numel() > 0 and key.numel() > 0
+    mapped, recorded = in_functional_transform(), torch.is_grad_enabled()
+    for x in (query, key, value, bias):
+        if x is not None:
+            if x.dtype is not kind or (recorded and x.requires_grad) or not x.numel():
+                return False
+            if mapped and torch._C._functorch.is_batchedtensor(x):
+                return False
+    return forward_ad._current_level < 0
 
 
 def _mask(
