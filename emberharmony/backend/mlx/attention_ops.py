@@ -41,6 +41,15 @@ def _added(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype) -> mx.a
     return mx.where(mask, mx.array(0, kind) if bias is None else bias, lowest)
 
 
+def _single(table: np.ndarray) -> np.ndarray:
+    return table.astype(np.float32)
+
+
+def _part(table: np.ndarray, positions: slice) -> mx.array:
+    # A part that MLX took of its own array would belong to a trace that is running.
+    return of_host(table[positions])
+
+
 class MLXAttentionOps:
     """Holds the ops of `ops/attention.py`."""
 
@@ -97,8 +106,6 @@ class MLXAttentionOps:
         place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if place is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        cosine, sine = rotation_tables(
-            x.shape, offset, place, base, scale, mx.float32, lambda table: of_host(table.astype(np.float32))
-        )
+        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _single, _part)
         half = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half:], x[..., :half]], -1) * sine

@@ -1,4 +1,7 @@
-"""The maps that layers apply, on MLX: the product of a single row by a long matrix, as in decoding token by token."""
+"""The maps that layers apply, on MLX: products at once where its sums are short, and of a single row by a long matrix.
+
+Decoding token by token multiplies single rows.
+"""
 
 from collections.abc import Callable
 
@@ -20,11 +23,17 @@ class MLXLayersOps:
     composed: Callable[[str], Callable[..., mx.array]]
 
     def linear(self, x: mx.array, weight: mx.array, bias: mx.array | None = None, transposed: bool = False) -> mx.array:
-        length = weight.shape[-1] if weight.ndim else 0
-        if length > LONG and x.size == length and x.dtype == weight.dtype == mx.float32 and transposed and on_cpu():
-            block = next((n for n in _BLOCKS if length % n == 0), 0)
-            if block and is_linear(x, weight, bias, True) and (bias is None or bias.dtype == mx.float32):
-                found = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+        plain = transposed and x.dtype == weight.dtype == mx.float32 and (bias is None or bias.dtype == mx.float32)
+        if plain and is_linear(x, weight, bias, True):
+            length = weight.shape[1]
+            found: mx.array | None = None
+            if x.size and x.size * weight.size >> 26 < length <= LONG:
+                found = mx.matmul(x, weight.T)
+            elif length > LONG and x.size == length and on_cpu():
+                block = next((n for n in _BLOCKS if length % n == 0), 0)
+                if block:
+                    found = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+            if found is not None:
                 return found if bias is None else found + bias
         return self.composed("linear")(x, weight, bias, transposed)
 

@@ -37,10 +37,11 @@ def _inferred(size: int, shape: Any) -> tuple[int, ...]:
         ShapeError: if no length fits, or if another length is negative.
     """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if min(shape, default=0) >= 0:
+    least = min(shape, default=0)
+    if least >= 0:
         return shape
-    rest = math.prod(n for n in shape if n >= 0)
-    if sum(n < 0 for n in shape) > 1 or -1 not in shape or rest == 0 or size % rest:
+    rest = -math.prod(shape)
+    if least < -1 or shape.count(-1) > 1 or rest == 0 or size % rest:
         raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
     return tuple(size // rest if n == -1 else n for n in shape)
 

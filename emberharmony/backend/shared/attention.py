@@ -3,6 +3,7 @@
 With shapes that do not fit, a fused kernel could read beyond its inputs.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,18 +95,27 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
     key = length, offset, pairs, base, scale
     found = _ROTATIONS.get(key)
     if found is None:
-        if len(_ROTATIONS) >= _MANY:
-            _ROTATIONS.clear()
         angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
-        _ROTATIONS[key] = found = np.cos(angles), np.sin(angles)
+        found = np.cos(angles), np.sin(angles)
+        _kept(_ROTATIONS, key, found)
     return found
 
 
 _TABLES: dict[Any, Any] = {}
+_BLOCKS: dict[Any, Any] = {}
+_BLOCK = 256
+"""The tables of so many positions are made at once, because decoding asks for one position after the other."""
 
 
 def rotation_tables(
-    shape: Sequence[int], offset: int, place: int, base: float, scale: float, kind: Any, made: Callable[[Array], Any]
+    shape: Sequence[int],
+    offset: int,
+    place: int,
+    base: float,
+    scale: float,
+    kind: Any,
+    made: Callable[[Array], Any],
+    part: Callable[[Any, slice], Any] = operator.getitem,
 ) -> tuple[Any, Any]:
     """Returns the cosines and the sines of the angles of all features, as tensors that broadcast to a shape.
 
@@ -115,19 +125,34 @@ def rotation_tables(
     Args:
         shape, offset, place, base, scale: see `rotations`; all features are rotated.
         kind: what distinguishes tensors of one backend, such as dtype and device.
-        made: makes a tensor of an array of float64.
+        made: makes a table of an array of float64.
+        part: makes a tensor of some positions of a table.
     """
-    length, width = shape[place], shape[-1]
-    key = length, offset, len(shape) - place, width, base, scale, kind
+    length, width, axes = shape[place], shape[-1], len(shape) - place
+    key = length, offset, axes, width, base, scale, kind
     found = _TABLES.get(key)
     if found is None:
-        if len(_TABLES) >= _MANY:
-            _TABLES.clear()
-        cosine, sine = rotations(length, offset, width // 2, base, scale)
-        axes = (length, *(1,) * (len(shape) - place - 2), width)
-        parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
-        _TABLES[key] = found = made(parts[0].reshape(axes)), made(parts[1].reshape(axes))
-    return found
+        start, size = offset // _BLOCK * _BLOCK, _BLOCK
+        if offset + length > start + size:
+            start, size = offset, length
+        block = start, size, *key[2:]
+        tables = _BLOCKS.get(block)
+        if tables is None:
+            cosine, sine = rotations(size, start, width // 2, base, scale)
+            parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
+            tables = tuple(made(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
+            _kept(_BLOCKS, block, tables)
+        positions = slice(offset - start, offset - start + length)
+        found = part(tables[0], positions), part(tables[1], positions)
+        _kept(_TABLES, key, found)
+    return found  # type: ignore[no-any-return]
+
+
+def _kept(results: dict[Any, Any], key: Any, result: Any) -> None:
+    """Keeps a result with the latest ones."""
+    if len(results) >= _MANY:
+        results.clear()
+    results[key] = result
 
 
 def whole_rotation(
