@@ -79,7 +79,9 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
     """
     # Cast to float, because sums and differences of narrow integers would wrap.
     y = cast(moveaxis(y, axis, -1), as_inexact(dtype_of(y)))
-    heights = divide(add(y[..., 1:], y[..., :-1]), 2.0)
+    # In the array API standard a slice begins and ends within its axis.
+    length = y.shape[-1]
+    heights = divide(add(y[..., min(length, 1) :], y[..., : max(length - 1, 0)]), 2.0)
     if x is None:
         return multiply(sum(heights, -1), option("dx", dx, y))
     x = cast(x if len(x.shape) == 1 else moveaxis(x, axis, -1), as_inexact(dtype_of(x)))

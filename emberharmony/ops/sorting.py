@@ -213,7 +213,7 @@ def unique(
     table = reshape(rows, (length, math.prod(rows.shape[1:])))
     order = _order(table)
     ordered = take(table, order, 0)
-    before, after = ordered[:-1], ordered[1:]
+    after, before = _neighbours(ordered)
     new = not_equal(after, before)
     if not dtype_of(table).is_integer:
         new = logical_and(new, logical_not(logical_and(isnan(after), isnan(before))))
@@ -222,7 +222,8 @@ def unique(
     values = take(rows, index, 0)
     if size is not None:
         missing = integer("size", size, 0) - index.shape[0]
-        values, index, counts = values[:size], index[:size], counts[:size]
+        kept = min(size, index.shape[0])
+        values, index, counts = values[:kept, ...], index[:kept], counts[:kept]
         if missing > 0:
             values = pad(
                 values,
@@ -252,7 +253,7 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
     flat = ravel(x)
     order = _order(expand_dims(flat, 1))
     ordered = take(flat, order)
-    starts, inverse, counts = _groups(order, not_equal(ordered[1:], ordered[:-1]))
+    starts, inverse, counts = _groups(order, not_equal(*_neighbours(ordered)))
     return UniqueAllResult(take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts)
 
 
@@ -263,6 +264,13 @@ def _order(table: Tensor) -> Tensor:
     if dtype_of(table).is_complex:
         columns = [part for column in columns for part in (imag(column), real(column))]
     return lexsort(columns) if width else arange(length, device=get_device(table))
+
+
+def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns all rows but the first, and all but the last."""
+    length = ordered.shape[0]
+    # In the array API standard a slice begins and ends within its axis, and a key names all axes.
+    return ordered[min(length, 1) :, ...], ordered[: max(length - 1, 0), ...]
 
 
 def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -277,7 +285,7 @@ def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     first = concatenate([full(ends, True, device=device), new])
     (starts,) = nonzero(first)
     which = subtract(cumsum(first), 1)
-    counts = subtract(concatenate([starts[1:], full(ends, length, device=device)]), starts)
+    counts = subtract(concatenate([starts[ends[0] :], full(ends, length, device=device)]), starts)
     return starts, take(which, argsort(order)), counts
 
 

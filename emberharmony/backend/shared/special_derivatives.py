@@ -69,7 +69,7 @@ DERIVATIVES: dict[str, tuple[Derivative | str, ...]] = {
     "gammaln": (lambda s, x, y: s.digamma(x),),
     "digamma": (lambda s, x, y: s.polygamma(s.full_like(x, 1.0), x),),
     "polygamma": ("n", lambda s, n, x, y: s.polygamma(n + 1.0, x)),
-    "zeta": ("x", lambda s, x, q, y: -x * s.zeta(x + 1.0, q)),
+    "zeta": ("x", lambda s, x, q, y: s.zeta(x + 1.0, q) * -x),
     "gammainc": ("a", lambda s, a, x, y: _gamma_density(s, a, x)),
     "gammaincc": ("a", lambda s, a, x, y: -_gamma_density(s, a, x)),
     "beta": (
