@@ -19,6 +19,8 @@ from emberharmony.core.dtypes import as_dtype as as_dtype
 from emberharmony.core.registry import OPS as OPS
 
 if TYPE_CHECKING:
+    from emberharmony.backend.arrayapi import array_api_type as array_api_type
+    from emberharmony.backend.arrayapi import from_array_api as from_array_api
     from emberharmony.backend.protocol import TensorBackend as TensorBackend
 
 __all__ = [
@@ -28,12 +30,14 @@ __all__ = [
     "NativeDTypes",
     "Promotion",
     "TensorBackend",
+    "array_api_type",
     "as_dtype",
     "available_backends",
     "backend_of",
     "create_backend",
     "current",
     "fast",
+    "from_array_api",
     "get_backend",
     "set_backend",
     "unsupported",
@@ -42,9 +46,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `TensorBackend` on first use: the protocol has one method per op, and importing it costs 3 ms."""
-    if name != "TensorBackend":
-        raise AttributeError(f"module 'emberharmony.backend' has no attribute {name!r}")
-    from emberharmony.backend.protocol import TensorBackend
+    """Imports on first use what few programs need: the protocol, with one method per op, takes 3 ms."""
+    if name == "TensorBackend":
+        from emberharmony.backend.protocol import TensorBackend
 
-    return TensorBackend
+        return TensorBackend
+    if name in ("array_api_type", "from_array_api"):
+        from emberharmony.backend import arrayapi
+
+        return getattr(arrayapi, name)
+    raise AttributeError(f"module 'emberharmony.backend' has no attribute {name!r}")

@@ -5,7 +5,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -50,6 +50,14 @@ def _tape() -> Any:
     from emberharmony.transforms import tape
 
     return tape
+
+
+def _bodies() -> Mapping[str, Callable[..., Any]]:
+    """Returns the default bodies of primitives by name."""
+    # Only programs with a backend that lacks primitives pay for importing them.
+    from emberharmony.backend.fallback import BODIES
+
+    return BODIES
 
 
 class Unsupported:
@@ -131,10 +139,21 @@ class Backend(Probes):
         return {name: vars(Backend)[name] for name in (*names, "custom_vjp", "is_traced", "may_keep")}
 
     @classmethod
-    def missing_ops(cls) -> list[str]:
+    def undefined_ops(cls) -> list[str]:
         """Returns the sorted names of the primitives that the class neither defines nor declares unsupported."""
         complete()
         return sorted(name for name, spec in OPS.items() if not spec.composite and getattr(cls, name, None) is None)
+
+    @classmethod
+    def missing_ops(cls) -> list[str]:
+        """Returns the sorted names of the undefined primitives that have no default body either."""
+        undefined = cls.undefined_ops()
+        return [name for name in undefined if name not in _bodies()] if undefined else []
+
+    @classmethod
+    def overwritten_defaults(cls) -> list[str]:
+        """Returns the names of the methods of `Backend` that the class declares unsupported, such as stop_gradient."""
+        return [name for name in vars(Backend) if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
     def namespace(self) -> ArrayNamespace:
@@ -350,15 +369,17 @@ class Backend(Probes):
         return getattr(type(self), spec.name, None) is not None
 
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
-        """Returns the function that runs an op on this backend: its own definition, else the composite's body.
+        """Returns the function that runs an op on this backend: its own definition, else the default body.
 
         Raises:
-            BackendProtocolError: if the op is a primitive that the backend does not define.
+            BackendProtocolError: if the op is a primitive without a default body that the backend does not define.
         """
         if self.defines(spec):
             return getattr(self, spec.name)
         if spec.composite:
             return spec.body
+        if spec.name in _bodies():
+            return functools.partial(_bodies()[spec.name], self)
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
     def opened(self, spec: OpSpec) -> Callable[..., Any]:
@@ -374,9 +395,9 @@ class Backend(Probes):
         if name in ALIASES:
             return getattr(self, ALIASES[name])
         spec = OPS.get(name)
-        if spec is None or not spec.composite:
+        if spec is None or not (spec.composite or name in _bodies()):
             raise without(f"backend {self.name!r}", "op", name)
-        return self.composed(name)
+        return self.composed(name) if spec.composite else functools.partial(_bodies()[name], self)
 
     def composed(self, name: str) -> Callable[..., Any]:
         """Returns a composite's own body, run with this backend active; overrides use it as their fallback."""

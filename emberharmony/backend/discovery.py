@@ -130,11 +130,18 @@ def _way_out(name: str, error: Exception) -> str:
 
 
 def check(backend: Backend) -> None:
-    """Checks that a backend defines every primitive.
+    """Checks that a backend has every primitive, and that it declares no method of `Backend` unsupported.
 
     Raises:
-        BackendProtocolError: if it does not; the message lists all missing ops.
+        BackendProtocolError: if it does not; the message lists all of these ops.
     """
+    overwritten = backend.overwritten_defaults()
+    if overwritten:
+        raise BackendProtocolError(
+            f"backend {backend.name!r} declares {', '.join(overwritten)} unsupported, but inherits "
+            f"{'it' if len(overwritten) == 1 else 'each'} from Backend: leave out the declaration; "
+            f"{type(backend).__name__}.missing_ops() lists the ops to define or to declare"
+        )
     missing = backend.missing_ops()
     if missing:
         raise BackendProtocolError(

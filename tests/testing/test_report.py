@@ -39,6 +39,7 @@ def test_a_report_has_one_entry_for_each_op_and_backend() -> None:
         "native": 2,
         "override": 0,
         "composite": 0,
+        "default": 0,
         "unsupported": 1,
         "ops": 3,
         "calls": 6,

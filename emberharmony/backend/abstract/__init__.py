@@ -42,7 +42,7 @@ class AbstractBackend(
     observable = False
 
     def __init__(self, wrapped: Backend) -> None:
-        for op in self.missing_ops():
+        for op in self.undefined_ops():
             setattr(type(self), op, pointwise(op))
         self.wrapped = wrapped
         self.name, self.dtypes, self.errors = wrapped.name, wrapped.dtypes, wrapped.errors  # type: ignore[misc]

@@ -46,6 +46,10 @@ class Decimals:
     _nearest: Any
     """The native function that rounds floats to integers, halves to the even one."""
 
+    def _width(self, x: Any) -> int:
+        """Returns the number of bytes of an element."""
+        return int(x.itemsize)
+
     def _scaled(self, x: Any, decimals: int, bound: float) -> Any:
         """Returns floats of 32 or 64 bits, rounded to decimals whose power of ten fits into their dtype.
 
@@ -69,12 +73,12 @@ class Decimals:
             return self.view_as_complex(self.stack(parts, -1))
         if kind != "float":
             return x if decimals >= 0 else self._rounded_integers(x, -decimals)
-        if x.itemsize > 2:
+        if self._width(x) > 2:
             return self._rounded_floats(x, decimals)
         return self.cast(self._rounded_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
 
     def _rounded_floats(self, x: Any, decimals: int) -> Any:
-        reach, whole = _LIMITS[x.itemsize]
+        reach, whole = _LIMITS[self._width(x)]
         if -reach <= decimals <= reach:
             return self._scaled(x, decimals, whole / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.

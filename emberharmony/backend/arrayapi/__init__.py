@@ -1,0 +1,112 @@
+"""A backend made from a namespace that follows the array API standard: `from_array_api`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony.backend.arrayapi.elementwise import bind as _bind_elementwise
+from emberharmony.backend.arrayapi.extensions import bind as _bind_extensions
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.arrayapi.reductions import bind as _bind_reductions
+from emberharmony.backend.arrayapi.shapes import bind as _bind_shapes
+from emberharmony.backend.arrayapi.standard import StandardBackend
+from emberharmony.backend.arrayapi.tensors import bind as _bind_tensors
+from emberharmony.backend.base import Backend, Unsupported, unsupported
+from emberharmony.backend.discovery import check
+from emberharmony.backend.fallback import READING
+from emberharmony.core.dtypes import ALL, NativeDTypes, as_dtype
+from emberharmony.core.errors import BackendProtocolError, suggest
+from emberharmony.core.registry import OPS, complete
+
+
+def from_array_api(
+    name: str,
+    xp: Any,
+    *,
+    tensor_type: type,
+    dtypes: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    lazy: bool = False,
+) -> Backend:
+    """Returns a backend made from a namespace that follows the array API standard (2025.12, or earlier).
+
+    Ops of the standard are bound to the namespace's functions, also where these have NumPy's names. Ops that it lacks
+    get default bodies, and gradients come from the tape. Ops that have no default body are declared unsupported, with
+    the name of the function that the namespace lacks.
+
+    Args:
+        name: of the backend, as programs name it.
+        xp: the namespace, such as `cupy`.
+        tensor_type: the class of its arrays.
+        dtypes: its dtypes by their neutral names; by default those that the namespace has under these names.
+        extras: definitions that replace those of the namespace: functions by the name of the op, with its declared
+            signature, or `unsupported("reason")`. Methods of `Backend`, such as `pullback` and `from_numpy`, are given
+            in the same way; they take the backend as their first argument, like methods.
+        lazy: whether the library computes later. Default bodies that read tensors on the host are then not used: their
+            ops are unsupported, unless `extras` defines them.
+
+    Raises:
+        BackendProtocolError: if an extra has the name of no op and of no method of `Backend`, or declares such a method
+            unsupported.
+
+    Example:
+        >>> import numpy
+        >>> from emberharmony.backend import from_array_api
+        >>> made = from_array_api("plain", numpy, tensor_type=numpy.ndarray)
+        >>> float(made.bound.logsumexp(numpy.zeros(2)))
+        0.6931471805599453
+    """
+    made = array_api_type(name, xp, tensor_type=tensor_type, dtypes=dtypes, extras=extras, lazy=lazy)()
+    check(made)
+    return made
+
+
+def array_api_type(
+    name: str,
+    xp: Any,
+    *,
+    tensor_type: type,
+    dtypes: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    lazy: bool = False,
+) -> type[Backend]:
+    """Returns the class of the backend that `from_array_api` returns, from which other classes can be derived.
+
+    The arguments are those of `from_array_api`.
+
+    Raises:
+        BackendProtocolError: if an extra has the name of no op and of no method of `Backend`.
+    """
+    complete()
+    native = {each: getattr(xp, each) for each in ALL if hasattr(xp, each)} if dtypes is None else dict(dtypes)
+    table = NativeDTypes(name, {as_dtype(each): dtype for each, dtype in native.items()})
+    library = Library(name, xp, table)
+    attributes: dict[str, Any] = {}
+    for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
+        attributes |= {op: staticmethod(function) for op, function in bind(library).items()}
+    attributes |= _bind_tensors(library, tensor_type) | _bind_shapes(library)
+    attributes |= {"name": name, "tensor_type": tensor_type, "dtypes": table, "library": library}
+    attributes |= {"promotion": library.promotion}
+    for extra, given in (extras or {}).items():
+        attributes[extra] = _extra(name, extra, given)
+    made: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
+    reasons = dict.fromkeys(made.missing_ops(), f"the namespace {library.title} has no function for it")
+    if lazy:
+        reads = "its default body reads tensors on the host, which would compute what the library computes later"
+        reasons |= dict.fromkeys(READING.intersection(made.undefined_ops()), reads)
+    for op, reason in reasons.items():
+        missing = unsupported(reason)
+        missing.__set_name__(made, op)
+        setattr(made, op, missing)
+    return made
+
+
+def _extra(backend: str, name: str, given: Any) -> Any:
+    if name in OPS:
+        method = name in vars(Backend)
+        return given if isinstance(given, Unsupported) or method else staticmethod(given)
+    if hasattr(Backend, name):
+        return given
+    known = [*OPS, *(each for each in dir(Backend) if not each.startswith("_"))]
+    raise BackendProtocolError(
+        f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, known)}"
+    )

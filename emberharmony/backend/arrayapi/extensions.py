@@ -1,0 +1,168 @@
+"""Linear algebra and Fourier transforms, over the extensions `linalg` and `fft` of the standard."""
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.shared.fft import along, named_by_keras
+from emberharmony.backend.shared.lapack import NEARLY
+from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
+from emberharmony.core.errors import LinAlgError
+from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
+
+Function = Callable[..., Any]
+_LINALG = ("det", "slogdet", "inv", "solve", "cholesky", "qr", "svd", "eigh", "eig")
+_FFT = ("fft", "ifft", "rfft", "irfft")
+
+
+def bind(library: Library) -> dict[str, Function]:
+    """Returns the ops that the extensions of the namespace have functions for."""
+    linalg, fft = (getattr(library.xp, name, None) for name in ("linalg", "fft"))
+    own = _Linalg(library, linalg)
+    found: dict[str, Function] = {name: getattr(own, name) for name in _LINALG if hasattr(linalg, name)}
+    return found | {name: _transform(library, fft, name) for name in _FFT if hasattr(fft, name)}
+
+
+def _transform(library: Library, fft: Any, name: str) -> Function:
+    real, halved = name == "rfft", name == "irfft"
+    native = getattr(fft, name)
+
+    def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+        if real:
+            library.promotion.refuse(x, ("complex",))
+        place, length = along(tuple(x.shape), n, axis, norm, halved)
+        x = library.widened(library.promotion.floats(x))
+        if not real and library.kind(x) == "float":
+            x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
+        if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
+            x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
+        return native(x, n=length, axis=place, norm=norm)
+
+    return named_by_keras(transform) if real or halved else transform
+
+
+class _Linalg:
+    """The ops of linear algebra: signs, phases and errors are those that `ops/solver.py` documents."""
+
+    def __init__(self, library: Library, linalg: Any) -> None:
+        self._library, self._xp, self._linalg = library, library.xp, linalg
+
+    def _given(self, *operands: Any) -> tuple[list[Any], Function]:
+        """Returns operands in a common floating dtype that LAPACK has, and what casts results back."""
+        library = self._library
+        tensors = library.promotion.common(*operands, inexact=True)
+        dtype, single = tensors[0].dtype, library.dtypes["float32"]
+        if not library.is_half(tensors[0]):
+            return tensors, lambda x: x
+        wide = [library.widened(x) for x in tensors]
+        return wide, lambda x: library.astype(x, dtype) if x.dtype == single else x
+
+    def _finite(self, x: Any) -> Any:
+        """Returns a tensor of matrices, checked to be finite, because some LAPACK hang on other ones.
+
+        Raises:
+            LinAlgError: if a matrix has infinities or NaN.
+        """
+        if not bool(self._xp.all(self._xp.isfinite(x))):
+            raise not_finite(tuple(x.shape))
+        return x
+
+    def _adjoint(self, x: Any) -> Any:
+        turned = self._xp.matrix_transpose(x)
+        return self._library.function("conj")(turned) if self._library.kind(x) == "complex" else turned
+
+    def _signs(self, x: Any) -> Any:
+        """Returns `x / abs(x)`, but 1 for zero and NaN."""
+        xp, size = self._xp, self._xp.abs(x)
+        usual = xp.greater(size, self._library.number(0, size))
+        one = self._library.number(1, x)
+        size = self._library.astype(xp.where(usual, size, self._library.number(1, size)), x.dtype)
+        return xp.where(usual, xp.divide(x, size), one)
+
+    def _phases(self, columns: Any) -> Any:
+        """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
+        xp = self._xp
+        if not all(columns.shape):
+            return xp.ones((*columns.shape[:-2], 1, columns.shape[-1]), dtype=columns.dtype)
+        size = xp.abs(columns)
+        most = xp.max(size, axis=-2, keepdims=True)
+        near = xp.greater_equal(size, xp.multiply(most, self._library.number(NEARLY, size)))
+        first = xp.argmax(self._library.astype(near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
+        signs = self._signs(xp.take_along_axis(columns, first, axis=-2))
+        return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
+
+    def det(self, x: Any) -> Any:
+        (x,), back = self._given(x)
+        return back(self._linalg.det(square(x)))
+
+    def slogdet(self, x: Any) -> SlogdetResult:
+        (x,), back = self._given(x)
+        sign, logarithm = self._linalg.slogdet(square(x))
+        lost = self._xp.isnan(logarithm)
+        return SlogdetResult(
+            back(self._xp.where(lost, self._library.astype(logarithm, sign.dtype), sign)), back(logarithm)
+        )
+
+    def inv(self, x: Any) -> Any:
+        (x,), back = self._given(x)
+        return back(self._linalg.inv(square(x)))
+
+    def solve(self, a: Any, b: Any) -> Any:
+        (a, b), back = self._given(a, b)
+        check_sides(a, b)
+        return back(self._linalg.solve(a, b))
+
+    def cholesky(self, x: Any, upper: bool = False) -> Any:
+        (x,), back = self._given(x)
+        factor = self._linalg.cholesky(square(x))
+        # LAPACK reports no error for matrices with NaN.
+        if not bool(self._xp.all(self._xp.isfinite(factor))):
+            raise LinAlgError("the matrix is not positive-definite")
+        return back(self._adjoint(factor) if upper else factor)
+
+    def qr(self, x: Any, mode: str = "reduced") -> QRResult:
+        (x,), back = self._given(x)
+        check_qr_mode(mode)
+        xp = self._xp
+        q, r = self._linalg.qr(matrices(x), mode=mode)
+        signs = self._signs(self._linalg.diagonal(r))
+        rows = self._spread(signs, r.shape[-2])
+        turned = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
+        q = xp.multiply(q, xp.expand_dims(self._spread(signs, q.shape[-1]), axis=-2))
+        return QRResult(back(q), back(xp.multiply(r, xp.expand_dims(turned, axis=-1))))
+
+    def _spread(self, factors: Any, length: int) -> Any:
+        """Returns factors with ones behind, as many as are missing."""
+        missing = length - factors.shape[-1]
+        if not missing:
+            return factors
+        ones = self._xp.ones((*factors.shape[:-1], missing), dtype=factors.dtype)
+        return self._library.function("concat")([factors, ones], axis=-1)
+
+    def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+        (x,), back = self._given(x)
+        x = self._finite(matrices(x))
+        if not compute_uv:
+            return back(self._linalg.svdvals(x))
+        u, s, vh = self._linalg.svd(x, full_matrices=full_matrices)
+        k = s.shape[-1]
+        phases = self._phases(u[..., :k])[..., 0, :]
+        u = self._xp.multiply(u, self._xp.expand_dims(self._spread(phases, u.shape[-1]), axis=-2))
+        turned = self._library.function("conj")(phases) if self._library.kind(phases) == "complex" else phases
+        vh = self._xp.multiply(vh, self._xp.expand_dims(self._spread(turned, vh.shape[-2]), axis=-1))
+        return SVDResult(back(u), back(s), back(vh))
+
+    def eigh(self, x: Any) -> EigResult:
+        (x,), back = self._given(x)
+        self._finite(self._xp.tril(square(x)))
+        values, vectors = self._linalg.eigh(x)
+        return EigResult(back(values), back(self._xp.multiply(vectors, self._phases(vectors))))
+
+    def eig(self, x: Any) -> EigResult:
+        (x,), _ = self._given(x)
+        values, vectors = self._linalg.eig(self._finite(square(x)))
+        double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
+        kind = self._library.dtypes["complex128" if double else "complex64"]
+        vectors = self._library.astype(vectors, kind)
+        return EigResult(self._library.astype(values, kind), self._xp.multiply(vectors, self._phases(vectors)))

@@ -1,0 +1,107 @@
+"""A namespace of the array API standard with what all definitions over it need: casts, promotion, and its functions."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.promote import Promotion
+from emberharmony.core.dtypes import NativeDTypes
+
+_SPELLINGS = {
+    "asin": ("asin", "arcsin"),
+    "acos": ("acos", "arccos"),
+    "atan": ("atan", "arctan"),
+    "atan2": ("atan2", "arctan2"),
+    "asinh": ("asinh", "arcsinh"),
+    "acosh": ("acosh", "arccosh"),
+    "atanh": ("atanh", "arctanh"),
+    "pow": ("pow", "power"),
+    "concat": ("concat", "concatenate"),
+    "permute_dims": ("permute_dims", "transpose"),
+    "bitwise_left_shift": ("bitwise_left_shift", "left_shift"),
+    "bitwise_right_shift": ("bitwise_right_shift", "right_shift"),
+    "remainder": ("remainder", "mod"),
+    "cumulative_sum": ("cumulative_sum",),
+    "cumulative_prod": ("cumulative_prod",),
+    "conj": ("conj", "conjugate"),
+}
+"""The names of a function: that of the standard first, then NumPy's."""
+
+
+class Library:
+    """A namespace, and the conversions that its functions need before they do what the ops' docstrings say.
+
+    Args:
+        name: of the backend.
+        xp: the namespace.
+        dtypes: its dtypes.
+    """
+
+    def __init__(self, name: str, xp: Any, dtypes: NativeDTypes) -> None:
+        self.name, self.xp, self.dtypes = name, xp, dtypes
+        self.title = getattr(xp, "__name__", name)
+        self.promotion = Promotion(
+            dtypes,
+            self.cast,
+            lambda number, dtype: self.xp.asarray(number, dtype=dtype),
+            same="{0}.dtype == {1}.dtype",
+            weak="",
+            inexact="{0}.dtype == native_float32",
+            weak_inexact="",
+        )
+
+    def function(self, name: str) -> Any:
+        """Returns the function of a name of the standard; None if the namespace does not have it."""
+        for spelling in _SPELLINGS.get(name, (name,)):
+            found = getattr(self.xp, spelling, None)
+            if found is not None:
+                return found
+        return None
+
+    def kind(self, x: Any) -> str:
+        """Returns the kind of a tensor's dtype, such as "float"."""
+        return self.promotion.kinds[x.dtype]
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        """Returns a tensor cast by the library itself."""
+        if x.dtype == dtype:
+            return x
+        astype = getattr(self.xp, "astype", None)
+        return x.astype(dtype) if astype is None else astype(x, dtype)
+
+    def cast(self, x: Any, dtype: Any) -> Any:
+        """Returns a tensor in a dtype; a complex one gives its real part, except to bool, which tests for non-zero."""
+        if self.kind(x) == "complex":
+            kind = self.promotion.kinds[dtype]
+            if kind == "bool":
+                return self.xp.not_equal(x, self.xp.zeros_like(x))
+            if kind != "complex":
+                x = self.xp.real(x)
+        return self.astype(x, dtype)
+
+    def number(self, value: Any, like: Any) -> Any:
+        """Returns a number as a tensor without axes, of the dtype of another tensor."""
+        return self.xp.asarray(value, dtype=like.dtype)
+
+    def from_host(self, array: Any, dtype: Any = None) -> Any:
+        """Returns a host array as a tensor."""
+        return self.xp.asarray(array, dtype=self.dtypes[np.asarray(array).dtype.name] if dtype is None else dtype)
+
+    def bits(self, dtype: Any) -> int:
+        """Returns the number of bits of an element."""
+        return int(self.dtypes.neutral[dtype].bits)
+
+    def is_half(self, x: Any) -> bool:
+        """Returns whether a tensor is floating and has 16 bits."""
+        return self.kind(x) == "float" and self.bits(x.dtype) == 16
+
+    def widened(self, x: Any) -> Any:
+        """Returns half precision as float32; other tensors unchanged."""
+        return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
+
+    def double(self, x: Any) -> Any:
+        """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
+        kind = self.kind(x)
+        names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
+        wide = next((name for name in names if name in self.dtypes.natives), None)
+        return x if wide is None else self.astype(x, self.dtypes[wide])

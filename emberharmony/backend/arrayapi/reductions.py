@@ -1,0 +1,143 @@
+"""Reductions, products and sorting, over a namespace of the standard."""
+
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.shared.products import check_factors
+from emberharmony.core.options import without_axes
+
+Function = Callable[..., Any]
+_COMPLEX = ("complex",)
+_NEEDS = {
+    **{name: name for name in ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "argsort", "matmul")},
+    "cumsum": "cumulative_sum",
+    "cumprod": "cumulative_prod",
+}
+
+
+def bind(library: Library) -> dict[str, Function]:
+    """Returns the ops that the namespace has functions for."""
+    own = _Reductions(library)
+    return {op: getattr(own, op) for op, name in _NEEDS.items() if library.function(name) is not None}
+
+
+class _Reductions:
+    """The ops, bound to one namespace."""
+
+    def __init__(self, library: Library) -> None:
+        self._library, self._xp, self._promotion = library, library.xp, library.promotion
+
+    def _summable(self, x: Any, dtype: Any) -> tuple[Any, Any]:
+        """Returns a tensor in the dtype that its sum is computed in, and the dtype of the sum."""
+        library = self._library
+        if dtype is not None:
+            return library.cast(x, dtype), dtype
+        kind = library.kind(x)
+        if kind in ("float", "complex"):
+            return x, x.dtype
+        wanted = library.dtypes["uint64" if kind == "unsigned" else "int64"]
+        return library.astype(x, wanted), wanted
+
+    def _axes(self, x: Any, axis: Any) -> Any:
+        return normalized(axis, len(x.shape))
+
+    def _truth(self, x: Any) -> Any:
+        """Returns booleans as small integers, which the standard adds up and orders; other tensors unchanged."""
+        return self._library.astype(x, self._library.dtypes["uint8"]) if self._library.kind(x) == "bool" else x
+
+    def _folded(self, native: Function, wide: Function, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+        x, wanted = self._summable(x, dtype)
+        axes = self._axes(x, axis)
+        if self._library.kind(x) == "bool":  # asked for by its dtype
+            extreme = self._xp.any if native is self._xp.sum else self._xp.all
+            return extreme(x, axis=axes, keepdims=keepdims)
+        x = wide(x)
+        return self._library.cast(native(x, axis=axes, keepdims=keepdims, dtype=x.dtype), wanted)
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+        return self._folded(self._xp.sum, self._library.widened, x, axis, keepdims, dtype)
+
+    def prod(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+        return self._folded(self._xp.prod, self._library.double, x, axis, keepdims, dtype)
+
+    def _extreme(self, name: str, x: Any, axis: Any, keepdims: bool, initial: Any) -> Any:
+        library, xp = self._library, self._xp
+        self._promotion.refuse(x, _COMPLEX)
+        axes = self._axes(x, axis)
+        if initial is None:
+            nonempty(x.shape, axes)
+            return library.astype(getattr(xp, name)(self._truth(x), axis=axes, keepdims=keepdims), x.dtype)
+        start = library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
+        if all(x.shape[a] for a in axes):
+            found = getattr(xp, name)(self._truth(x), axis=axes, keepdims=keepdims)
+            larger = getattr(xp, f"{name}imum")
+            return library.astype(larger(found, self._truth(start)), x.dtype)
+        kept = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+        return xp.broadcast_to(start, tuple(kept))
+
+    def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
+        return self._extreme("max", x, axis, keepdims, initial)
+
+    def min(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
+        return self._extreme("min", x, axis, keepdims, initial)
+
+    def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        truth = self._library.cast(x, self._library.dtypes["bool"])
+        return self._xp.any(truth, axis=self._axes(x, axis), keepdims=keepdims)
+
+    def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        truth = self._library.cast(x, self._library.dtypes["bool"])
+        return self._xp.all(truth, axis=self._axes(x, axis), keepdims=keepdims)
+
+    def _place(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+        self._promotion.refuse(x, _COMPLEX)
+        nonempty(x.shape, axis)
+        axis = None if axis is None else single(axis, len(x.shape))
+        found = getattr(self._xp, name)(self._truth(x), axis=axis, keepdims=keepdims)
+        return self._library.astype(found, self._library.dtypes["int64"])
+
+    def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        return self._place("argmax", x, axis, keepdims)
+
+    def argmin(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        return self._place("argmin", x, axis, keepdims)
+
+    def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
+        if axis is None:
+            x, axis = self._xp.reshape(x, (-1,)), 0
+        axis = single(axis, len(x.shape))
+        x, wanted = self._summable(x, dtype)
+        x = self._library.double(x)
+        return self._library.cast(native(x, axis=axis, dtype=x.dtype), wanted)
+
+    def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+        return self._cumulative(self._xp.cumulative_sum, x, axis, dtype)
+
+    def cumprod(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+        return self._cumulative(self._xp.cumulative_prod, x, axis, dtype)
+
+    def argsort(self, x: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Any:
+        xp, library = self._xp, self._library
+        self._promotion.refuse(x, _COMPLEX)
+        if axis is None:
+            x, axis = xp.reshape(x, (-1,)), 0
+        axis = single(axis, max(len(x.shape), 1))
+        integer = library.dtypes["int64"]
+        if not x.shape:
+            return xp.zeros((), dtype=integer)
+        x = self._truth(x)
+        if descending:
+            # The standard leaves the place of NaN open; the order of these numbers has it last.
+            x = xp.negative(x) if library.kind(x) == "float" else xp.bitwise_invert(x)
+        return library.astype(xp.argsort(x, axis=axis, stable=True), integer)
+
+    def matmul(self, x1: Any, x2: Any) -> Any:
+        library = self._library
+        check_factors(tuple(x1.shape), tuple(x2.shape))
+        a, b = self._promotion.common(x1, x2)
+        if library.kind(a) == "bool":
+            small = library.dtypes["int32"]
+            return library.cast(self._xp.matmul(library.astype(a, small), library.astype(b, small)), a.dtype)
+        return library.astype(self._xp.matmul(library.widened(a), library.widened(b)), a.dtype)

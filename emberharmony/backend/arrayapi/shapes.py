@@ -1,0 +1,82 @@
+"""Fills, triangles, and changes of the order of elements, over a namespace of the standard."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.promote import normalized, single
+from emberharmony.backend.shared.device import check_memory, memory_limit
+from emberharmony.backend.shared.shape import as_shape, held, joinable, matrices, shifts_of
+from emberharmony.core.dtypes import default_float
+from emberharmony.core.errors import ShapeError
+
+_NAMES = ("tril", "triu", "flip", "roll", "stack", "tile", "nonzero")
+
+
+def bind(library: Library) -> dict[str, Any]:
+    """Returns the ops that the namespace has functions for, as attributes of a class."""
+    own = _Shapes(library)
+    found: dict[str, Any] = {
+        name: staticmethod(getattr(own, name)) for name in _NAMES if library.function(name) is not None
+    }
+    return found | {name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None}
+
+
+def _fill(library: Library, name: str) -> Callable[..., Any]:
+    native = getattr(library.xp, name)
+
+    def fill(backend: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:
+        lengths = as_shape(shape)
+        kind = library.dtypes[default_float()] if dtype is None else dtype
+        check_memory(lengths, max(library.bits(kind) // 8, 1), memory_limit)
+        tensor = native(lengths, dtype=kind)
+        return tensor if device is None else backend.bound.to_device(tensor, device)
+
+    return fill
+
+
+class _Shapes:
+    """The ops, bound to one namespace."""
+
+    def __init__(self, library: Library) -> None:
+        self._library, self._xp = library, library.xp
+
+    def tril(self, x: Any, k: int = 0) -> Any:
+        return self._xp.tril(matrices(x), k=held(k, *x.shape[-2:]))
+
+    def triu(self, x: Any, k: int = 0) -> Any:
+        return self._xp.triu(matrices(x), k=held(k, *x.shape[-2:]))
+
+    def flip(self, x: Any, axis: Any = None) -> Any:
+        axes = normalized(axis, len(x.shape))
+        return self._xp.flip(x, axis=axes) if axes else x
+
+    def roll(self, x: Any, shift: Any, axis: Any = None) -> Any:
+        if axis is None:
+            flat = self._xp.reshape(x, (-1,))
+            return self._xp.reshape(self.roll(flat, shift, 0), tuple(x.shape))
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(single(a, len(x.shape)) for a in given)
+        shifts, axes = shifts_of(shift, axes)
+        for n, a in zip(shifts, axes, strict=True):
+            x = self._xp.roll(x, n % max(x.shape[a], 1), axis=a)
+        return x
+
+    def stack(self, x: list[Any], axis: int = 0) -> Any:
+        tensors = joinable(x, self._library.promotion)
+        shapes = {tuple(each.shape) for each in tensors}
+        if len(shapes) > 1:
+            raise ShapeError(f"tensors of shapes {', '.join(map(str, sorted(shapes)))} do not stack")
+        return self._xp.stack(tensors, axis=single(axis, len(tensors[0].shape) + 1))
+
+    def tile(self, x: Any, repeats: Any) -> Any:
+        counts = as_shape(repeats)
+        check_memory((math.prod(counts), *x.shape), max(self._library.bits(x.dtype) // 8, 1), memory_limit)
+        return self._xp.tile(x, counts)
+
+    def nonzero(self, x: Any) -> tuple[Any, ...]:
+        if not x.shape:
+            raise ShapeError("a tensor without axes has no indices")
+        truth = self._library.cast(x, self._library.dtypes["bool"])
+        return tuple(self._library.astype(each, self._library.dtypes["int64"]) for each in self._xp.nonzero(truth))

@@ -1,0 +1,54 @@
+"""The base class of backends over a namespace of the standard."""
+
+import contextlib
+from typing import Any, ClassVar
+
+import numpy as np
+
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.base import Backend
+from emberharmony.backend.promote import Promotion
+from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+
+
+class StandardBackend(Backend):
+    """A backend over a namespace of the standard; `array_api_type` derives one class for each namespace."""
+
+    library: ClassVar[Library]
+    promotion: ClassVar[Promotion]
+    boolean_keys = False
+    errors = (
+        (TypeError, "dtypes? (are|is)? ?allowed|dtype", DTypeError),
+        (ValueError, "duplicate value in 'axis'|repeated", AxisError),
+        (IndexError, "too many indices", AxisError),
+        (
+            ValueError,
+            "no identity|(not|cannot) (be )?reshape|one unknown dimension|broadcast|shape|dimension",
+            ShapeError,
+        ),
+        (ValueError, "copy", ArgumentError),
+    )
+
+    @property
+    def version(self) -> str:
+        """The version of the library."""
+        return str(getattr(self.library.xp, "__version__", "unknown"))
+
+    def from_numpy(self, array: np.ndarray) -> Any:
+        """Returns a host array as a tensor of the same dtype.
+
+        Raises:
+            DTypeError: if the library does not have the dtype.
+        """
+        return self.library.from_host(array)
+
+    def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
+        """Returns the context manager behind `with ops.device(...)`.
+
+        Raises:
+            DeviceError: if the device does not exist.
+        """
+        # Imported here, because defining a class must not import the default bodies.
+        from emberharmony.backend.fallback.tensor import native_device, placement_of
+
+        return placement_of(self).overridden(native_device(device))

@@ -1,0 +1,160 @@
+"""Conversion, creation, shapes and indexing, over a namespace of the standard."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.arrayapi.library import Library
+from emberharmony.backend.fallback import BODIES
+from emberharmony.backend.host import host_indices
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.indexing import checked, inside, is_plain
+from emberharmony.backend.shared.shape import as_shape, check_copy, joinable, permuted
+from emberharmony.core.axes import broadcast
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
+
+Function = Callable[..., Any]
+_NEEDS = {
+    "cast": "asarray",
+    "to_numpy": "asarray",
+    "copy": "asarray",
+    "reshape": "reshape",
+    "transpose": "permute_dims",
+    "broadcast_to": "broadcast_to",
+    "concatenate": "concat",
+    "where": "where",
+    "take": "take",
+    "take_along_axis": "take_along_axis",
+}
+
+
+def bind(library: Library, tensor_type: type) -> dict[str, Any]:
+    """Returns the ops that the namespace has functions for, as attributes of a class."""
+    own = _Tensors(library, tensor_type)
+    found: dict[str, Any] = {
+        op: staticmethod(getattr(own, op)) for op, name in _NEEDS.items() if library.function(name) is not None
+    }
+
+    def get_item(self: Any, x: Any, key: Any) -> Any:
+        return own.get_item(self, x, key)
+
+    return found | {"get_item": get_item}
+
+
+class _Tensors:
+    """The ops, bound to one namespace."""
+
+    def __init__(self, library: Library, tensor_type: type) -> None:
+        self._tensor_type: Any = tensor_type
+        self._library, self._xp, self._promotion = library, library.xp, library.promotion
+        self.cast = library.cast
+
+    def to_numpy(self, x: Any) -> np.ndarray:
+        return np.asarray(x)
+
+    def copy(self, x: Any) -> Any:
+        return self._xp.asarray(x, copy=True)
+
+    def reshape(self, x: Any, shape: Any, copy: bool | None = None) -> Any:
+        lengths = _lengths(shape)
+        check_copy(copy)
+        return self._xp.reshape(x, lengths) if copy is None else self._xp.reshape(x, lengths, copy=copy)
+
+    def transpose(self, x: Any, axes: Any = None) -> Any:
+        ndim = len(x.shape)
+        order = tuple(range(ndim))[::-1] if axes is None else permuted(axes, ndim)
+        return self._library.function("permute_dims")(x, order)
+
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        return self._xp.broadcast_to(x, as_shape(shape))
+
+    def concatenate(self, xs: list[Any], axis: int | None = 0) -> Any:
+        tensors = joinable(xs, self._promotion)
+        if axis is not None:
+            (axis,) = normalized(axis, len(tensors[0].shape))
+        return self._library.function("concat")(tensors, axis=axis)
+
+    def where(self, condition: Any, x1: Any, x2: Any) -> Any:
+        truth = self._library.cast(condition, self._library.dtypes["bool"])
+        return self._xp.where(truth, *self._promotion.common(x1, x2))
+
+    def _places(self, indices: Any, length: int) -> Any:
+        """Returns indices from 0 up, in a tensor; those that the host knows are checked, those in a tensor stay unread.
+
+        Raises:
+            EmberError: if they are not integers, or an index on the host is out of bounds.
+        """
+        xp, integer = self._xp, self._library.dtypes["int64"]
+        if not isinstance(indices, self._tensor_type):
+            return xp.asarray(checked(host_indices(indices), length), dtype=integer)
+        kind = self._library.kind(indices)
+        if kind not in ("signed", "unsigned"):
+            raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")
+        places = self._library.astype(indices, integer)
+        return xp.where(xp.less(places, self._library.number(0, places)), xp.add(places, length), places)
+
+    def take(self, x: Any, indices: Any, axis: int | None = None) -> Any:
+        xp = self._xp
+        if axis is None:
+            x, axis = xp.reshape(x, (-1,)), 0
+        (axis,) = normalized(axis, len(x.shape))
+        places = self._places(indices, x.shape[axis])
+        inner = tuple(places.shape)
+        count = math.prod(inner)
+        inside(x.shape[axis], count)
+        shape = (*x.shape[:axis], *inner, *x.shape[axis + 1 :])
+        if not count:
+            return xp.zeros(shape, dtype=x.dtype)
+        found = xp.take(x, xp.reshape(places, (-1,)), axis=axis)
+        return found if len(inner) == 1 else xp.reshape(found, shape)
+
+    def take_along_axis(self, x: Any, indices: Any, axis: int | None = -1) -> Any:
+        xp = self._xp
+        if axis is None:
+            x, axis = xp.reshape(x, (-1,)), 0
+        (axis,) = normalized(axis, len(x.shape))
+        places = self._places(indices, x.shape[axis])
+        if len(places.shape) != len(x.shape):
+            raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")
+        inside(x.shape[axis], math.prod(places.shape))
+        whole = list(broadcast([_without(x.shape, axis), _without(places.shape, axis)]))
+        source = xp.broadcast_to(x, (*whole[:axis], x.shape[axis], *whole[axis:]))
+        places = xp.broadcast_to(places, (*whole[:axis], places.shape[axis], *whole[axis:]))
+        if not math.prod(places.shape):
+            return xp.zeros(tuple(places.shape), dtype=x.dtype)
+        return xp.take_along_axis(source, places, axis=axis)
+
+    def get_item(self, backend: Any, x: Any, key: Any) -> Any:
+        """Returns the slice that a plain key selects; other keys have a default body."""
+        if not is_plain(key, x.shape):
+            return BODIES["get_item"](backend, x, key)
+        parts = key if key.__class__ is tuple else (key,)
+        exact, axis = [], 0
+        for part in parts:
+            if part.__class__ is slice:
+                start, stop, step = part.indices(x.shape[axis])
+                part = slice(start, max(start, stop), step)
+            elif part.__class__ is int:
+                part %= x.shape[axis]
+            axis += part is not None
+            exact.append(part)
+        return x[(*exact, ...)]
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    """Returns a shape, in which one length may be -1, as a tuple.
+
+    Raises:
+        ShapeError: if another length is negative.
+    """
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    as_shape([n if n != -1 else 0 for n in given])
+    if sum(n == -1 for n in given) > 1:
+        raise ShapeError(f"shape {tuple(given)} leaves more than one length open")
+    return tuple(int(n) for n in given)
+
+
+def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])

@@ -1,0 +1,22 @@
+"""Default bodies of primitives, over other primitives: a backend that lacks an op uses its body.
+
+A backend that defines the op itself never comes here: this package is imported when a backend that lacks a primitive is
+loaded, and a call then costs what the ops of the body cost.
+"""
+
+from emberharmony.backend.fallback import arithmetic as arithmetic
+from emberharmony.backend.fallback import comparison as comparison
+from emberharmony.backend.fallback import creation as creation
+from emberharmony.backend.fallback import elementary as elementary
+from emberharmony.backend.fallback import indexing as indexing
+from emberharmony.backend.fallback import linear as linear
+from emberharmony.backend.fallback import products as products
+from emberharmony.backend.fallback import random as random
+from emberharmony.backend.fallback import reduction as reduction
+from emberharmony.backend.fallback import rounding as rounding
+from emberharmony.backend.fallback import shape as shape
+from emberharmony.backend.fallback import sorting as sorting
+from emberharmony.backend.fallback import tensor as tensor
+from emberharmony.backend.fallback import writing as writing
+from emberharmony.backend.fallback.tools import BODIES as BODIES
+from emberharmony.backend.fallback.tools import READING as READING

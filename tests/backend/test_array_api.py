@@ -1,0 +1,181 @@
+"""Backends made from a namespace of the array API standard, and the default bodies of primitives."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import ops
+from emberharmony.backend import OPS, Backend, NativeDTypes, as_dtype, discovery, from_array_api, unsupported
+from emberharmony.backend.fallback import BODIES, READING
+from emberharmony.backend.numpy import NumpyBackend
+from emberharmony.errors import ArgumentError, BackendProtocolError, DTypeError, LinAlgError, UnsupportedOpError
+from emberharmony.testing.conformance import run_sample
+from emberharmony.testing.samples import all_samples
+
+xp = pytest.importorskip("array_api_strict")
+ROWS = all_samples()
+SAMPLE = (
+    *("arctan2", "cumsum", "diag", "divide_no_nan", "fft", "get_item", "logsumexp", "one_hot", "qr", "rsqrt"),
+    *("segment_sum", "softmax", "sort", "take", "tril", "unique", "where"),
+)
+"""Ops of each family, of which `test_every_op_passes_on_the_strictest_library` tests all."""
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    made = from_array_api("strict", xp, tensor_type=type(xp.asarray(0)))
+    monkeypatch.setitem(discovery._LOADED, "strict", made)
+    before = ops.get_backend()
+    yield made
+    ops.set_backend(before)
+
+
+def failures(names: Any, backend: str) -> tuple[list[str], dict[str, str]]:
+    """Returns what failed in the sample rows of ops, and the reasons of the ops that the backend does not support."""
+    failed, reasons = [], {}
+    with np.errstate(all="ignore"):
+        for name in names:
+            outcomes = list(run_sample(ROWS[name], backend))
+            failed += [f"{name}, {o.check}, {o.dtype}, {o.label}: {o.failure}" for o in outcomes if o.failure]
+            refused = [o.unsupported for o in outcomes if o.unsupported]
+            if refused and all(o.unsupported or o.check == "error" for o in outcomes):
+                reasons[name] = refused[0]
+    return failed, reasons
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_ops_of_each_family_pass_on_the_strictest_library(strict: Backend) -> None:
+    assert failures(SAMPLE, "strict") == ([], {})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_op_passes_on_the_strictest_library(strict: Backend) -> None:
+    # The second part is the table of the ops that array-api-strict does not have: there is none.
+    assert failures(ROWS, "strict") == ([], {})
+
+
+def test_an_adapter_writes_few_functions() -> None:
+    inherited = {name for name in OPS if name in vars(Backend)}
+    needed = {name for name, spec in OPS.items() if not spec.composite} - set(BODIES) - inherited
+    assert len(needed) <= 80
+    assert set(BODIES) <= {name for name, spec in OPS.items() if not spec.composite}
+
+
+def test_a_backend_of_any_kind_takes_default_bodies() -> None:
+    class Small(NumpyBackend):
+        name = "small"
+        rsqrt = logsumexp = segment_sum = None  # type: ignore[assignment]
+
+    small = Small()
+    discovery.check(small)
+    assert Small.undefined_ops() == ["logsumexp", "rsqrt", "segment_sum"]
+    with ops.use_backend(small):
+        x = ops.convert_to_tensor([1.0, 4.0])
+        assert ops.rsqrt(x).tolist() == [1.0, 0.5]
+        assert ops.grad(lambda x: ops.sum(ops.rsqrt(x)))(x).tolist() == [-0.5, -0.0625]
+        assert ops.segment_sum(x, [1, 1]).tolist() == [0.0, 5.0]
+        assert ops.logsumexp(x).dtype == np.float32
+
+
+def test_built_in_backends_take_no_default_body(backend: str) -> None:
+    assert discovery.load(backend).undefined_ops() == []
+
+
+def test_an_inherited_default_is_not_declared_unsupported_unawares() -> None:
+    class Careless(NumpyBackend):
+        name = "careless"
+        stop_gradient = unsupported("a loop over all ops")
+        custom_vjp = unsupported("a loop over all ops")
+
+    with pytest.raises(BackendProtocolError, match=r"declares stop_gradient, custom_vjp unsupported.*leave out"):
+        discovery.check(Careless())
+    with pytest.raises(BackendProtocolError, match=r"declares stop_gradient unsupported"):
+        from_array_api("careless", np, tensor_type=np.ndarray, extras={"stop_gradient": unsupported("none")})
+
+
+def test_extras_replace_functions_of_the_namespace() -> None:
+    def pulled(self: Backend, fn: Any, primals: Any) -> Any:
+        calls.append("pullback")
+        return Backend.pullback(self, fn, primals)
+
+    calls: list[str] = []
+    extras = {"sin": lambda x: x + 1, "cos": unsupported("no cosine"), "pullback": pulled}
+    made = from_array_api("extra", np, tensor_type=np.ndarray, extras=extras)
+    with ops.use_backend(made):
+        assert ops.sin([1.0]).tolist() == [2.0]
+        with pytest.raises(UnsupportedOpError, match=r"cos\(\).*no cosine"):
+            ops.cos([1.0])
+        ops.grad(ops.square)(ops.convert_to_tensor(2.0))
+    assert calls == ["pullback"]
+    with pytest.raises(BackendProtocolError, match=r"'sinn' is neither an op nor a method.*did you mean 'sin'"):
+        from_array_api("extra", np, tensor_type=np.ndarray, extras={"sinn": np.sin})
+
+
+def test_a_library_that_computes_later_reads_nothing_unasked() -> None:
+    lazy = from_array_api("later", xp, tensor_type=type(xp.asarray(0)), lazy=True)
+    refused = {name for name in OPS if hasattr(getattr(type(lazy), name, None), "reason")}
+    assert refused == READING.intersection(
+        type(from_array_api("now", xp, tensor_type=lazy.tensor_type)).undefined_ops()
+    )
+    assert {"bincount", "histogram", "lu_factor"} <= refused
+    with ops.use_backend(lazy), pytest.raises(UnsupportedOpError, match="reads tensors on the host"):
+        ops.bincount([1, 0])
+
+
+def test_dtypes_that_the_library_lacks_are_named(strict: Backend) -> None:
+    with ops.use_backend(strict), pytest.raises(DTypeError, match="no dtype 'float16'"):
+        ops.zeros((2,), "float16")
+
+
+def test_functions_that_a_namespace_lacks_are_named() -> None:
+    class Poor:
+        def __getattr__(self, name: str) -> Any:
+            if name in ("sinh", "matmul"):
+                raise AttributeError(name)
+            return getattr(xp, name)
+
+    made = from_array_api("poor", Poor(), tensor_type=type(xp.asarray(0)))
+    with ops.use_backend(made):
+        assert float(ops.cosh(0.0)) == 1.0
+        with pytest.raises(UnsupportedOpError, match=r"sinh\(\) is unsupported by PoorBackend: .* no function for it"):
+            ops.sinh(1.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_errors_are_typed_on_a_library_of_the_standard(strict: Backend) -> None:
+    with ops.use_backend(strict):
+        with pytest.raises(LinAlgError, match=r"inv\(\) on backend 'strict'"):
+            ops.inv(ops.zeros((2, 2)))
+        with pytest.raises(ArgumentError):
+            ops.get_item(ops.zeros((2, 2)), (..., ...))
+        with pytest.raises(IndexError, match=r"take\(\) on backend 'strict'"):
+            ops.take(ops.zeros((2,)), 5)
+
+
+def test_numpys_names_serve_where_the_standards_are_missing() -> None:
+    class Older:
+        """A namespace with NumPy's names only."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("asin", "concat", "permute_dims", "pow", "astype", "bitwise_left_shift", "cumulative_sum"):
+                raise AttributeError(name)
+            return getattr(np, name)
+
+    made = from_array_api("older", Older(), tensor_type=np.ndarray)
+    with ops.use_backend(made):
+        assert ops.transpose(ops.concatenate([[[1.0], [2.0]]])).tolist() == [[1.0, 2.0]]
+        assert ops.cumsum([1, 2, 3]).tolist() == [1, 3, 6]
+        assert ops.bitwise_left_shift([1], 3).tolist() == [8]
+        assert float(ops.arcsin(0.0)) == 0.0
+
+
+def test_dtypes_may_be_given() -> None:
+    given = {"float32": xp.float32, "int32": xp.int32, "int64": xp.int64, "bool": xp.bool}
+    made = from_array_api("few", xp, tensor_type=type(xp.asarray(0)), dtypes=given)
+    assert isinstance(made.dtypes, NativeDTypes)
+    assert set(made.dtypes.natives) == {as_dtype(name) for name in given}
+    with ops.use_backend(made):
+        assert float(ops.std([1.0, 3.0])) == 1.0  # computed in float32, the widest one
