@@ -10,7 +10,14 @@ from emberharmony import ops
 from emberharmony.backend import OPS, Backend, NativeDTypes, as_dtype, discovery, from_array_api, unsupported
 from emberharmony.backend.fallback import BODIES, READING
 from emberharmony.backend.numpy import NumpyBackend
-from emberharmony.errors import ArgumentError, BackendProtocolError, DTypeError, LinAlgError, UnsupportedOpError
+from emberharmony.errors import (
+    ArgumentError,
+    BackendProtocolError,
+    DTypeError,
+    LinAlgError,
+    ShapeError,
+    UnsupportedOpError,
+)
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.samples import all_samples
 
@@ -179,3 +186,23 @@ def test_dtypes_may_be_given() -> None:
     assert set(made.dtypes.natives) == {as_dtype(name) for name in given}
     with ops.use_backend(made):
         assert float(ops.std([1.0, 3.0])) == 1.0  # computed in float32, the widest one
+
+
+def test_a_library_that_differs_where_the_standard_leaves_it_open() -> None:
+    """PyTorch's namespace of array-api-compat: no negative strides, bfloat16, errors of its own."""
+    torch = pytest.importorskip("torch")
+    made = from_array_api("compat", pytest.importorskip("array_api_compat.torch"), tensor_type=torch.Tensor)
+    with ops.use_backend(made):
+        assert ops.take([1.0, 2.0], np.asarray([0, 1])[::-1]).tolist() == [2.0, 1.0]
+        assert ops.floor_divide([5, 5], [0, 2]).tolist() == [0, 2]
+        assert ops.gcd([-4], [6]).tolist() == [2]
+        assert tuple(ops.fft.fft(ops.zeros((0, 4))).shape) == (0, 4)
+        half = ops.cast([0.5, 1.5], "bfloat16")
+        assert ops.to_numpy(ops.logsumexp(half)).dtype.name == "bfloat16"
+        assert ops.to_numpy(ops.rsqrt(ops.to_numpy(half))).dtype.name == "bfloat16"
+        slope = ops.grad(lambda x: ops.sum(ops.erf(x)))(ops.zeros((1,)))
+        assert slope.tolist() == pytest.approx([1.1283791])
+        with pytest.raises(LinAlgError):
+            ops.inv(ops.zeros((2, 2)))
+        with pytest.raises(ShapeError):
+            ops.where([True, False], [1.0, 2.0, 3.0], 0.0)

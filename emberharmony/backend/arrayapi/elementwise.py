@@ -20,15 +20,13 @@ _BINARY: dict[str, tuple[str, dict[str, Any]]] = {
     "hypot": ("hypot", {"inexact": True, "refused": _COMPLEX}),
     "logaddexp": ("logaddexp", {"inexact": True, "refused": _COMPLEX}),
     "logaddexp2": ("logaddexp2", {"inexact": True, "refused": _COMPLEX}),
-    "heaviside": ("heaviside", {"inexact": True, "refused": _COMPLEX}),
     "arctan2": ("atan2", {"inexact": True, "refused": _COMPLEX}),
     "copysign": ("copysign", {"inexact": True, "refused": _COMPLEX}),
     "nextafter": ("nextafter", {"inexact": True, "refused": _COMPLEX}),
     "subtract": ("subtract", {"refused": _BOOL}),
-    "floor_divide": ("floor_divide", {"refused": _UNORDERED}),
-    "mod": ("remainder", {"refused": _UNORDERED}),
-    "fmod": ("fmod", {"refused": _UNORDERED}),
-    "gcd": ("gcd", {"refused": ("bool", "float", "complex")}),
+    "floor_divide": ("floor_divide", {"refused": _UNORDERED, "divides": True}),
+    "mod": ("remainder", {"refused": _UNORDERED, "divides": True}),
+    "fmod": ("fmod", {"refused": _UNORDERED, "divides": True}),
     "bitwise_and": ("bitwise_and", {"refused": _FLOATING}),
     "bitwise_or": ("bitwise_or", {"refused": _FLOATING}),
     "bitwise_xor": ("bitwise_xor", {"refused": _FLOATING}),
@@ -46,7 +44,13 @@ _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 def _binary(
-    library: Library, native: Function, *, inexact: bool = False, refused: tuple[str, ...] = (), number: bool = False
+    library: Library,
+    native: Function,
+    *,
+    inexact: bool = False,
+    refused: tuple[str, ...] = (),
+    number: bool = False,
+    divides: bool = False,
 ) -> Function:
     """Returns a binary op.
 
@@ -56,6 +60,7 @@ def _binary(
         inexact: whether integers are cast to the default float.
         refused: the kinds of dtypes for which the op raises a `DTypeError`.
         number: whether booleans are compared as integers, because the standard does not order them.
+        divides: whether it divides, where the standard leaves open what integers divided by 0 are: here 0.
     """
     promotion = library.promotion
 
@@ -67,6 +72,11 @@ def _binary(
             small = library.dtypes["uint8"]
             found = native(library.astype(a, small), library.astype(b, small))
             return library.astype(found, a.dtype)
+        if divides and library.kind(a) in ("signed", "unsigned"):
+            zero = library.number(0, b)
+            by_zero = library.xp.equal(b, zero)
+            found = native(a, library.xp.where(by_zero, library.number(1, b), b))
+            return library.xp.where(by_zero, zero, found)
         return native(a, b)
 
     return op

@@ -37,9 +37,20 @@ def _transform(library: Library, fft: Any, name: str) -> Function:
             x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
         if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
+        if not all(x.shape):
+            return _empty(
+                library, x, (*x.shape[:place], length // 2 + 1 if real else length, *x.shape[place + 1 :]), halved
+            )
         return native(x, n=length, axis=place, norm=norm)
 
     return named_by_keras(transform) if real or halved else transform
+
+
+def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
+    """Returns the transform of no numbers, for which some libraries raise."""
+    kind = ("float64", "float32") if real else ("complex128", "complex64")
+    double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")
+    return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if double else 1]])
 
 
 class _Linalg:

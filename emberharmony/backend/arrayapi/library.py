@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.promote import Promotion
-from emberharmony.core.dtypes import NativeDTypes
+from emberharmony.core.dtypes import NativeDTypes, bfloat16
 
 _SPELLINGS = {
     "asin": ("asin", "arcsin"),
@@ -83,9 +84,24 @@ class Library:
         """Returns a number as a tensor without axes, of the dtype of another tensor."""
         return self.xp.asarray(value, dtype=like.dtype)
 
-    def from_host(self, array: Any, dtype: Any = None) -> Any:
-        """Returns a host array as a tensor."""
-        return self.xp.asarray(array, dtype=self.dtypes[np.asarray(array).dtype.name] if dtype is None else dtype)
+    def from_host(self, array: np.ndarray) -> Any:
+        """Returns a host array as a tensor; bfloat16, which NumPy itself does not have, goes through float32.
+
+        Raises:
+            DTypeError: if the library does not have the dtype.
+        """
+        dtype = self.dtypes[array.dtype.name]
+        if any(stride < 0 for stride in array.strides):  # which some libraries refuse
+            array = array.copy()
+        if self.dtypes.neutral[dtype] is not bfloat16:
+            return self.xp.asarray(array, dtype=dtype)
+        return self.astype(self.xp.asarray(array.astype(np.float32), dtype=self.dtypes["float32"]), dtype)
+
+    def to_host(self, x: Any) -> np.ndarray:
+        """Returns a tensor as a host array."""
+        if self.dtypes.neutral[x.dtype] is not bfloat16:
+            return np.asarray(x)
+        return np.asarray(self.astype(x, self.dtypes["float32"])).astype(bfloat16_of_numpy())
 
     def bits(self, dtype: Any) -> int:
         """Returns the number of bits of an element."""

@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.base import Backend
 from emberharmony.backend.promote import Promotion
-from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
 
 class StandardBackend(Backend):
@@ -18,6 +18,8 @@ class StandardBackend(Backend):
     promotion: ClassVar[Promotion]
     boolean_keys = False
     errors = (
+        (Exception, "singular|positive.definite", LinAlgError),
+        (Exception, "(must|should) match|expanded size", ShapeError),
         (TypeError, "dtypes? (are|is)? ?allowed|dtype", DTypeError),
         (ValueError, "duplicate value in 'axis'|repeated", AxisError),
         (IndexError, "too many indices", AxisError),

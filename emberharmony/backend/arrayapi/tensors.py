@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.fallback import BODIES
 from emberharmony.backend.host import host_indices
@@ -49,10 +47,7 @@ class _Tensors:
     def __init__(self, library: Library, tensor_type: type) -> None:
         self._tensor_type: Any = tensor_type
         self._library, self._xp, self._promotion = library, library.xp, library.promotion
-        self.cast = library.cast
-
-    def to_numpy(self, x: Any) -> np.ndarray:
-        return np.asarray(x)
+        self.cast, self.to_numpy = library.cast, library.to_host
 
     def copy(self, x: Any) -> Any:
         return self._xp.asarray(x, copy=True)
@@ -88,7 +83,7 @@ class _Tensors:
         """
         xp, integer = self._xp, self._library.dtypes["int64"]
         if not isinstance(indices, self._tensor_type):
-            return xp.asarray(checked(host_indices(indices), length), dtype=integer)
+            return self._library.from_host(checked(host_indices(indices), length))
         kind = self._library.kind(indices)
         if kind not in ("signed", "unsigned"):
             raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")
