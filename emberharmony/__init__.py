@@ -12,6 +12,7 @@ from emberharmony.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from emberharmony import backend as backend
+    from emberharmony import distributed as distributed
     from emberharmony import errors as errors
     from emberharmony import io as io
     from emberharmony import nn as nn
@@ -38,6 +39,7 @@ _LAZY = {
     "optim": "emberharmony.optim",
     "io": "emberharmony.io",
     "backend": "emberharmony.backend",
+    "distributed": "emberharmony.distributed",
     "errors": "emberharmony.errors",
     "testing": "emberharmony.testing",
     "types": "emberharmony.types",

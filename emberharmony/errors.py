@@ -20,6 +20,7 @@ from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import CheckWarning as CheckWarning
 from emberharmony.core.errors import DeviceError as DeviceError
+from emberharmony.core.errors import DistributedError as DistributedError
 from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
 from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
@@ -53,6 +54,7 @@ __all__ = [
     "CheckpointWarning",
     "DTypeError",
     "DeviceError",
+    "DistributedError",
     "EmberError",
     "IndexOutOfBoundsError",
     "LinAlgError",

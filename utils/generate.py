@@ -148,6 +148,14 @@ UNKNOWN = '''def __getattr__(name: str) -> object:
 '''
 """The function that Python calls for a name that a namespace lacks."""
 
+DISTRIBUTED = '''    if name == "distributed":  # on a floor above; only programs with several processes pay for it
+        import importlib
+
+        globals()[name] = module = importlib.import_module("emberharmony.distributed")
+        return module
+'''
+"""The statement by which `ops` loads its namespace of collectives on first use."""
+
 
 def load_declarations() -> None:
     """Imports every file of declarations in `ops/`."""
@@ -202,7 +210,9 @@ def ops_init() -> str:
         HEADER,
         '"""One namespace of plain functions over NumPy, PyTorch and MLX: `from emberharmony import ops`."""\n\n',
     ]
+    lines.append("import typing as _typing\n\n")
     lines.append("from emberharmony.core.state.collector import PausedCollector as _PausedCollector\n\n")
+    lines.append("if _typing.TYPE_CHECKING:\n    from emberharmony import distributed as distributed\n\n")
     lines.append("with _PausedCollector():\n")
     # The categories come first: importing the module `ops.device` binds `ops.device`, which must end up a function.
     for module in sorted(imports, key=lambda module: (not module.startswith("emberharmony.ops."), module)):
@@ -218,7 +228,8 @@ def ops_init() -> str:
     modules = sorted({spec.declared.__module__.rpartition(".")[2] for spec in OPS.values()} - offered)
     lines.append("for _module in (\n" + "".join(f'    "{name}",\n' for name in modules) + "):\n")
     lines.append("    globals().pop(_module, None)  # a reload does not bind it\n")
-    lines.append(f"\n\n{UNKNOWN}\n\n")
+    comment = "    # Imported here"
+    lines.append(f"\n\n{UNKNOWN.replace(comment, DISTRIBUTED + comment)}\n\n")
     # Without `__dir__`, `dir(ops)` would also list the modules of the package.
     lines.append('def __dir__() -> list[str]:\n    """Returns the public names."""\n    return __all__\n')
     return "".join(lines)

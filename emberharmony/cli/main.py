@@ -11,6 +11,7 @@ from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
 from emberharmony.cli.fuzz import fuzz
 from emberharmony.cli.info import info
+from emberharmony.cli.launch import launch
 from emberharmony.cli.op import op
 from emberharmony.cli.profile import profile
 from emberharmony.cli.weights import weights
@@ -39,5 +40,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, backend, op, profile, demo, compare, conformance, fuzz, weights):
+for part in (info, backend, op, profile, demo, compare, conformance, fuzz, weights, launch):
     command.add_command(part)

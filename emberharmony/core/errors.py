@@ -155,6 +155,20 @@ class CheckpointError(EmberError, ValueError):
         return f"{self.path}: {self.reason}{listed}"
 
 
+class DistributedError(EmberError, RuntimeError):
+    """Raised when the processes of a run cannot go on together: one is missing or stalled, or their calls differ.
+
+    Args:
+        message: what was found.
+        call: the collective in which it was found, such as "all_sum() (call 17)".
+        ranks: the ranks that are missing or stalled, or that differ from the others, as far as they are known.
+    """
+
+    def __init__(self, message: str = "", call: str = "", ranks: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.call, self.ranks = call, tuple(ranks)
+
+
 class SettingsError(EmberError, ValueError):
     """Raised when the settings file cannot be changed without damage to the rest of it."""
 

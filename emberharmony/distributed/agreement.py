@@ -1,0 +1,63 @@
+"""The check of `ops.checked` that all ranks make the same call with tensors of the same shapes and dtypes."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.errors import DistributedError
+from emberharmony.distributed.transports.transport import Transport
+from emberharmony.distributed.world import World
+
+
+def require_agreement(world: World, call: str, options: dict[str, Any], leaves: Sequence[tuple[str, Any, str]]) -> None:
+    """Checks that all ranks have made this call with the same options and tensors.
+
+    Args:
+        world: the ranks.
+        call: the name of the collective.
+        options: what else must be equal.
+        leaves: the name, the shape and the dtype of each tensor.
+
+    Raises:
+        DistributedError: on all ranks, if one differs; the message names the ranks and what they gave.
+    """
+    lines = [call, *(f"{name}={value!r}" for name, value in sorted(options.items()))]
+    lines += [f"{name or 'the tensor'}: shape {tuple(shape)}, {dtype}" for name, shape, dtype in leaves]
+
+    def compared(transport: Transport) -> list[list[str]] | None:
+        text = json.dumps(lines).encode()
+        digest = np.frombuffer(hashlib.sha256(text).digest() + len(text).to_bytes(8, "little"), np.uint8).copy()
+        digests = transport.all_gather(digest)
+        if (digests == digest).all():
+            return None
+        lengths = [int.from_bytes(row[-8:].tobytes(), "little") for row in digests]
+        padded = np.zeros(max(lengths), np.uint8)
+        padded[: len(text)] = np.frombuffer(text, np.uint8)
+        rows = transport.all_gather(padded)
+        return [json.loads(row[:length].tobytes()) for row, length in zip(rows, lengths, strict=True)]
+
+    found = world.run(call, compared)
+    if found is not None:
+        raise _difference(world, found)
+
+
+def _difference(world: World, found: list[list[str]]) -> DistributedError:
+    """Returns the error for ranks that have made different calls."""
+    counts = Counter(map(tuple, found))
+    # Of several that are as frequent, the one of the lowest rank.
+    usual = max(counts, key=lambda each: (counts[each], -found.index(list(each))))
+    texts = []
+    ranks = [rank for rank, lines in enumerate(found) if tuple(lines) != usual]
+    for rank in ranks:
+        lines = found[rank]
+        if lines[0] != usual[0]:
+            texts.append(f"rank {rank} calls {lines[0]}(), the others {usual[0]}()")
+            continue
+        given = [line for line in lines[1:] if line not in usual] or ["nothing else"]
+        wanted = [line for line in usual[1:] if line not in lines] or ["nothing there"]
+        texts.append(f"rank {rank} gives {'; '.join(given[:3])} (the others: {'; '.join(wanted[:3])})")
+    return DistributedError(f"{world.call}: the ranks differ: {'. '.join(texts)}", world.call, ranks)

@@ -1,0 +1,161 @@
+"""The board: a small file in shared memory in which each rank on a machine says which call it is in.
+
+Only a rank itself knows where it is, and one that was killed or stopped cannot say it any more. So each writes it down
+before and after every call, which takes 2 µs, and the others read it when a call fails.
+"""
+
+import contextlib
+import mmap
+import os
+import struct
+import time
+from typing import NamedTuple
+
+OUTSIDE, INSIDE, FAILED, ENDED = range(4)
+"""What a rank does: it is between two calls, in one, has raised an error, or has ended its program."""
+
+_FORM = struct.Struct("<qqqdd48s")
+_WIDTH = 128
+_SILENT = 3.0
+"""The seconds without a sign of life after which a process counts as one that does not run."""
+
+
+class Entry(NamedTuple):
+    """What a rank wrote.
+
+    Attributes:
+        process: its process; 0 if it has not joined.
+        state: one of the four above.
+        number: the number of its call; of the last one if it is between two.
+        since: when it wrote this, in seconds.
+        alive: when its watcher last gave a sign of life.
+        call: the name of the call.
+    """
+
+    process: int
+    state: int
+    number: int
+    since: float
+    alive: float
+    call: str
+
+
+class Board:
+    """The entries of the ranks on this machine.
+
+    Args:
+        path: the file; it has room for all ranks.
+        rank: the rank of this process; None for a reader.
+        size: how many ranks there are.
+    """
+
+    def __init__(self, path: str, rank: int | None, size: int) -> None:
+        with open(path, "r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), size * _WIDTH)
+        self.path, self._rank, self.size = path, rank, size
+        self._start = (rank or 0) * _WIDTH
+        self._last = (0, "")
+        if rank is not None:
+            self.write(OUTSIDE)
+
+    def write(self, state: int, number: int | None = None, call: str | None = None) -> None:
+        """Writes what this rank does; number and name of the call stay if they are not given."""
+        if number is not None and call is not None:
+            self._last = number, call
+        number, call = self._last
+        now = time.time()
+        _FORM.pack_into(self._memory, self._start, os.getpid(), state, number, now, now, call.encode()[:48])
+
+    def beat(self) -> None:
+        """Writes a sign of life."""
+        struct.pack_into("<d", self._memory, self._start + 32, time.time())
+
+    def read(self, rank: int) -> Entry:
+        """Returns what a rank wrote."""
+        process, state, number, since, alive, call = _FORM.unpack_from(self._memory, rank * _WIDTH)
+        return Entry(process, state, number, since, alive, call.rstrip(b"\0").decode(errors="replace"))
+
+    def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
+        """Returns the ranks that keep a call from ending, each with what is known of it.
+
+        A process that was killed takes a moment to disappear, and others may only be late. So it looks again until it
+        finds one that cannot go on, or the time is over.
+
+        Args:
+            number: the number of the call.
+            call: its name.
+            peer: the only other rank in it, if it is no collective.
+            wait: the seconds for which it looks.
+        """
+        until = time.monotonic() + wait
+        while True:
+            late, found = {}, {}
+            for rank in range(self.size) if peer is None else (peer,):
+                if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
+                    late[rank] = text
+                if rank != self._rank and (text := self._end(self.read(rank))):
+                    found[rank] = text
+            if found or time.monotonic() > until:
+                return found or late
+            time.sleep(0.02)
+
+    def _end(self, entry: Entry) -> str:
+        """Returns why a rank cannot go on; an empty text if it can."""
+        if not entry.process or entry.state == FAILED:
+            return ""
+        who, last = f"(process {entry.process})", _last(entry)
+        if entry.state == ENDED:
+            return f"{who} has ended its program; {last}"
+        condition = _condition(entry.process)
+        if condition == "gone":
+            where = "in" if entry.state == INSIDE else "after"
+            when = f"{where} {shown(entry.call, entry.number)}" if entry.number else "before its first call"
+            return f"{who} was killed or ended {when}"
+        if condition == "stopped" or time.time() - entry.alive > _SILENT:
+            return f"{who} is stopped or does not run; {last}"
+        return ""
+
+    def _lateness(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
+        """Returns where a rank is that is not in the call; an empty text if it is, or was."""
+        if not entry.process:
+            return "has not joined the run; no call of init() has come from it"
+        if entry.state == FAILED:
+            return ""
+        who, waited = f"(process {entry.process})", f"{time.time() - entry.since:.1f} s"
+        if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
+            if entry.state == INSIDE:
+                return f"{who} is still in {shown(entry.call, entry.number)}, for {waited}"
+            return f"{who} has not come to this call; {_last(entry)}, {waited} ago"
+        if entry.number == number and entry.call != call and not is_peer and entry.state == INSIDE:
+            return f"{who} has called {shown(entry.call, entry.number)} instead"
+        return ""
+
+
+def _last(entry: Entry) -> str:
+    return f"its last call was {shown(entry.call, entry.number)}" if entry.number else "it has made no call"
+
+
+def shown(call: str, number: int) -> str:
+    """Returns the name of a call for a message."""
+    return f"{call}() (call {number})"
+
+
+def make(path: str, size: int) -> None:
+    """Makes the file of a board without entries."""
+    with open(path, "wb") as file:
+        file.truncate(size * _WIDTH)
+
+
+def _condition(process: int) -> str:
+    """Returns "gone", "stopped" or "running"; on other systems than Linux a stopped process is "running"."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return "gone"
+    except PermissionError:
+        return "running"
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{process}/stat", encoding="utf-8") as file:
+        # The name of the program stands in parentheses before the state, and may hold spaces itself.
+        state = file.read().rpartition(")")[2].split()[0]
+        return {"Z": "gone", "X": "gone", "T": "stopped", "t": "stopped"}.get(state, "running")
+    return "running"

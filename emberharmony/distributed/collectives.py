@@ -1,0 +1,353 @@
+"""The collectives over trees of tensors, with gradients."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony import ops
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.dtypes import DType
+from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.distributed import wire
+from emberharmony.distributed.agreement import require_agreement
+from emberharmony.distributed.transports.transport import Transport, Vector
+from emberharmony.distributed.world import World, world
+
+Tensors = Sequence[Any]
+Hosts = list[HostBits]
+_INEXACT = ("float", "complex")
+
+
+def all_sum(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.BUCKET) -> Any:
+    """Returns the sum of the trees of all ranks, on all ranks.
+
+    Tensors of 16 bits are added in float32 and rounded once. The gradient is the `all_sum` of the cotangents: the loss
+    that is differentiated is the sum of the losses of all ranks.
+
+    Args:
+        tree: tensors, of the same shapes and dtypes on all ranks.
+        deterministic: whether the terms are added in the order of the ranks, so that the bits are the same on every
+            transport and in every run.
+        bucket_bytes: how many bytes are carried in one piece.
+
+    Raises:
+        DTypeError: if a tensor is boolean.
+        DistributedError: if a rank is missing; in checked mode also if ranks give other shapes or dtypes.
+
+    Example:
+        >>> ops.distributed.all_sum({"count": ops.array([1, 2])})["count"].tolist()
+        [1, 2]
+    """
+    options = {"deterministic": deterministic, "bucket_bytes": bucket_bytes}
+    return _summed("all_sum", tree, 1, options)
+
+
+def all_mean(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.BUCKET) -> Any:
+    """Returns the mean of the trees of all ranks, on all ranks; see `all_sum`.
+
+    Raises:
+        DTypeError: if a tensor is not floating or complex.
+        DistributedError: if a rank is missing; in checked mode also if ranks give other shapes or dtypes.
+
+    Example:
+        >>> ops.distributed.all_mean([ops.array([1.0, 2.0])])[0].tolist()
+        [1.0, 2.0]
+    """
+    options = {"deterministic": deterministic, "bucket_bytes": bucket_bytes}
+    return _summed("all_mean", tree, world().size, options)
+
+
+def all_gather(tree: Any) -> Any:
+    """Returns the tensors of all ranks, joined along their first axis in the order of the ranks.
+
+    A tensor without axes becomes a vector with one element for each rank. The gradient is the `reduce_scatter` of the
+    cotangents.
+
+    Args:
+        tree: tensors, of the same shapes and dtypes on all ranks.
+
+    Raises:
+        DistributedError: if a rank is missing; in checked mode also if ranks give other shapes or dtypes.
+
+    Example:
+        >>> ops.distributed.all_gather(ops.array([[1.0, 2.0]])).tolist()
+        [[1.0, 2.0]]
+    """
+    here = world()
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        found = []
+        for bits, dtype in given:
+            rows = transport.all_gather(_bytes(bits)).view(bits.dtype)
+            found.append(HostBits(rows.reshape((here.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype))
+        return found
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        parts = reduce_scatter(list(cotangents))
+        return [ops.reshape(part, tuple(x.shape)) for part, x in zip(parts, primals, strict=True)]
+
+    return _applied(here, "all_gather", tree, {}, run, back)
+
+
+def reduce_scatter(tree: Any) -> Any:
+    """Returns a part of the sum of the trees of all ranks: rank r gets the r-th part of the first axis.
+
+    The terms are added in the order of the ranks. The gradient is the `all_gather` of the cotangents.
+
+    Args:
+        tree: tensors whose first axis divides by the number of ranks, of the same shapes and dtypes on all ranks.
+
+    Raises:
+        DTypeError: if a tensor is boolean.
+        ShapeError: if the first axis does not divide by the number of ranks.
+        DistributedError: if a rank is missing; in checked mode also if ranks give other shapes or dtypes.
+
+    Example:
+        >>> ops.distributed.reduce_scatter(ops.array([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
+    here = world()
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        found = []
+        for tensor in given:
+            shape, vector = tensor.bits.shape, wire.widened(tensor)
+            rows = transport.all_to_all(vector.reshape(here.size, -1).view(np.uint8)).view(vector.dtype)
+            total = np.array(wire.pairwise(list(rows)))
+            found.append(wire.narrowed(total, tensor.dtype, (shape[0] // here.size, *shape[1:])))
+        return found
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        found: list[Any] = all_gather(list(cotangents))
+        return found
+
+    def check(shape: tuple[int, ...], dtype: DType) -> None:
+        wire.summable("reduce_scatter", dtype.name)
+        if not shape or shape[0] % here.size:
+            raise ShapeError(
+                f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the {here.size} "
+                f"ranks"
+            )
+
+    return _applied(here, "reduce_scatter", tree, {}, run, back, check)
+
+
+def broadcast(tree: Any, root: int = 0) -> Any:
+    """Returns the tree of one rank, on all ranks.
+
+    The gradient of the tree of that rank is the sum of the cotangents of all ranks, and that of the others is zero.
+
+    Args:
+        tree: tensors, of the same shapes and dtypes on all ranks.
+        root: the rank.
+
+    Raises:
+        ArgumentError: if there is no such rank.
+        DistributedError: if a rank is missing; in checked mode also if ranks give other shapes, dtypes or roots.
+
+    Example:
+        >>> ops.distributed.broadcast(ops.array([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
+    here = world()
+    _require_rank("broadcast", here, root)
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        def change(vector: Vector) -> None:
+            transport.broadcast(vector, root)
+
+        carried = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
+        return [_like(vector, tensor) for vector, tensor in zip(carried, given, strict=True)]
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        total = all_sum(list(cotangents))
+        return [x if here.rank == root else ops.zeros_like(x) for x in total]
+
+    return _applied(here, "broadcast", tree, {"root": root}, run, back)
+
+
+def send(tree: Any, to: int) -> Any:
+    """Sends a tree to a rank, which calls `recv`, and returns the tree.
+
+    For a gradient the loss must use the result: its derivative waits for the cotangents, which the derivative of
+    `recv` sends back.
+
+    Raises:
+        ArgumentError: if there is no such rank, or it is this one.
+        DistributedError: if the rank is missing.
+    """
+    here = world()
+    _require_rank("send", here, to, other=True)
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        for bits, _ in given:
+            transport.send(_bytes(bits), to)
+        return given
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        returned = recv(list(cotangents), to)
+        return [ops.add(x, y) for x, y in zip(cotangents, returned, strict=True)]
+
+    return _applied(here, "send", tree, {}, run, back, peer=to)
+
+
+def recv(like: Any, source: int) -> Any:
+    """Returns the tree that a rank sends.
+
+    For a gradient `like` holds traced tensors: their gradients are zero, and the cotangents are sent back.
+
+    Args:
+        like: a tree of tensors that have the shapes and dtypes of those that come, or of `TensorSpec`.
+        source: the rank.
+
+    Raises:
+        ArgumentError: if there is no such rank, or it is this one.
+        DistributedError: if the rank is missing.
+    """
+    here = world()
+    _require_rank("recv", here, source, other=True)
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        found = []
+        for tensor in given:
+            vector = np.empty(tensor.bits.nbytes, np.uint8)
+            transport.recv(vector, source)
+            found.append(_like(vector, tensor))
+        return found
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        send(list(cotangents), source)
+        return [ops.zeros_like(x) for x in primals]
+
+    given = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
+    return _applied(here, "recv", given, {}, run, back, peer=source)
+
+
+def barrier() -> None:
+    """Waits until all ranks have come here.
+
+    Raises:
+        DistributedError: if a rank does not come in time.
+
+    Example:
+        >>> ops.distributed.barrier()
+    """
+    here = world()
+    if checking():
+        require_agreement(here, "barrier", {}, [])
+    here.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
+
+
+def _summed(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
+    """Returns the sum of the trees of all ranks, divided by a number."""
+    here, bucket_bytes = world(), options["bucket_bytes"]
+    if not bucket_bytes > 0:
+        raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
+
+    def run(transport: Transport, given: Hosts) -> Hosts:
+        def change(vector: Vector) -> None:
+            if options["deterministic"]:
+                wire.ordered_sum(transport, vector)
+            else:
+                transport.all_sum(vector)
+            if divisor > 1:
+                np.divide(vector, divisor, out=vector)
+
+        found: list[Any] = [None] * len(given)
+        for places in wire.groups([wire.summable(call, dtype) for _, dtype in given]).values():
+            vectors = [wire.widened(given[i]) for i in places]
+            for i, vector in zip(places, wire.by_buckets(vectors, bucket_bytes, change), strict=True):
+                found[i] = wire.narrowed(vector, given[i].dtype, given[i].bits.shape)
+        return found
+
+    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        found: list[Any] = _summed(call, list(cotangents), divisor, options)
+        return found
+
+    def check(shape: tuple[int, ...], dtype: DType) -> None:
+        wire.summable(call, dtype.name)
+        if call == "all_mean" and dtype.kind not in _INEXACT:
+            raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
+
+    return _applied(here, call, tree, options, run, back, check)
+
+
+def _applied(
+    here: World,
+    call: str,
+    tree: Any,
+    options: dict[str, Any],
+    run: Callable[[Transport, Hosts], Hosts],
+    back: Callable[[Tensors, Tensors], list[Any]],
+    check: Callable[[tuple[int, ...], DType], None] | None = None,
+    peer: int | None = None,
+) -> Any:
+    """Returns the tree that a collective makes of a tree.
+
+    Args:
+        here: the ranks.
+        call: the name of the collective.
+        tree: tensors.
+        options: what else must be equal on all ranks.
+        run: makes the result of tensors on the host.
+        back: returns the cotangents of the primals for those of the results.
+        check: raises an error for a shape and a dtype that the collective refuses.
+        peer: the only other rank that takes part, if it is no collective; then nothing is compared.
+    """
+    backend = selection.current()
+    bound = backend.bound
+    leaves, structure = ops.tree_flatten(tree)
+    given = [x.value if isinstance(x, Cell) else ops.convert_to_tensor(x) for x in leaves]
+    dtypes = [ops.dtype(x) for x in given]
+    for x, dtype in zip(given, dtypes, strict=True):
+        if check is not None:
+            check(tuple(x.shape), dtype)
+    if checking() and peer is None:
+        names = [str(path) for path in ops.tree_paths(tree)]
+        described = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, given, dtypes, strict=True)]
+        require_agreement(here, call, options, described)
+    devices = [bound.get_device(x) for x in given]
+    found: list[Any] = [None] * len(given)
+    # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
+    for places in (
+        [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
+        [i for i, dtype in enumerate(dtypes) if dtype.kind in _INEXACT],
+    ):
+
+        def forward(*tensors: Any, places: list[int] = places) -> list[Any]:
+            hosts = [backend.packed(x) for x in tensors]
+            results = here.run(call, lambda transport: run(transport, hosts), peer)
+            return [backend.unpacked(x, devices[i]) for i, x in zip(places, results, strict=True)]
+
+        if not places:
+            continue
+        tensors = [given[i] for i in places]
+        if any(backend.is_traced(x) for x in tensors):
+            results = bound.custom_vjp(forward, lambda primals, cotangents: back(primals, cotangents), tensors)
+        else:
+            results = forward(*tensors)
+        for i, x in zip(places, results, strict=True):
+            found[i] = x
+    return ops.tree_unflatten(structure, found)
+
+
+def _require_rank(call: str, here: World, rank: int, other: bool = False) -> None:
+    """Checks that there is such a rank.
+
+    Raises:
+        ArgumentError: if not.
+    """
+    if type(rank) is not int or not 0 <= rank < here.size or (other and rank == here.rank):
+        others = f", but not {here.rank} itself" if other else ""
+        raise ArgumentError(f"{call}(): rank {brief(rank)}, expected an integer from 0 to {here.size - 1}{others}")
+
+
+def _bytes(bits: Vector) -> Vector:
+    return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+
+
+def _like(vector: Vector, tensor: HostBits) -> HostBits:
+    return HostBits(vector.view(tensor.bits.dtype).reshape(tensor.bits.shape), tensor.dtype)

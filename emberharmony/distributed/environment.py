@@ -1,0 +1,144 @@
+"""What the launcher of this process says about it: its rank, how many ranks there are, and where the first one is."""
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from emberharmony.core.errors import DistributedError, brief
+
+BOARD = "EMBERHARMONY_BOARD"
+"""The file in which the ranks on this machine say which call they are in; `emberharmony launch` makes it."""
+
+LAUNCHER = "EMBERHARMONY_LAUNCHER"
+"""The process that started this one, which ends when that one has gone."""
+
+TRANSPORT = "EMBERHARMONY_TRANSPORT"
+"""The transport that `init(transport="auto")` takes."""
+
+MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
+"""The variables by which an MPI launcher tells the rank."""
+
+_NAMES = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    (MPI_RANKS[0], "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    (MPI_RANKS[1], "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    (MPI_RANKS[2], "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
+)
+"""The variables of torchrun and `emberharmony launch`, of Open MPI, MPICH and Intel, MVAPICH, and Slurm.
+
+`SLURM_STEP_NUM_TASKS` is set by `srun` only. `SLURM_NTASKS` is also set in a batch script, which runs once.
+"""
+
+_JOBS = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID")
+
+
+class Place(NamedTuple):
+    """The place of this process among those of a run.
+
+    Attributes:
+        rank: its number, from 0 on.
+        size: how many processes there are.
+        local_rank: its number among those on this machine.
+        local_size: how many are on this machine; 0 if this is unknown.
+        address: the machine of rank 0; empty if it is unknown.
+        port: a port on that machine, the same one for all ranks.
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    address: str = "127.0.0.1"
+    port: int = 29500
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all processes are on this machine."""
+        return self.local_size == self.size
+
+
+def place(environ: Mapping[str, str] | None = None) -> Place:
+    """Returns the place of this process by the variables of torchrun, MPI, Slurm or MLX; that of a single one else.
+
+    Raises:
+        DistributedError: if a variable has no number, or the rank is not below the size.
+    """
+    given = os.environ if environ is None else environ
+    for rank, size, local_rank, local_size in _NAMES:
+        if rank in given and size in given:
+            local = 0 if local_size.startswith("SLURM") else _number(given, local_size, 0)
+            tasks = given.get(local_size, "") if local_size.startswith("SLURM") else ""
+            count = _number(given, size, 1)
+            if tasks == str(count):
+                local = count
+            return _checked(
+                Place(
+                    _number(given, rank, 0),
+                    count,
+                    _number(given, local_rank, 0),
+                    local,
+                    _address(given, local == count),
+                    _port(given),
+                )
+            )
+    if "MLX_RANK" in given and "MLX_HOSTFILE" in given:
+        with open(given["MLX_HOSTFILE"], encoding="utf-8") as file:
+            hosts = [addresses[0] for addresses in json.load(file)]
+        names = [host.rpartition(":")[0] for host in hosts]
+        rank_here = _number(given, "MLX_RANK", 0)
+        same = names.count(names[rank_here]) if rank_here < len(names) else 0
+        before = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
+        return _checked(Place(rank_here, len(hosts), before, same, names[0], _port(given)))
+    return Place()
+
+
+def first_host(nodes: str) -> str:
+    """Returns the first machine of a list of Slurm, such as "node[03-07,11],login2".
+
+    Example:
+        >>> from emberharmony.distributed.environment import first_host
+        >>> first_host("gpu-[003-007,011],login2"), first_host("one,two")
+        ('gpu-003', 'one')
+    """
+    found = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?([^,\[]*)", nodes.strip())
+    if found is None:
+        return ""
+    number = (found[2] or "").split(",")[0].split("-")[0]
+    return f"{found[1]}{number}{found[3]}"
+
+
+def _address(given: Mapping[str, str], is_local: bool) -> str:
+    if given.get("MASTER_ADDR"):
+        return given["MASTER_ADDR"]
+    if is_local:
+        return "127.0.0.1"
+    nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST") or ""
+    return first_host(nodes) if nodes else ""
+
+
+def _port(given: Mapping[str, str]) -> int:
+    """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
+    job = "/".join(given[name] for name in _JOBS if name in given)
+    return _number(given, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else 29500)
+
+
+def _number(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name, "")
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        raise DistributedError(f"the environment variable {name} is {brief(text)}, expected an integer") from error
+
+
+def _checked(found: Place) -> Place:
+    if not 0 <= found.rank < found.size:
+        raise DistributedError(
+            f"the environment says that this is rank {found.rank} of {found.size}, expected a rank from 0 to size - 1"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""`emberharmony launch`: starts the processes of a run, and ends them all."""

@@ -1,0 +1,77 @@
+"""The transports: one file for each, loaded when it is chosen, and those of other packages as plugins."""
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, TypeAlias, cast
+
+from emberharmony.core.errors import DistributedError, suggest
+from emberharmony.distributed.environment import MPI_RANKS, TRANSPORT, Place
+from emberharmony.distributed.transports.transport import Transport
+
+Connect: TypeAlias = Callable[[Place, str, float], Transport]
+"""A function of the place of a process, an option and a time-out, which returns a connected transport."""
+
+GROUP = "emberharmony.transports"
+"""The entry points of transports of other packages: functions like the `connect` of those here."""
+
+NEEDS = {"single": "", "torch": "torch", "mlx": "mlx", "mpi": "mpi4py"}
+"""By transport, the library that it needs."""
+
+
+def connected(name: str, place: Place, timeout: float) -> Transport:
+    """Returns a transport that is connected with all ranks.
+
+    Args:
+        name: its name, perhaps with an option: "torch", "torch:nccl", "mlx", "mlx:jaccl", "mpi", "single".
+        place: the place of this process.
+        timeout: the seconds after which the connection and each call fail.
+
+    Raises:
+        DistributedError: if there is no such transport, its library is missing, or it is not available.
+        LostError: if a rank does not come.
+    """
+    chosen, _, option = name.partition(":")
+    return _loaded(chosen)(place, option, timeout)
+
+
+def automatic(place: Place) -> str:
+    """Returns the transport for the way in which this process was started; it is the same one on all ranks.
+
+    Raises:
+        DistributedError: if there are several processes, and no library that connects them is installed.
+    """
+    if os.environ.get(TRANSPORT):
+        return os.environ[TRANSPORT]
+    if place.size == 1:
+        return "single"
+    if "RANK" not in os.environ and "MLX_HOSTFILE" in os.environ and is_installed("mlx"):
+        return "mlx"
+    mpi = any(name in os.environ for name in MPI_RANKS)
+    order = ("mpi", "torch", "mlx") if mpi else ("torch", "mlx")
+    for name in order:
+        if is_installed(name):
+            return name
+    raise DistributedError(
+        f"this is rank {place.rank} of {place.size}, but no transport is installed: pip install torch, mlx or mpi4py"
+    )
+
+
+def is_installed(name: str) -> bool:
+    """Returns whether the library of a transport is installed, without importing it."""
+    return not NEEDS[name] or importlib.util.find_spec(NEEDS[name]) is not None
+
+
+def _loaded(name: str) -> Connect:
+    if name in NEEDS:
+        if not is_installed(name):
+            raise DistributedError(f"the transport {name!r} needs {NEEDS[name]}: pip install {NEEDS[name]}")
+        module: Any = importlib.import_module(f"emberharmony.distributed.transports.{name}")
+        return cast("Connect", module.connect)
+    plugins = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in plugins:
+        known = [*NEEDS, *plugins]
+        raise DistributedError(f"there is no transport {name!r}; there are {', '.join(known)}{suggest(name, known)}")
+    return cast("Connect", plugins[name].load())

@@ -1,0 +1,104 @@
+"""The transport over MPI, by the package mpi4py."""
+
+import atexit
+import os
+import time
+from typing import Any
+
+import mpi4py
+import numpy as np
+
+from emberharmony.core.errors import DistributedError
+from emberharmony.distributed.environment import Place
+from emberharmony.distributed.transports.transport import LostError, Transport, Vector
+
+mpi4py.rc.finalize = False  # MPI waits in it for ranks that are missing; `close` calls it if none is
+from mpi4py import MPI  # noqa: E402
+
+_BUSY = 2000
+"""So many tests of a request follow each other without a pause."""
+
+
+class MPITransport(Transport):
+    """Carries vectors by a communicator of MPI.
+
+    All calls are those that do not block, because the others have no time-out.
+    """
+
+    name = "mpi"
+
+    def __init__(self, place: Place, timeout: float) -> None:
+        super().__init__(place, timeout)
+        self._world = MPI.COMM_WORLD.Dup()
+        atexit.register(self._leave)
+        self._is_lost = False
+
+    def all_sum(self, vector: Vector) -> None:
+        """Replaces a vector by the sum of those of all ranks."""
+        self._wait(self._world.Iallreduce(MPI.IN_PLACE, vector))
+
+    def all_gather(self, vector: Vector) -> Vector:
+        """Returns the vectors of all ranks, one in each row."""
+        rows = np.empty((self.size, vector.size), vector.dtype)
+        self._wait(self._world.Iallgather(vector, rows))
+        return rows
+
+    def all_to_all(self, rows: Vector) -> Vector:
+        """Sends row r to rank r, and returns the rows that come."""
+        found = np.empty_like(rows)
+        self._wait(self._world.Ialltoall(rows, found))
+        return found
+
+    def broadcast(self, vector: Vector, root: int) -> None:
+        """Replaces a vector by that of a rank."""
+        self._wait(self._world.Ibcast(vector, root))
+
+    def send(self, vector: Vector, to: int) -> None:
+        """Sends a vector to a rank."""
+        self._wait(self._world.Isend(vector, to))
+
+    def recv(self, vector: Vector, source: int) -> None:
+        """Replaces a vector by one that a rank sends."""
+        self._wait(self._world.Irecv(vector, source))
+
+    def abandon(self) -> None:
+        """Lets the process end without `MPI_Finalize`, so that its launcher ends the others."""
+        self._is_lost = True
+
+    def _wait(self, request: Any) -> None:
+        """Waits for a request.
+
+        Raises:
+            LostError: if it does not end in time.
+        """
+        tests, until = 0, time.monotonic() + self.timeout
+        try:
+            while not request.Test():
+                tests += 1
+                if tests > _BUSY:
+                    if time.monotonic() > until:
+                        raise LostError(f"MPI has not ended the call within {self.timeout:g} s")
+                    time.sleep(min(0.001, 1e-7 * tests))
+                elif not tests % 100:
+                    os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
+        except MPI.Exception as error:
+            raise LostError(str(error)) from error
+
+    def _leave(self) -> None:
+        if self._is_lost or MPI.Is_finalized():
+            return
+        self._world.Free()
+        MPI.Finalize()
+
+
+def connect(place: Place, option: str, timeout: float) -> Transport:
+    """Returns the transport over all processes that MPI started.
+
+    Raises:
+        DistributedError: if MPI did not start as many.
+    """
+    if MPI.COMM_WORLD.size != place.size:
+        raise DistributedError(
+            f"MPI knows {MPI.COMM_WORLD.size} processes, expected {place.size}; start the program by mpirun"
+        )
+    return MPITransport(place._replace(rank=MPI.COMM_WORLD.rank), timeout)

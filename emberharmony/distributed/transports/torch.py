@@ -1,0 +1,155 @@
+"""The transport over `torch.distributed`: gloo between processors, NCCL between GPUs of NVIDIA."""
+
+import contextlib
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from emberharmony.core.errors import DistributedError
+from emberharmony.distributed.environment import Place
+from emberharmony.distributed.transports.transport import LostError, Transport, Vector
+
+c10d: Any = dist
+"""The same module: it has names that it does not declare as its own."""
+
+
+class TorchTransport(Transport):
+    """Carries vectors by a process group of PyTorch, which was made before or is made here.
+
+    Args:
+        place: rank and size.
+        option: "gloo" or "nccl".
+        timeout: the seconds after which a call fails.
+    """
+
+    name = "torch"
+
+    def __init__(self, place: Place, option: str, timeout: float) -> None:
+        super().__init__(place, timeout)
+        self._device: Any = torch.device("cuda", place.local_rank) if option == "nccl" else torch.device("cpu")
+        self._is_own = not dist.is_initialized()
+        if self._is_own:
+            with _lost():
+                store = _store(place, timeout)
+                limit = timedelta(seconds=timeout)
+                dist.init_process_group(option, store=store, rank=place.rank, world_size=place.size, timeout=limit)
+        elif (dist.get_rank(), dist.get_world_size()) != (place.rank, place.size):
+            raise DistributedError(
+                f"torch.distributed is initialised as rank {dist.get_rank()} of {dist.get_world_size()}, but the "
+                f"environment says {place.rank} of {place.size}"
+            )
+
+    def all_sum(self, vector: Vector) -> None:
+        """Replaces a vector by the sum of those of all ranks."""
+        with self._moved(vector) as tensor, _lost():
+            dist.all_reduce(tensor)
+
+    def all_gather(self, vector: Vector) -> Vector:
+        """Returns the vectors of all ranks, one in each row."""
+        with self._moved(vector) as tensor, _lost():
+            rows = torch.empty((self.size, tensor.numel()), dtype=tensor.dtype, device=self._device)
+            dist.all_gather(list(rows.unbind()), tensor)
+            return rows.cpu().numpy()
+
+    def all_to_all(self, rows: Vector) -> Vector:
+        """Sends row r to rank r, and returns the rows that come."""
+        with self._moved(rows) as tensor, _lost():
+            found = torch.empty_like(tensor)
+            dist.all_to_all_single(found, tensor)
+            return found.cpu().numpy()
+
+    def broadcast(self, vector: Vector, root: int) -> None:
+        """Replaces a vector by that of a rank."""
+        with self._moved(vector) as tensor, _lost():
+            dist.broadcast(tensor, root)
+
+    def send(self, vector: Vector, to: int) -> None:
+        """Sends a vector to a rank."""
+        with self._moved(vector) as tensor, _lost():
+            dist.send(tensor, to)
+
+    def recv(self, vector: Vector, source: int) -> None:
+        """Replaces a vector by one that a rank sends."""
+        with self._moved(vector) as tensor, _lost():
+            dist.recv(tensor, source)
+
+    def close(self) -> None:
+        """Ends the process group if it was made here."""
+        if self._is_own and dist.is_initialized():
+            dist.destroy_process_group()
+
+    @contextlib.contextmanager
+    def _moved(self, vector: Vector) -> Iterator[torch.Tensor]:
+        """Gives a vector as a tensor, in its own memory if the processors communicate."""
+        tensor = torch.from_numpy(vector)
+        if self._device.type == "cpu":
+            yield tensor
+            return
+        there = tensor.to(self._device)
+        yield there
+        tensor.copy_(there)
+
+
+@contextlib.contextmanager
+def _lost() -> Iterator[None]:
+    """Makes a native error a `LostError`."""
+    try:
+        yield
+    except RuntimeError as error:
+        # The messages of gloo begin with a place in its sources and end with advice.
+        text = re.sub(r"^\[\S*?\] ", "", str(error).splitlines()[0])
+        raise LostError(text.split(". This is typically")[0]) from error
+
+
+def _store(place: Place, timeout: float) -> Any:
+    """Returns the store by which the ranks find each other, once all have come.
+
+    Raises:
+        LostError: if some do not come in time; the message names them.
+    """
+    if not place.address:
+        raise DistributedError("MASTER_ADDR is not set, so the machine of rank 0 is unknown: set it to its address")
+    if place.is_local and "GLOO_SOCKET_IFNAME" not in os.environ:
+        # Otherwise gloo takes the address that the name of the machine has, which may not exist.
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
+    limit = timedelta(seconds=timeout)
+    try:
+        # An agent of torchrun has opened the store already.
+        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        is_first = place.rank == 0 and not agent
+        store: Any = c10d.TCPStore(place.address, place.port, None, is_first, limit, wait_for_workers=False)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise LostError(
+            f"rank 0 does not answer at {place.address}:{place.port} within {timeout:g} s: {reason}"
+        ) from error
+    prefix = f"emberharmony/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    store = c10d.PrefixStore(prefix, store)
+    store.set(f"joined/{place.rank}", "1")
+    names, until = [f"joined/{rank}" for rank in range(place.size)], time.monotonic() + timeout
+    while not store.check(names):
+        if time.monotonic() > until:
+            absent = [rank for rank, name in enumerate(names) if not store.check([name])]
+            raise LostError(f"ranks {absent} have not joined within {timeout:g} s")
+        time.sleep(0.02)
+    return store
+
+
+def connect(place: Place, option: str, timeout: float) -> Transport:
+    """Returns the transport over gloo, or over what the option names.
+
+    Raises:
+        DistributedError: if this PyTorch lacks it.
+    """
+    option = option or "gloo"
+    known = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
+    if option not in known or not known[option]():
+        raise DistributedError(f"the transport 'torch:{option}' is not available in PyTorch {torch.__version__}")
+    return TorchTransport(place, option, timeout)

@@ -1,0 +1,152 @@
+"""Tensors as vectors on the host: which dtype is carried for which, and in which pieces.
+
+A tensor is `HostBits`, so it does not matter which backend a rank has.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.errors import DTypeError
+from emberharmony.distributed.transports.transport import Transport, Vector
+
+BUCKET = 25 * 2**20
+"""The bytes that are carried in one piece by default, as in PyTorch's `DistributedDataParallel`."""
+
+_SUMMED = {
+    "int8": "int32",
+    "int16": "int32",
+    "int32": "int32",
+    "int64": "int64",
+    "uint8": "int32",
+    "uint16": "int32",
+    "uint32": "int32",
+    "uint64": "int64",
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float32": "float32",
+    "float64": "float64",
+    "complex64": "float32",
+    "complex128": "float64",
+}
+"""By dtype, the one in which it is summed. Sums of two's complement have the bits of the unsigned ones."""
+
+
+def summable(call: str, dtype: str) -> str:
+    """Returns the dtype in which tensors of a dtype are summed.
+
+    Raises:
+        DTypeError: if there is none.
+    """
+    if dtype not in _SUMMED:
+        raise DTypeError(f"{call}(): {dtype} has no sum; cast it to int32 with ops.cast")
+    return _SUMMED[dtype]
+
+
+def widened(tensor: HostBits) -> Vector:
+    """Returns a tensor as a vector of the dtype in which it is summed, perhaps in its memory."""
+    bits: Vector = np.ascontiguousarray(tensor.bits).reshape(-1)
+    wire = _SUMMED[tensor.dtype]
+    if tensor.dtype == "bfloat16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    if tensor.dtype in ("uint32", "uint64", "complex64", "complex128"):
+        return bits.view(wire)
+    return bits.astype(wire, copy=False)
+
+
+def narrowed(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
+    """Returns a vector of sums as a tensor of a dtype, rounded to the nearest if it has 16 bits."""
+    if dtype == "bfloat16":
+        return HostBits(_bfloat16(vector).reshape(shape), dtype)
+    if dtype in ("uint32", "uint64", "complex64", "complex128"):
+        return HostBits(vector.view(dtype).reshape(shape), dtype)
+    with np.errstate(over="ignore"):  # of float16, whose sum may be infinite
+        return HostBits(vector.astype(dtype, copy=False).reshape(shape), dtype)
+
+
+def _bfloat16(vector: Vector) -> Vector:
+    """Returns the bits of float32 numbers rounded to bfloat16, to even if two are as near."""
+    bits = vector.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(vector), bits >> 16 | 0x40, rounded).astype(np.uint16)
+
+
+def groups(dtypes: Sequence[str]) -> dict[str, list[int]]:
+    """Returns the places of each dtype, in the order in which the dtypes occur first."""
+    found: dict[str, list[int]] = {}
+    for i, dtype in enumerate(dtypes):
+        found.setdefault(dtype, []).append(i)
+    return found
+
+
+def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yields buckets of at most so many elements: lists of (which vector, from, to).
+
+    Small vectors share a bucket and long ones are cut. The cuts depend on the lengths only, so they are the same on
+    all ranks.
+
+    Example:
+        >>> from emberharmony.distributed.wire import pieces
+        >>> list(pieces([2, 5, 0, 1], 4))
+        [[(0, 0, 2), (1, 0, 2)], [(1, 2, 5), (3, 0, 1)]]
+    """
+    bucket: list[tuple[int, int, int]] = []
+    room = most
+    for i, length in enumerate(lengths):
+        start = 0
+        while start < length:
+            taken = min(room, length - start)
+            bucket.append((i, start, start + taken))
+            start, room = start + taken, room - taken
+            if not room:
+                yield bucket
+                bucket, room = [], most
+    if bucket:
+        yield bucket
+
+
+def by_buckets(vectors: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Any]) -> list[Vector]:
+    """Returns vectors of one dtype after a function has changed them in buckets, in place."""
+    if not vectors:
+        return []
+    found = [np.empty_like(vector) for vector in vectors]
+    most = max(1, bucket_bytes // vectors[0].itemsize)
+    for bucket in pieces([len(vector) for vector in vectors], most):
+        joined = np.concatenate([vectors[i][start:stop] for i, start, stop in bucket])
+        change(joined)
+        at = 0
+        for i, start, stop in bucket:
+            found[i][start:stop] = joined[at : at + stop - start]
+            at += stop - start
+    return found
+
+
+def ordered_sum(transport: Transport, vector: Vector) -> None:
+    """Replaces a vector by the sum of those of all ranks, added in the order of the ranks.
+
+    Each rank gets one part of all vectors, adds it, and gives the sum to all: as many bytes as the sum of a ring.
+    """
+    width = -(-len(vector) // transport.size)
+    rows = np.zeros((transport.size, width), vector.dtype)
+    rows.reshape(-1)[: len(vector)] = vector
+    part = pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
+    vector[...] = transport.all_gather(part.view(np.uint8)).view(vector.dtype).reshape(-1)[: len(vector)]
+
+
+def pairwise(terms: list[Any]) -> Any:
+    """Returns a sum whose order depends on the number of terms only: a binary tree over their order.
+
+    The first half is the largest power of two below the number. So the sum of 2 ranks, each of which has added 2
+    terms in this order, has the same bits as that of 4 ranks.
+
+    Example:
+        >>> from emberharmony.distributed.wire import pairwise
+        >>> pairwise(["a", "b", "c", "d"]), pairwise([1, 2, 3])
+        ('abcd', 6)
+    """
+    if len(terms) == 1:
+        return terms[0]
+    half = 1 << (len(terms) - 1).bit_length() - 1
+    return pairwise(terms[:half]) + pairwise(terms[half:])

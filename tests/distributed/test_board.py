@@ -1,0 +1,81 @@
+"""The board says which rank is missing, and where the others wait."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emberharmony.distributed import board
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[board.Board]:
+    path = str(tmp_path / "board")
+    board.make(path, 3)
+    return [board.Board(path, rank, 3) for rank in range(3)]
+
+
+def test_ranks_that_are_where_they_should_be(three: list[board.Board]) -> None:
+    for one in three:
+        one.write(board.INSIDE, 7, "all_sum")
+    three[2].write(board.INSIDE, 8, "barrier")  # it has left the call already
+    assert three[0].missing(7, "all_sum", wait=0.0) == {}
+    assert three[1].read(2)[1:3] == (board.INSIDE, 8)
+    assert three[1].read(2).call == "barrier"
+    three[1].write(board.FAILED)  # it waits for nobody any more, but is not the cause
+    assert three[0].missing(7, "all_sum", wait=0.0) == {}
+
+
+def test_ranks_that_are_elsewhere(three: list[board.Board]) -> None:
+    for one in three:
+        one.write(board.INSIDE, 6, "all_mean")
+        one.write(board.OUTSIDE)
+    three[0].write(board.INSIDE, 7, "all_sum")
+    three[1].write(board.INSIDE, 7, "barrier")
+    found = three[0].missing(7, "all_sum", wait=0.0)
+    process = f"(process {os.getpid()})"
+    assert found[1] == f"{process} has called barrier() (call 7) instead"
+    assert found[2].startswith(f"{process} has not come to this call; its last call was all_mean() (call 6), 0.")
+    three[2].write(board.ENDED)  # the others are only late
+    assert three[0].missing(7, "all_sum", wait=0.0) == {
+        2: f"{process} has ended its program; its last call was all_mean() (call 6)"
+    }
+    three[0].write(board.INSIDE, 7, "send")
+    assert list(three[0].missing(7, "send", peer=2, wait=0.0)) == [2]
+
+
+def test_a_rank_that_never_came(tmp_path: Path) -> None:
+    path = str(tmp_path / "board")
+    board.make(path, 2)
+    found = board.Board(path, 0, 2).missing(1, "init", wait=0.0)
+    assert found == {1: "has not joined the run; no call of init() has come from it"}
+
+
+@contextlib.contextmanager
+def killed(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the state of a process is read from /proc")
+def test_processes_that_are_stopped_or_gone(three: list[board.Board]) -> None:
+    program = [sys.executable, "-S", "-E", "-c", "input()"]
+    with subprocess.Popen(program, stdin=subprocess.PIPE) as other, killed(other):
+        three[2].write(board.INSIDE, 4, "all_sum")
+        entry = board._FORM.pack(other.pid, board.INSIDE, 4, 0.0, 2.0**40, b"all_sum")
+        three[1]._memory[128 : 128 + len(entry)] = entry
+        assert three[0].missing(4, "all_sum", wait=0.0).get(1) is None
+        other.send_signal(signal.SIGSTOP)
+        found = three[0].missing(4, "all_sum", wait=5.0)
+        assert found[1].endswith("is stopped or does not run; its last call was all_sum() (call 4)")
+        other.kill()
+        other.wait()
+        found = three[0].missing(4, "all_sum", wait=5.0)
+        assert found[1] == f"(process {other.pid}) was killed or ended in all_sum() (call 4)"

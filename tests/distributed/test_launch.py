@@ -1,0 +1,127 @@
+"""`emberharmony launch`: output with ranks, one end for all, and no process that stays."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from emberharmony.core.errors import ArgumentError
+from emberharmony.distributed import transports
+from emberharmony.distributed.launching import run
+
+PYTHON = [sys.executable, "-S", "-E"]
+LAUNCH = """
+import sys
+from emberharmony.distributed.launching import run
+sys.exit(run.launch(sys.argv[2:], run.Options(int(sys.argv[1]), "torch", grace=1.0)))
+"""
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sessions and signals of POSIX")
+
+
+@pytest.fixture(autouse=True)
+def _no_library_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "is_installed", lambda name: True)
+
+
+def alive(process: int) -> bool:
+    """Returns whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        return not os.path.exists("/proc/self")
+
+
+def test_each_line_has_its_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    program = "import os, sys; print('here', os.environ['RANK']); sys.stderr.write('last')"
+    assert run.launch([*PYTHON, "-c", program], run.Options(3)) == 0
+    out, err = capsys.readouterr()
+    assert sorted(out.splitlines()) == [f"[{rank}] here {rank}" for rank in range(3)]
+    assert sorted(err.splitlines()) == [f"[{rank}] last" for rank in range(3)]
+    assert run.launch([*PYTHON, "-c", "print(1)"], run.Options(1, prefix=False)) == 0
+    assert capsys.readouterr().out == "1\n"
+    with pytest.raises(ArgumentError, match="0 ranks, expected at least 1"):
+        run.launch(PYTHON, run.Options(0))
+
+
+@pytest.mark.parametrize("how", ["exit", "signal"])
+def test_all_end_when_one_fails(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The others have started processes of their own, and ignore SIGTERM."""
+    program = f"""
+import os, signal, subprocess, sys, time
+if os.environ["RANK"] == "1":
+    while len(os.listdir({str(tmp_path)!r})) < 2:
+        time.sleep(0.01)
+    {"sys.exit(7)" if how == "exit" else "os.kill(os.getpid(), 9)"}
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"])
+with open(os.path.join({str(tmp_path)!r}, f".{{os.getpid()}}"), "w") as file:
+    file.write(f"{{os.getpid()}} {{child.pid}}")
+os.rename(file.name, file.name.replace("/.", "/"))
+time.sleep(60)
+"""
+    run_brief, run._BRIEF = run._BRIEF, 0.3
+    try:
+        status = run.launch([*PYTHON, "-c", program], run.Options(3, grace=0.1))
+    finally:
+        run._BRIEF = run_brief
+    assert status == (7 if how == "exit" else 137)
+    ended = "exit status 7" if how == "exit" else "signal SIGKILL"
+    assert f"emberharmony launch: rank 1 ended with {ended}; the others have 0.1 s to end" in capsys.readouterr().err
+    processes = [int(word) for path in tmp_path.iterdir() for word in path.read_text().split()]
+    assert len(processes) == 4
+    assert not any(map(alive, processes))
+
+
+SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+
+
+def started(count: int) -> tuple[subprocess.Popen[str], list[int]]:
+    """Returns a launcher and the processes of its ranks."""
+    command = [sys.executable, "-c", LAUNCH, str(count), *PYTHON, "-c", SLEEPER]
+    launcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    lines = [launcher.stdout.readline() for _ in range(count)]
+    return launcher, [int(line.split()[1]) for line in lines]
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("SIGKILL", -9), *(pytest.param(*x, marks=pytest.mark.slow) for x in (("SIGINT", 130), ("SIGTERM", 143)))],
+)
+def test_no_process_stays_when_the_launcher_ends(name: str, status: int) -> None:
+    launcher, processes = started(2)
+    with launcher:
+        assert all(map(alive, processes))
+        launcher.send_signal(getattr(signal, name))
+        _, err = launcher.communicate(timeout=30)
+        assert launcher.returncode == status, err
+    until = time.monotonic() + 10
+    while any(map(alive, processes)) and time.monotonic() < until:
+        time.sleep(0.01)
+    if name != "SIGKILL" or sys.platform == "linux":
+        assert not any(map(alive, processes))
+
+
+def test_the_tags_of_other_launchers_become_ranks() -> None:
+    for line, rank in (
+        (b"[default3]:text\n", b"3"),
+        (b"[1,2]<stdout>:text\n", b"2"),
+        (b"[prterun-host-123@1,0]<stderr>: text\n", b"0"),
+    ):
+        tag = run._TAGS.match(line)
+        assert tag is not None
+        assert (tag[1] or tag[2], line[tag.end() :]) == (rank, b"text\n")
+    assert run._TAGS.match(b"[1, 2] is a list\n") is None
+    assert re.match(run._TAGS, b"text\n") is None
