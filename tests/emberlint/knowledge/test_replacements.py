@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import inspect
+import re
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any
@@ -26,6 +28,7 @@ MATRIX = np.array([[0.5, 0.25], [0.125, 0.75]], "float32")
 OTHER = np.array([[0.25, 0.5], [0.5, 0.125]], "float32")
 VECTOR = np.array([0.5, 1.5, 0.25, 0.375], "float32")
 TRIPLE = np.array([1.0, 2.0, 4.0], "float32")
+SQUARE = np.array([[1.0, 0.5, 0.25], [0.5, 2.0, 0.375], [0.125, 0.25, 3.0]], "float32")
 ARGUMENTS: tuple[tuple[Any, ...], ...] = (
     (MATRIX, OTHER, MATRIX),
     (VECTOR, 2, 3),
@@ -38,6 +41,8 @@ ARGUMENTS: tuple[tuple[Any, ...], ...] = (
     (VECTOR, np.array([0, 2]), 0),
     ((2, 3), 1.5),
     (3, 4, 5),
+    (SQUARE, SQUARE.T.copy(), SQUARE),  # torch.cross works along the first axis of size 3
+    (np.arange(12, dtype="float32").reshape(2, 3, 2), 1, 1),  # numpy.linalg.trace takes the last two axes
 )
 CONDITION = (np.array([True, False, True]), TRIPLE, TRIPLE[::-1].copy())
 
@@ -101,6 +106,45 @@ def test_a_plain_rename_gives_the_same_numbers(library: str) -> None:
     assert compared > 500
 
 
+# One parameter under the names of several libraries.
+SAME = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "m": "M", "lambd": "threshold", "offset": "k"}
+SAME |= {"a_min": "x_min", "a_max": "x_max", "min": "x_min", "max": "x_max"}
+
+
+def positional(name: str) -> list[str]:
+    """Returns the names of the positional parameters of a native function, from its signature or its docstring."""
+    function = native(name)
+    with suppress(ValueError, TypeError):
+        found = [*inspect.signature(function).parameters.values()]
+        if not any(one.kind is one.VAR_POSITIONAL for one in found):
+            return [one.name for one in found if one.kind is not one.KEYWORD_ONLY]
+    last = re.escape(name.rpartition(".")[2])
+    match = re.search(rf"{last}\((.*?)\)\s*(?:->|\n|$)", function.__doc__ or "", re.DOTALL)
+    text = re.sub(r"\[.*?\]", "", match[1].replace("\\*", "*").split("*,")[0]) if match else ""
+    return [re.split("[=:]", one)[0].strip(" /\n") for one in text.split(",") if one.strip(" /\n")]
+
+
+@pytest.mark.parametrize("library", INSTALLED)
+def test_an_optional_argument_of_a_plain_rename_means_the_same_parameter(library: str) -> None:
+    compared, differ = 0, []
+    for name, found in table().items():
+        known = parameters().get(found.op)
+        if name.partition(".")[0] != library or not found.is_rename or known is None or known.variadic:
+            continue
+        if found.op in FREE - {"dropout"}:
+            continue
+        required = len([one for one in known.required if one in known.positional])
+        for at, theirs in [*enumerate(positional(name) if native(name) is not None else ())][required:]:
+            call = ast.parse(f"f({', '.join('x' * (at + 1))})", mode="eval").body
+            assert isinstance(call, ast.Call)
+            if fits(call, found.op, name):
+                compared += 1
+                if SAME.get(theirs, theirs) != known.positional[at] and theirs != known.positional[at]:
+                    differ.append((name, theirs, known.positional[at]))
+    assert differ == []
+    assert compared > 20
+
+
 @pytest.mark.parametrize(
     "origin, expected",
     [
@@ -144,6 +188,14 @@ def test_every_replacement_exists() -> None:
         ("f(0, 10, 2)", "arange", "numpy.arange", True),
         ("f('ij', x, y)", "einsum", "numpy.einsum", True),
         ("f(x)", "pi", "numpy.pi", False),
+        ("f(x, 1)", "vector_norm", "torch.linalg.vector_norm", False),  # the order there, the axis here
+        ("f(x, 1)", "unstack", "torch.unbind", False),  # the axis there, the number of parts here
+        ("f(x)", "unstack", "torch.unbind", True),
+        ("f(x, 1)", "squeeze", "torch.squeeze", False),  # an axis of size 3 stays there
+        ("f(x, axis=1)", "squeeze", "torch.squeeze", False),
+        ("f(x, 1)", "squeeze", "numpy.squeeze", True),
+        ("f(x, y)", "cov", "jax.numpy.cov", False),  # more observations there, `rowvar` here
+        ("f(x, False)", "nan_to_num", "numpy.nan_to_num", False),  # whether to copy there, the new value here
     ],
 )
 def test_a_call_is_renamed_only_if_the_op_takes_its_arguments(

@@ -7,11 +7,23 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from emberlint.knowledge.replacements import listed
+
 # How many positional arguments mean the same in the native function and in the op, where that is not the number of
 # required arguments plus one.
 IN_ORDER = {"arange": 3, "clip": 3, "where": 3, "linspace": 3, "logspace": 3, "geomspace": 3}
 # torch also accepts the dimensions as separate arguments
 SHAPE_ONLY = {"torch.zeros": 1, "torch.ones": 1, "torch.empty": 1}
+# The first optional parameter of these is another one than that of the op: the order of a norm in PyTorch, the axis in
+# the op. An argument in that place must be named.
+OTHER_OPTION = frozenset(
+    {"mlx.core.linalg.cross", "numpy.corrcoef", "numpy.cov", "numpy.cross", "numpy.nan_to_num", "numpy.reshape"}
+    | {"numpy.unique", "numpy.vecdot", "torch.linalg.vector_norm", "torch.nn.functional.dropout", "torch.topk"}
+    | {"torch.unbind"}
+)
+# The optional parameter has the name and place of that of the op and another effect: `torch.squeeze(x, 1)` keeps an axis
+# of another size than 1, where the op raises a ShapeError.
+NO_OPTION = frozenset({"torch.squeeze"})
 
 
 class Parameters(NamedTuple):
@@ -51,14 +63,15 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     Required arguments and the first optional one have the same positions in an op and in the native function. The order
     of further arguments differs between libraries.
     """
-    known = parameters().get(op)
+    known, name = parameters().get(op), listed(origin)
     keywords = [one.arg for one in call.keywords]
     if known is None or None in keywords or any(isinstance(one, ast.Starred) for one in call.args):
         return False
     given = {*known.positional[: len(call.args)], *(name for name in keywords if name is not None)}
-    limit = SHAPE_ONLY.get(
-        origin, IN_ORDER.get(op, len([one for one in known.required if one in known.positional]) + 1)
-    )
+    required = len([one for one in known.required if one in known.positional])
+    if name in NO_OPTION and len(given) > required:
+        return False
+    limit = required if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required + 1))
     if not known.variadic and len(call.args) > min(limit, len(known.positional)):
         return False
     repeated = set(known.positional[: len(call.args)]) & set(keywords)

@@ -64,11 +64,16 @@ def table() -> Mapping[str, Replacement]:
 
 def replacement(origin: str) -> Replacement | None:
     """Returns the op that replaces a native function, or None."""
-    found = table().get(origin)
-    for start, other in ALIASES:
-        if found is None and origin.startswith(start):
-            found = table().get(other + origin[len(start) :])
-    return found
+    return table().get(listed(origin))
+
+
+def listed(origin: str) -> str:
+    """Returns the name under which the table lists a native function: that of NumPy for a function of jax.numpy."""
+    if origin not in table():
+        for start, other in ALIASES:
+            if origin.startswith(start) and other + origin[len(start) :] in table():
+                return other + origin[len(start) :]
+    return origin
 
 
 def neutral_dtype(origin: str) -> str | None:
