@@ -83,3 +83,13 @@ def test_only_allowed_modules_import_a_protected_module() -> None:
 
 def test_without_contracts_there_are_no_breaches() -> None:
     assert [*breaches(Project(Settings(root=ROOT), texts={"lib/low.py": "import lib.top"}))] == []
+
+
+def test_a_contract_spans_several_source_folders(tmp_path: Path) -> None:
+    contract = Contract("apart", "independence", modules=("first", "second"))
+    for name, text in (("one/src/first/a.py", "import second.b\n"), ("two/second/b.py", "")):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    settings = Settings(root=tmp_path, src=("one/src", "two"), contracts=(contract,))
+    (breach,) = breaches(Project(settings))
+    assert breach.chain == ("first.a", "second.b")

@@ -16,6 +16,7 @@ from emberlint.cli import main
 from emberlint.run import check
 from emberlint.run.file_cache import FOLDER, write_json
 
+SLECT = NoSuchOption("--slect", possibilities=["--extend-select", "--select"]).format_message()
 BAD = "import numpy as np\n\nx = np.sin(1.0)\n"
 
 
@@ -55,7 +56,10 @@ def test_version_prints_the_name_and_exits_with_0() -> None:
     [
         (["chekc", "library"], "no command, file or folder 'chekc'; did you mean 'check'?"),
         (["explian", "EMB101"], "did you mean 'explain'?"),
-        (["--slect", "EMB1", "library"], NoSuchOption("--slect", possibilities=["--select"]).format_message()),
+        (
+            ["--slect", "EMB1", "library"],
+            SLECT,
+        ),
         (["--format", "sraif"], "'sraif' is not one of 'text', 'json', 'jsonl', 'sarif', 'github'"),
         (["--min-tier", "D"], "'D' is not one of"),
         (["--jobs", "0"], "0 is not in the range"),

@@ -30,7 +30,7 @@ def is_clean(words: Sequence[str]) -> bool:
         known = None if settings.baseline else RunCache(settings, choice(settings, (), (), ()).words, files).recall()
     except UsageError:
         return False  # the full command reports the error
-    if known != []:
+    if known != [] or settings.output_format != "text":
         return False
     sys.stderr.write(f"{summary(0, len(files))}\n")
     return True

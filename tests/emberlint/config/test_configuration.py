@@ -19,7 +19,10 @@ def test_an_empty_table_gives_the_defaults() -> None:
 def test_every_key_is_read() -> None:
     settings = from_table(
         {
+            "src": ["one/src", "./two/"],
+            "target-version": "py311",
             "select": ["EMB1"],
+            "extend-select": ["EMB2"],
             "ignore": ["backend-import"],
             "min-tier": "C",
             "backends": ["numpy"],
@@ -36,9 +39,12 @@ def test_every_key_is_read() -> None:
             "contracts": [{"name": "floors", "type": "layers", "layers": ["a", "b"]}],
             "parity": {"frontend": "lib/ops", "backend": "lib/backend"},
             "baseline": "accepted.json",
+            "output-format": "json",
         },
         ROOT,
     )
+    assert settings.src == ("one/src", "two")
+    assert settings.target_version == (3, 11)
     assert settings.min_tier is Tier.C
     assert settings.role("engines/numpy/math.py") == Role("backend", "numpy")
     assert settings.contracts == (Contract("floors", "layers", layers=("a", "b")),)
@@ -53,6 +59,9 @@ def test_every_key_is_read() -> None:
     [
         ({"min_tier": "A"}, "no key 'min_tier'; did you mean 'min-tier'"),
         ({"selct": []}, "did you mean 'select'"),
+        ({"src-roots": ["src"]}, "no key 'src-roots'; it is now `src`, a list of folders"),
+        ({"target-version": "3"}, "expected a version such as 'py312' or '3.12', got '3'"),
+        ({"output-format": "sraif"}, "did you mean 'sarif'"),
         ({"min-tier": "D"}, "expected 'A', 'B' or 'C'"),
         ({"select": "EMB1"}, "expected a list of strings"),
         ({"baseline": 3}, "expected a string"),

@@ -36,6 +36,11 @@ def test_a_path_matches_a_pattern(path: str, pattern: str, expected: bool) -> No
         ("src/library/backends/mlx/deep/math_ops.py", Role("backend", "mlx")),
         ("library/backend/numpy.py", Role("backend", "numpy")),
         ("library/backend/base.py", Role("backend")),
+        ("library/backend/openvino/math.py", Role("backend")),  # a library that is not in `backends`
+        ("library/tensor/numpy_backend.py", Role("backend", "numpy")),
+        ("library/tensor/sparse_backend.py", Role("backend")),
+        ("library/_backends.py", Role("backend")),
+        ("library/ops/numpy.py", Role("frontend")),  # NumPy-style ops, not the backend
         ("library/ops/numpy/math_ops.py", Role("backend", "numpy")),
         # `testing` is part of the library, unless the project assigns another role to it
         ("library/testing/compare.py", Role("frontend")),
@@ -70,3 +75,17 @@ def test_the_role_determines_the_foreign_libraries() -> None:
 )
 def test_the_module_of_a_path(path: str, module: str) -> None:
     assert Settings(root=Path("/nowhere")).module(path) == module
+
+
+@pytest.mark.parametrize(
+    "path, module",
+    [
+        ("one/src/first/a.py", "first.a"),
+        ("one/tools/b.py", "one.tools.b"),
+        ("two/second/__init__.py", "second"),
+        ("src/third.py", "src.third"),
+    ],
+)
+def test_a_module_is_named_from_its_source_folder(path: str, module: str) -> None:
+    assert Settings(src=("one/src", "two")).module(path) == module
+    assert Settings().module("src/third.py") == "third"

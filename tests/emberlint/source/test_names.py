@@ -127,3 +127,20 @@ def test_a_use_after_many_bindings_has_one_binding() -> None:
     last = file.tree.body[-1]
     assert isinstance(last, ast.Assign)
     assert [len(file.names.bindings(one)) for one in ast.walk(last.value) if isinstance(one, ast.Name)] == [1]
+
+
+BASED = (
+    "import numpy, jax.numpy\n\nclass A:\n    def __init__(self):\n        self.np = numpy\n\n"
+    "class B(A):\n    def __init__(self):\n        self.onp = self.np\n        self.np = jax.numpy\n"
+    "\n    def f(self):\n        "
+)
+
+
+@pytest.mark.parametrize("word, expected", [("self.onp.asarray", "numpy.asarray"), ("self.np.sin", "jax.numpy.sin")])
+def test_an_attribute_kept_before_it_is_replaced_has_the_value_of_the_base(word: str, expected: str) -> None:
+    assert origin(BASED + word) == expected
+
+
+@pytest.mark.parametrize("source", ["from .torch import sin\nsin", "from . import torch\ntorch.sin"])
+def test_a_relative_import_outside_a_package_does_not_name_a_library(source: str) -> None:
+    assert origin(source, "script.py") == ".torch.sin"

@@ -30,10 +30,13 @@ class Options(NamedTuple):
 
     paths: tuple[Path, ...]
     select: tuple[str, ...]
+    extend_select: tuple[str, ...]
     ignore: tuple[str, ...]
+    exclude: tuple[str, ...]
+    target_version: str | None
     min_tier: str | None
     groups: tuple[str, ...]
-    form: str
+    form: str | None
     stdin_filename: Path | None
     baseline: Path | None
     diff_base: str | None
@@ -53,7 +56,13 @@ class Options(NamedTuple):
 
 @click.command()
 @options.selection
-@click.option("--format", "form", type=click.Choice([*REPORTERS]), default="text", help="Format of the report.")
+@click.option(
+    "--format",
+    "--output-format",
+    "form",
+    type=click.Choice([*REPORTERS]),
+    help="Format of the report, text by default.",
+)
 @click.option("--stdin-filename", type=click.Path(path_type=Path), help="The path of the source on `-`.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="The file of accepted findings.")
 @click.option("--baseline-update", is_flag=True, help="Drop unused entries of the baseline; create it if missing.")
@@ -81,11 +90,11 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         _explain(asked.explain_inference)
         return
     places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
-    settings = options.settings_for(places, asked.min_tier)
+    settings = options.settings_for(places, asked.min_tier, asked.exclude, asked.target_version)
     if asked.show_settings:
         click.echo(_settings_text(settings))
         return
-    choice = options.choice(settings, asked.select, asked.ignore, asked.groups)
+    choice = options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
     if asked.diff or asked.fix or asked.unsafe_fixes:
         would_change = _repair(asked, places, settings, choice)
         if asked.diff or STDIN in asked.paths:
@@ -98,7 +107,7 @@ def check(ctx: click.Context, /, **given: Any) -> None:
         changed = changed_lines(settings.root, asked.diff_base)
         findings = [one for one in findings if is_changed(one, changed)]
     findings = options.at_hand(findings, settings)
-    _print(findings, len(report.paths), asked)
+    _print(findings, len(report.paths), asked, asked.form or settings.output_format)
     ctx.exit(1 if findings and not asked.exit_zero else 0)
 
 
@@ -166,12 +175,12 @@ def _accept(report: Report, settings: Settings, choice: Choice, asked: Options) 
     return findings
 
 
-def _print(findings: Sequence[Finding], files: int, asked: Options) -> None:
-    quiet = asked.form != "text"
+def _print(findings: Sequence[Finding], files: int, asked: Options, form: str) -> None:
+    quiet = form != "text"
     if asked.verbose and not quiet:
         lines = [text for finding in findings for text in (line(finding), *details(finding))]
     else:
-        lines = [*reporter(asked.form)(findings)]
+        lines = [*reporter(form)(findings)]
     if lines:
         click.echo("\n".join(lines))
     if asked.statistics:

@@ -32,6 +32,15 @@ def selection(function: FunctionT) -> FunctionT:
     function = click.option("--ignore", multiple=True, help="Rules to skip: codes, names or prefixes; commas allowed.")(
         function
     )
+    function = click.option(
+        "--extend-select", multiple=True, help="Rules to run besides the selected ones; commas allowed."
+    )(function)
+    function = click.option(
+        "--exclude", multiple=True, help="Patterns of paths to skip, besides those of the settings; commas allowed."
+    )(function)
+    function = click.option(
+        "--target-version", help="The oldest Python that the code is for, such as py311; newer syntax is EMB000."
+    )(function)
     function = click.option("--select", multiple=True, help="Rules to run: codes, names or prefixes; commas allowed.")(
         function
     )

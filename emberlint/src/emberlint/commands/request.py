@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from emberlint.config.configuration import find_root, load
+from emberlint.config.configuration import find_root, load, version
 from emberlint.config.groups import GROUPS
 from emberlint.config.settings import Settings, one_of
 from emberlint.config.tiers import Tier
@@ -17,10 +17,19 @@ def words(given: Iterable[str]) -> list[str]:
     return [word.strip() for one in given for word in one.split(",") if word.strip()]
 
 
-def settings_for(paths: Sequence[Path], min_tier: str | None = None) -> Settings:
-    """Returns the settings of the project that contains the paths."""
+def settings_for(
+    paths: Sequence[Path],
+    min_tier: str | None = None,
+    exclude: Iterable[str] = (),
+    target_version: str | None = None,
+) -> Settings:
+    """Returns the settings of the project that contains the paths; options take precedence."""
     settings = load(find_root(paths or [Path.cwd()]))
-    return settings if min_tier is None else settings.with_(min_tier=Tier[min_tier])
+    if min_tier is not None:
+        settings = settings.with_(min_tier=Tier[min_tier])
+    if target_version is not None:
+        settings = settings.with_(target_version=version("--target-version", target_version))
+    return settings.with_(exclude=(*settings.exclude, *words(exclude)))
 
 
 class Choice(NamedTuple):
@@ -46,10 +55,17 @@ class Choice(NamedTuple):
         return chosen(self.select, self.ignore)
 
 
-def choice(settings: Settings, select: Iterable[str], ignore: Iterable[str], groups: Iterable[str]) -> Choice:
+def choice(
+    settings: Settings,
+    select: Iterable[str],
+    ignore: Iterable[str],
+    groups: Iterable[str],
+    extend_select: Iterable[str] = (),
+) -> Choice:
     """Returns the rules that options and configuration choose; options take precedence."""
-    wanted = [*words(select), *(code for group in groups for code in GROUPS[group])]
-    return Choice(tuple(wanted or settings.select), (*settings.ignore, *words(ignore)))
+    wanted = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
+    more = [*settings.extend_select, *words(extend_select)] if wanted else []
+    return Choice((*wanted, *more), (*settings.ignore, *words(ignore)))
 
 
 def codes_for(

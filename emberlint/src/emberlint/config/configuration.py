@@ -1,6 +1,7 @@
 """Reads `[tool.emberlint]` from pyproject.toml; for an unknown key, the error names the nearest known key."""
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,18 @@ from emberlint.config.tiers import Tier
 # what a function may return
 KINDS = ("tensor", "tensors", "number", "bool", "dtype", "shape", "string", "none", "other")
 ROLE_KINDS = ("frontend", "backend", "test", "script")
+FORMATS = ("text", "json", "jsonl", "sarif", "github")
+# Keys of earlier versions and of similar tools, with what to write instead.
+REPLACED = {
+    "src-roots": "it is now `src`, a list of folders",
+    "source-roots": "it is `src`, a list of folders",
+    "paths": "the paths are arguments of the command; `src` lists the folders of packages",
+    "disable": "it is `ignore`",
+    "enable": "it is `select`, or `extend-select`",
+    "format": "it is `output-format`",
+    "python-version": "it is `target-version`",
+    "extend-exclude": "it is `exclude`, which replaces the defaults",
+}
 CONTRACT_KEYS = {"layers": "layers", "independence": "modules", "protected": "modules"}
 
 
@@ -52,7 +65,8 @@ def from_table(table: Mapping[str, object], root: Path) -> Settings:
     for key, value in table.items():
         reader = READERS.get(key)
         if reader is None:
-            raise UsageError(f"[tool.emberlint] has no key {key!r}{suggestion(key, READERS)}")
+            hint = f"; {REPLACED[key]}" if key in REPLACED else suggestion(key, READERS)
+            raise UsageError(f"[tool.emberlint] has no key {key!r}{hint}")
         changes[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
     return Settings(root=root).with_(**changes)
 
@@ -82,6 +96,24 @@ def _tier(where: str, value: object) -> Tier:
     if value not in Tier.__members__:
         raise UsageError(f"{where}: expected 'A', 'B' or 'C', got {value!r}")
     return Tier[str(value)]
+
+
+def version(where: str, value: object) -> tuple[int, int]:
+    """Returns the version of Python that `py312` or `3.12` names."""
+    match = re.fullmatch(r"(?:py)?(3)\.?(\d+)", value) if isinstance(value, str) else None
+    if match is None:
+        raise UsageError(f"{where}: expected a version such as 'py312' or '3.12', got {value!r}")
+    return int(match[1]), int(match[2])
+
+
+def _format(where: str, value: object) -> str:
+    if value not in FORMATS:
+        raise UsageError(f"{where}: unknown format {value!r}{suggestion(str(value), FORMATS)}; known: {FORMATS}")
+    return str(value)
+
+
+def _folders(where: str, value: object) -> tuple[str, ...]:
+    return tuple(one.strip("/").removeprefix("./") for one in _texts(where, value))
 
 
 def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
@@ -133,7 +165,10 @@ def _contract(where: str, value: object) -> Contract:
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {
+    "src": _folders,
+    "target-version": version,
     "select": _texts,
+    "extend-select": _texts,
     "ignore": _texts,
     "min-tier": _tier,
     "backends": _texts,
@@ -150,4 +185,5 @@ READERS: Mapping[str, Callable[[str, object], object]] = {
     "contracts": _contracts,
     "parity": _parity,
     "baseline": _text,
+    "output-format": _format,
 }

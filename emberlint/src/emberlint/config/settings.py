@@ -49,8 +49,12 @@ ROLES = (
     ("**/ops/{name}/**", "backend:{name}"),
     ("**/backend/{name}.py", "backend:{name}"),
     ("**/backends/{name}.py", "backend:{name}"),
-    ("**/backend/*.py", "backend"),
-    ("**/backends/*.py", "backend"),
+    ("**/{name}_backend.py", "backend:{name}"),
+    ("**/backend/**", "backend"),  # shared by backends, or for a library that is not in `backends`
+    ("**/backends/**", "backend"),
+    ("**/*_backend.py", "backend"),
+    ("**/_backend.py", "backend"),
+    ("**/_backends.py", "backend"),
     ("benchmarks/**", "script"),
     ("scripts/**", "script"),
     ("tools/**", "script"),
@@ -60,6 +64,7 @@ ROLES = (
     ("noxfile.py", "script"),
 )
 FRONTENDS = ("**/ops", "**/frontend")
+SRC = ("src",)
 EXCLUDE = ("**/.*", "**/__pycache__", "**/build", "**/dist", "**/node_modules", "**/site-packages", "**/venv")
 
 
@@ -94,7 +99,10 @@ class Settings(NamedTuple):
     """
 
     root: Path = Path()
+    src: tuple[str, ...] = SRC  # folders, besides the root, in which Python finds the project's packages
+    target_version: tuple[int, int] | None = None
     select: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     min_tier: Tier | None = None
     backends: tuple[str, ...] = BACKENDS
@@ -111,6 +119,7 @@ class Settings(NamedTuple):
     contracts: tuple[Contract, ...] = ()
     parity: Parity = Parity()
     baseline: str = ""
+    output_format: str = "text"
 
     def role(self, path: str) -> Role:
         """Returns the role of a file, from the first pattern that matches its path."""
@@ -131,21 +140,28 @@ class Settings(NamedTuple):
 
     def module(self, path: str) -> str:
         """Returns the dotted module name of a path relative to the root."""
-        parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
-        if parts[0] == "src" and len(parts) > 1:
-            del parts[0]
+        parts = path.removeprefix(self.source(path)).removesuffix(".py").removesuffix(".pyi").split("/")
         if parts[-1] == "__init__":
             del parts[-1]
         return ".".join(parts)
+
+    def source(self, path: str) -> str:
+        """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
+        found = [f"{one}/" for one in self.src if path.startswith(f"{one}/")]
+        return max(found, key=len, default="")
 
     @property
     def project_folders(self) -> tuple[str, ...]:
         """The folders that contracts and the parity rules examine."""
         modules = [module for one in self.contracts for module in (*one.layers, *one.modules)]
         packages = {word.strip().partition(".")[0] for module in modules for word in re.split("[|:]", module)}
-        source = "src/" if packages and (self.root / "src").is_dir() else ""
         given = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
-        return tuple(sorted({source + name for name in packages} | given))
+        return tuple(sorted({self._folder(name) for name in packages} | given))
+
+    def _folder(self, package: str) -> str:
+        """Returns the folder of a package: in the first source folder that has it, else below the root."""
+        places = (f"{one}/{package}" for one in self.src if (self.root / one / package).is_dir())
+        return next(places, package)
 
     def with_(self, **changes: object) -> "Settings":
         """Returns a copy with some values changed."""

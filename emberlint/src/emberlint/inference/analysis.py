@@ -10,7 +10,7 @@ from emberlint.inference.calls import FORWARD
 from emberlint.inference.flow import Flow
 from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
-from emberlint.source.imports import absolute
+from emberlint.source.imports import origin_base
 
 # Each round analyses the module body again, because its functions and classes are known by then, and only those
 # functions that depend on something that has changed.
@@ -242,7 +242,7 @@ class Analysis(Flow):
                 top = alias.name.partition(".")[0]
                 env.vars[alias.asname or top] = v.Imported(alias.name if alias.asname else top)
             return
-        base = absolute(node, self.package)
+        base = origin_base(node, self.package)
         for alias in node.names:
             if alias.name == "*":
                 if self.kinds.is_op(f"{base}."):
@@ -266,7 +266,7 @@ def imported_roots(nodes: Iterator[ast.Import | ast.ImportFrom], package: str) -
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         else:
-            found.add(absolute(node, package).partition(".")[0])
+            found.add(origin_base(node, package).partition(".")[0])
     return found
 
 

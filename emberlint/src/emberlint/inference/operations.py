@@ -70,10 +70,18 @@ class Operations(Evaluation):
         return self.call_method(left, special, [right], node) if isinstance(node, ast.expr) else None
 
     def _UnaryOp(self, node: ast.UnaryOp, env: v.Env) -> v.Value:
-        value = self.evaluate(node.operand, env)
-        if isinstance(node.op, ast.Not):
-            return v.NUMBER
-        return value if isinstance(value, v.Tensor) or value is v.NUMBER else None
+        chain = [node]
+        while type(chain[-1].operand) is ast.UnaryOp:  # a loop, as for a long sum
+            chain.append(chain[-1].operand)
+        value = self.evaluate(chain[-1].operand, env)
+        for part in reversed(chain):
+            if isinstance(part.op, ast.Not):
+                value = v.NUMBER
+            elif not (isinstance(value, v.Tensor) or value is v.NUMBER):
+                value = None
+            if part is not node and (value is not None or part in self.values):
+                self.values[part] = value
+        return value
 
     def _Compare(self, node: ast.Compare, env: v.Env) -> v.Value:
         found: v.Tensor | None = None

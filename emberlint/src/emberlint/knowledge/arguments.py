@@ -21,8 +21,8 @@ OTHER_OPTION = frozenset(
     | {"numpy.unique", "numpy.vecdot", "torch.linalg.vector_norm", "torch.nn.functional.dropout", "torch.topk"}
     | {"torch.unbind"}
 )
-# The optional parameter has the name and place of that of the op and another effect: `torch.squeeze(x, 1)` keeps an axis
-# of another size than 1, where the op raises a ShapeError.
+# The optional parameter has the name and place of that of the op and another effect: `torch.squeeze(x, 1)` keeps an
+# axis of another size than 1, where the op raises a ShapeError.
 NO_OPTION = frozenset({"torch.squeeze"})
 
 

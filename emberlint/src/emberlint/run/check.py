@@ -1,7 +1,6 @@
 """Checks one file: decodes it, parses it, runs the rules for single files on it."""
 
-import ast
-import warnings
+import sys
 from collections.abc import Iterator
 from hashlib import blake2b
 
@@ -13,6 +12,7 @@ from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
 from emberlint.run.suppress import directives
 from emberlint.source.imports import imports
+from emberlint.source.parsing import deep, later_python, parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
@@ -30,9 +30,9 @@ def check_text(path: str, text: str, settings: Settings, codes: frozenset[str]) 
     """Returns the result of a file with this text; EMB000 is the only finding if it cannot be parsed."""
     try:
         file = source_file(path, text, settings)
-        found = tuple(_findings(file, codes))
+        found = _found(file, codes)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return FileResult((_broken(path, error),), directives(text, None), ())
+        return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     imported = imports(file.tree, file.module, path.endswith("__init__.py"))
     return FileResult(found, directives(text, file.tree), imported)
 
@@ -51,10 +51,16 @@ def source_file(path: str, text: str, settings: Settings) -> SourceFile:
         ValueError: if the text holds null bytes.
         RecursionError: if its expressions are nested too deeply.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return SourceFile(path, text, settings, ast.parse(text), infer)
+    return SourceFile(path, text, settings, parse(text, settings.target_version), infer)
+
+
+def _found(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
+    try:
+        return tuple(_findings(file, codes))
+    except RecursionError:  # a chain of thousands of operators
+        again = SourceFile(file.path, file.text, file.settings, file.tree, infer)
+        with deep():
+            return tuple(_findings(again, codes))
 
 
 def _findings(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:
@@ -64,12 +70,25 @@ def _findings(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:
                 yield finding._replace(fingerprint=fingerprint(finding, file.lines))
 
 
-def _broken(path: str, error: Exception) -> Finding:
+def _broken(path: str, text: str, error: Exception, settings: Settings) -> Finding:
     line, column = 1, 1
     reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     if isinstance(error, SyntaxError):
         line, column, reason = error.lineno or 1, max(error.offset or 1, 1), error.msg
+        target = settings.target_version
+        if target is not None and target < sys.version_info[:2] and _parses(text):
+            reason += f" (target-version is {target[0]}.{target[1]})"
+        else:
+            reason += later_python(text)
     return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason)
+
+
+def _parses(text: str) -> bool:
+    try:
+        parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def fingerprint(finding: Finding, lines: list[str]) -> str:

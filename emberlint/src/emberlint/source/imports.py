@@ -25,6 +25,16 @@ def absolute(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*base, node.module] if node.module else base)
 
 
+def origin_base(node: ast.ImportFrom, package: str) -> str:
+    """Returns the dotted name of the module of a `from` import.
+
+    In a file outside any package, `from .torch import f` means a neighbour: the name starts with a dot, so that it is
+    not mistaken for the library.
+    """
+    base = absolute(node, package)
+    return f".{base}" if node.level and base and base == node.module else base
+
+
 def imports(tree: ast.Module, module: str, is_package: bool) -> tuple[Import, ...]:
     """Returns every import of a module, including those inside functions."""
     package = module if is_package else module.rpartition(".")[0]

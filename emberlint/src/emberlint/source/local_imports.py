@@ -16,8 +16,16 @@ def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
 
 
 def role_of(file: SourceFile, place: str) -> Role:
-    """Returns the role of an imported module or package, or of the module that an imported name belongs to."""
-    source = "src/" if file.path.startswith("src/") else ""
+    """Returns the role of an imported module or package, or of the module that an imported name belongs to.
+
+    `library/ops/numpy.py` is a module of the frontend, although files in a folder `library/ops/numpy/` are not.
+    """
+    source = file.settings.source(file.path)
+    parts = place.split("/")
+    for end in range(len(parts), 0, -1):
+        path = f"{source}{'/'.join(parts[:end])}.py"
+        if file.exists(path):
+            return file.settings.role(path)
     module, package = (file.settings.role(f"{source}{place}{end}") for end in (".py", "/__init__.py"))
     return module if module.backend else package
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from emberlint.source.imports import absolute
+from emberlint.source.imports import origin_base
 from emberlint.source.tree import Tree
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -88,7 +88,7 @@ class Names:
                 origin = alias.name if alias.asname else alias.name.partition(".")[0]
                 yield self.scope(node), alias.asname or origin, Binding("import", alias, origin=origin)
         for source in tree.nodes(ast.ImportFrom):
-            base = absolute(source, self.package)
+            base = origin_base(source, self.package)
             for alias in source.names:
                 yield (
                     self.scope(source),
@@ -306,9 +306,30 @@ class Names:
         return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
 
     def stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
-        """Returns the values assigned to `self.x` anywhere in its class."""
+        """Returns the values assigned to `self.x` in its class, or else in its bases in this file.
+
+        In `self.old = self.x` before `self.x = new`, the value comes from a base.
+        """
         owner = self.owner(node)
-        return [] if owner is None else self._all_attributes().get((owner, node.attr), [])
+        function = self._function(node)
+        for kind in () if owner is None else self._lineage(owner):
+            values = self._all_attributes().get((kind, node.attr), [])
+            kept = [one for one in values if one.lineno <= node.lineno or self._function(one) is not function]
+            if kept:
+                return kept
+        return []
+
+    def _function(self, node: ast.AST) -> ast.AST | None:
+        return next((up for up in self.tree.ancestors(node) if isinstance(up, ast.FunctionDef)), None)
+
+    def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
+        """Returns a class and its bases in this file, the nearest first."""
+        found = [kind]
+        for one in found:
+            names = [base.id for base in one.bases if isinstance(base, ast.Name)]
+            bound = [binding.node for name in names for binding in self.root.bindings.get(name, ())]
+            found.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in found)
+        return found
 
     def _imported_attribute(self, node: ast.Attribute) -> tuple[str, ...]:
         """Returns the origins of the imports in the class body that bind the name of `self.x`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from emberlint.config.settings import Settings
 from emberlint.source.discover import discover
 from emberlint.source.imports import Import, imports
+from emberlint.source.parsing import parse
 
 
 @dataclass
@@ -41,8 +42,8 @@ class Project:
         """Returns the parsed file, or None if it cannot be read or parsed; EMB000 reports such a file."""
         if path not in self._trees:
             try:
-                self._trees[path] = ast.parse(self.text(path))
-            except (SyntaxError, ValueError, OSError):
+                self._trees[path] = parse(self.text(path))
+            except (SyntaxError, ValueError, RecursionError, OSError):
                 return None
         return self._trees[path]
 

@@ -131,6 +131,10 @@ class SourceFile:
                 return origin
         return None
 
+    def exists(self, path: str) -> bool:
+        """Returns whether the project has a file at a path relative to its root."""
+        return (self.settings.root / path).is_file()
+
     def column(self, line: int, offset: int) -> int:
         """Returns the column, counted from 1 in characters, of a byte offset given by the parser."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
