@@ -43,10 +43,16 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The findings, in order, and the files that were checked."""
+    """The findings, in order, and the files that were checked.
+
+    `beyond` are the files that were read besides, because the checked ones import them; `absent` are the places where a
+    new file could change the findings.
+    """
 
     findings: list[Finding]
     paths: tuple[str, ...]
+    beyond: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def encode_finding(finding: Finding) -> Encoded:

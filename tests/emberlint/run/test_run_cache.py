@@ -8,7 +8,7 @@ import pytest
 
 from emberlint.config.settings import Contract, Settings
 from emberlint.config.tiers import Tier
-from emberlint.findings import Finding, Fix, Safety
+from emberlint.findings import Finding, Fix, Report, Safety
 from emberlint.run import run_cache
 from emberlint.run.file_cache import FOLDER
 from emberlint.run.run_cache import RunCache
@@ -48,24 +48,24 @@ def changes_of_the_inode_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_run_is_remembered(tree: Path) -> None:
     first = run(tree)
     assert first.recall() is None
-    first.keep(FOUND)
+    first.keep(Report(FOUND, ()))
     assert run(tree).recall() == FOUND
 
 
 def test_a_clean_run_is_remembered_as_clean(tree: Path) -> None:
-    run(tree).keep([])
+    run(tree).keep(Report([], ()))
     assert run(tree).recall() == []
 
 
 @pytest.mark.parametrize("text", ["x = 2\n", "x = 11\n"])
 def test_a_touched_file_is_noticed(tree: Path, text: str) -> None:
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     write(tree / "b.py", text)
     assert run(tree).recall() is None
 
 
 def test_added_and_deleted_files_are_noticed(tree: Path) -> None:
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     write(tree / "c.py", "")
     assert run(tree).recall() is None
     (tree / "c.py").unlink()
@@ -75,7 +75,7 @@ def test_added_and_deleted_files_are_noticed(tree: Path) -> None:
 
 
 def test_other_options_or_settings_do_not_use_the_cached_run(tree: Path) -> None:
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     assert run(tree, ("EMB101",)).recall() is None
     assert run(tree, settings=Settings(root=tree, backends=("torch",))).recall() is None
 
@@ -85,7 +85,7 @@ def test_a_change_in_a_file_that_contracts_examine_is_noticed(tree: Path) -> Non
     contract = Contract("floors", "layers", layers=("lib.high", "lib.low"))
     settings = Settings(root=tree, contracts=(contract,))
     asked = {"a.py": tree / "a.py"}
-    RunCache(settings, (), asked).keep(FOUND)
+    RunCache(settings, (), asked).keep(Report(FOUND, ()))
     assert RunCache(settings, (), asked).recall() == FOUND
     write(tree / "lib" / "low.py", "import lib.high\n")
     assert RunCache(settings, (), asked).recall() is None
@@ -93,18 +93,18 @@ def test_a_change_in_a_file_that_contracts_examine_is_noticed(tree: Path) -> Non
 
 def test_a_run_over_a_file_just_written_is_not_cached(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_cache, "TICK", 3_600_000_000_000)
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     assert not (tree / FOLDER).exists()
 
 
 def test_times_in_whole_seconds_count_as_a_coarse_clock(tree: Path) -> None:
     os.utime(tree / "a.py", ns=(0, (time.time_ns() // 1_000_000_000 + 1) * 1_000_000_000))
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     assert run(tree).recall() is None
 
 
 def test_a_damaged_run_cache_is_ignored(tree: Path) -> None:
-    run(tree).keep(FOUND)
+    run(tree).keep(Report(FOUND, ()))
     (kept,) = (tree / FOLDER).glob("*.run")
     kept.write_text(kept.read_text()[:20])
     assert run(tree).recall() is None
@@ -115,6 +115,6 @@ def test_a_file_deleted_meanwhile_disables_the_run_cache(tree: Path) -> None:
     files = discover([tree], settings)
     (tree / "b.py").unlink()
     gone = RunCache(settings, ("all",), files)
-    gone.keep(FOUND)
+    gone.keep(Report(FOUND, ()))
     assert gone.recall() is None
     assert not (tree / FOLDER).exists()

@@ -124,7 +124,7 @@ def _check(asked: Options, places: Sequence[Path], settings: Settings, choice: C
 
     report = check(files, settings, choice.codes, asked.jobs or default_jobs(), not asked.no_cache)
     if run_cache is not None:
-        run_cache.keep(report.findings)
+        run_cache.keep(report)
     return report
 
 
@@ -136,7 +136,9 @@ def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) 
 
 def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
+    from emberlint.run.library import Library
     from emberlint.run.repair import repair_content, repair_file
+    from emberlint.source.modules import Modules
 
     if STDIN in asked.paths:
         known = relative(places[0], settings.root)
@@ -145,8 +147,9 @@ def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: 
             click.echo(results[known].after, nl=False)
     else:
         files = options.files_for(places, settings, asked.force_exclude)
+        library = Library(Modules(settings))
         results = {
-            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, write=not asked.diff)
+            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, library)
             for path, file in files.items()
         }
     for path, result in results.items():
@@ -191,7 +194,7 @@ def _print(findings: Sequence[Finding], files: int, asked: Options, form: str) -
 
 
 def _explain(place: str) -> None:
-    from emberlint.run.check import source_file
+    from emberlint.run.engine import file_among_others
     from emberlint.source.reading import read_text
 
     name, _, number = place.rpartition(":")
@@ -202,7 +205,7 @@ def _explain(place: str) -> None:
         raise UsageError(f"no such file: {path}")
     settings = options.settings_for([path])
     try:
-        file = source_file(relative(path, settings.root), read_text(path.read_bytes()), settings)
+        file = file_among_others(relative(path, settings.root), read_text(path.read_bytes()), settings)
         known = [*file.inference.explain(int(number))]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error

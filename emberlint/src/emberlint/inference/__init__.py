@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 from emberlint.inference import values as v
 from emberlint.inference.analysis import Analysis, imported_roots
 from emberlint.inference.explain import explain, reason
+from emberlint.inference.summary import summarise
 from emberlint.source.source_file import Evidence, Inference, NoInference, SourceFile
 
 
@@ -17,11 +19,16 @@ class FileInference:
         self._file = file
 
     @cached_property
+    def analysis(self) -> Analysis:
+        """The finished analysis of the file."""
+        analysis = Analysis(self._file.settings, package_of(self._file), self._file.neighbours)
+        analysis.run(self._file.tree)
+        return analysis
+
+    @cached_property
     def values(self) -> dict[ast.AST, v.Value]:
         """The inferred value of each expression."""
-        analysis = Analysis(self._file.settings, package_of(self._file))
-        analysis.run(self._file.tree)
-        return analysis.values
+        return self.analysis.values
 
     def evidence(self, node: ast.expr) -> Evidence | None:
         """Returns why `node` is a tensor, or None."""
@@ -48,6 +55,13 @@ def infer(file: SourceFile) -> Inference:
     roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
     roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))
     found = imported_roots(file.index.nodes(ast.Import, ast.ImportFrom), package_of(file))
-    if not settings.tensor_names and roots.isdisjoint(found):
+    near = file.neighbours
+    if not settings.tensor_names and roots.isdisjoint(found) and not (near is not None and near.any_telling()):
         return NoInference()
     return FileInference(file)
+
+
+def summary(file: SourceFile) -> Any:
+    """Returns the summary of a file for the files that import it, or None if it says nothing about tensors."""
+    inference = file.inference
+    return summarise(inference.analysis, file.module) if isinstance(inference, FileInference) else None

@@ -8,6 +8,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.calls import FORWARD
 from emberlint.inference.flow import Flow
+from emberlint.inference.summary import Reader, Summaries
 from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
 from emberlint.source.imports import origin_base
@@ -23,9 +24,11 @@ _FIRST = ("__init__", "__post_init__", "setup", "build")
 class Analysis(Flow):
     """Infers the values of the expressions of one module."""
 
-    def __init__(self, settings: Settings, package: str) -> None:
+    def __init__(self, settings: Settings, package: str, summaries: Summaries | None = None) -> None:
         super().__init__(settings)
         self.package = package
+        self.libraries = settings.backends
+        self.reader = None if summaries is None else Reader(summaries)
         self.classes: dict[ast.ClassDef, v.ClassUnit] = {}
         self.module = v.Env(None, None)
 
@@ -50,7 +53,7 @@ class Analysis(Flow):
 
     def analyse(self, unit: v.FunctionUnit) -> None:
         """Analyses the body of a function."""
-        if unit.state is v.State.RUNNING:
+        if unit.state is v.State.RUNNING or unit.is_fixed:
             return
         unit.state = v.State.RUNNING
         kept = self.unit, self.depth, self.loops
@@ -247,9 +250,36 @@ class Analysis(Flow):
             if alias.name == "*":
                 if self.kinds.is_op(f"{base}."):
                     env.vars.update({name: v.Imported(f"{base}.{name}") for name in RETURNS})
+                elif self.reader is not None:
+                    env.vars.update(self.reader.all_names(base))
                 continue
             origin = f"{base}.{alias.name}"
-            env.vars[alias.asname or alias.name] = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+            value = self.external(origin)
+            if value is None:
+                value = v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
+            env.vars[alias.asname or alias.name] = value
+
+    # Other files
+
+    def external(self, origin: str) -> v.Value:
+        """Returns the value of a name of another file of the project, or None."""
+        return None if self.reader is None else self.reader.find(origin)
+
+    def result_of(self, unit: v.FunctionUnit) -> v.Value:
+        """Returns the result of a function, for the summary of the file."""
+        if unit.declared is not None:
+            return unit.declared
+        if unit.yields:
+            return v.Sequence(v.joined(unit.yields))
+        return v.joined(unit.returns) if unit.returns else None
+
+    def is_telling(self, origin: str) -> bool:
+        """Returns whether something imported tells an importer more than its name does."""
+        return self.kinds.is_rooted(origin) or self.external(origin) is not None
+
+    def alias(self, node: ast.expr) -> v.Value:
+        """Returns the value of a name that is annotated with an expression."""
+        return self.annotations.resolve(node, self.module)
 
     def grown(self, container: v.Sequence | v.Mapping) -> None:
         """Marks the functions that read a container for another analysis, because it holds something new."""

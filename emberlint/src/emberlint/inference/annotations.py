@@ -38,6 +38,10 @@ class Lookup(Protocol):
         """Returns whether a name is bound, and its value."""
         ...
 
+    def external(self, origin: str) -> v.Value:
+        """Returns the value of a name of another file of the project, or None."""
+        ...
+
 
 class Annotations:
     """Resolves annotations to values."""
@@ -58,7 +62,7 @@ class Annotations:
             return self._name(node, env, depth)
         if isinstance(node, ast.Attribute):
             origin = self._origin(node, env)
-            return None if origin is None else self._type(origin, node)
+            return None if origin is None else self._named(origin, node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self._union([node.left, node.right], env, depth)
         if isinstance(node, ast.Subscript):
@@ -85,6 +89,8 @@ class Annotations:
             return self._instance(value)
         if isinstance(value, v.Imported):
             return self._type(value.origin, node)
+        if isinstance(value, v.Alias):
+            return value.value
         alias = self.analysis.aliases.get(node.id)
         return None if alias is None else self.resolve(alias, env, depth + 1)
 
@@ -103,6 +109,14 @@ class Annotations:
             base = self._origin(node.value, env)
             return None if base is None else f"{base}.{node.attr}"
         return None
+
+    def _named(self, origin: str, node: ast.expr) -> v.Value:
+        value = self.analysis.external(origin)
+        if isinstance(value, v.Class):
+            return self._instance(value)
+        if isinstance(value, v.Alias):
+            return value.value
+        return self._type(value.origin if isinstance(value, v.Imported) else origin, node)
 
     def _type(self, origin: str, node: ast.expr) -> v.Value:
         kinds, last = self.analysis.kinds, origin.rpartition(".")[2]

@@ -35,7 +35,7 @@ class Calls(Expressions):
             v.Instance: self._call_instance,
             v.Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
-            v.Returning: lambda callee, given: callee.result,  # type: ignore[union-attr]
+            v.Returning: lambda callee, given: _with_arguments(callee.result, given),  # type: ignore[union-attr]
             v.Choice: lambda callee, given: v.joined([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, given: callee if callee is not v.OPAQUE else None,
@@ -134,6 +134,8 @@ class Calls(Expressions):
 
     def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], given: Arguments, skip_first: bool) -> None:
         """Records the arguments of a call in the unit of the called function."""
+        if unit.is_fixed:
+            return
         spec = unit.node.args
         names = [one.arg for one in (*spec.posonlyargs, *spec.args)]
         if skip_first:
@@ -268,3 +270,15 @@ class Calls(Expressions):
 
     def _contradicted(self, name: str) -> bool:
         return self.unit is not None and name in self.unit.contrary
+
+
+def _with_arguments(result: v.Value, given: Arguments) -> v.Value:
+    """Returns the result of a call, with the arguments in place of the parameters that the function passes through."""
+    if isinstance(result, v.Parameter):
+        found = given.keywords.get(result.name)
+        if result.at < len(given.positional) and not given.starred:
+            found = given.positional[result.at]
+        return found.carried("passed through a function", given.node) if isinstance(found, v.Tensor) else None
+    if isinstance(result, v.Sequence) and result.items is not None:
+        return v.Sequence(items=[_with_arguments(one, given) for one in result.items])
+    return result

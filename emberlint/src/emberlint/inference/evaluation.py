@@ -41,6 +41,10 @@ class Evaluation(ABC):
         }
 
     @abstractmethod
+    def external(self, origin: str) -> v.Value:
+        """Returns the value of a name of another file of the project, or None."""
+
+    @abstractmethod
     def narrow(self, test: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
         """Returns what a test proves about names if it is true, and if it is false."""
 

@@ -53,6 +53,9 @@ class Expressions(Operations):
             return None
         if isinstance(base, v.Imported):
             origin = f"{base.origin}.{name}"
+            found = self.external(origin)
+            if found is not None:
+                return found
             return v.NUMBER if self.kinds.is_constant(origin) else v.Imported(origin)
         if isinstance(base, v.Tensor):
             return self._tensor_attribute(base, node)

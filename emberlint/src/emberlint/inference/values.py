@@ -120,6 +120,25 @@ class Returning:
         self.result = result
 
 
+class Parameter:
+    """The argument of a call in the result of a function of another file, which stands for whatever is passed."""
+
+    __slots__ = ("at", "name")
+
+    def __init__(self, at: int, name: str) -> None:
+        self.at = at
+        self.name = name
+
+
+class Alias:
+    """A name for a type in another file, with the value that it promises in an annotation."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: "Value") -> None:
+        self.value = value
+
+
 class Choice:
     """One of several callables."""
 
@@ -176,6 +195,7 @@ class FunctionUnit:
         self.returns: list[Value] = []
         self.yields: list[Value] = []
         self.readers: set[FunctionUnit] = set()
+        self.is_fixed = False  # known from the summary of another file
         # values written to `global` (True) and `nonlocal` (False) names
         self.written: dict[str, tuple[bool, Value]] = {}
 
@@ -185,6 +205,7 @@ class ClassUnit:
 
     def __init__(self, node: ast.ClassDef) -> None:
         self.node = node
+        self.origin = ""  # the dotted name of a class of another file
         self.bases: list[ClassUnit] = []
         self.foreign: list[str] = []  # the origins of imported bases
         self.is_module = False
@@ -237,6 +258,8 @@ Value = Union[  # noqa: UP007 - names are quoted
     Partial,
     Derived,
     Returning,
+    Parameter,
+    Alias,
     Choice,
     Layer,
     Class,

@@ -6,7 +6,8 @@ from hashlib import blake2b
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding
-from emberlint.inference import infer
+from emberlint.inference import infer, summary
+from emberlint.run.library import Shelf
 from emberlint.run.registry import all_rules
 from emberlint.run.results import FileResult
 from emberlint.run.selection import file_rules, is_sure
@@ -17,24 +18,40 @@ from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
 
 
-def check_bytes(path: str, content: bytes, settings: Settings, codes: frozenset[str]) -> FileResult:
+def check_bytes(
+    path: str, content: bytes | str, settings: Settings, codes: frozenset[str], shelf: Shelf | None = None
+) -> FileResult:
     """Returns the result of a file with this content; EMB000 is the only finding if it cannot be decoded."""
     try:
-        text = read_text(content)
+        text = content if isinstance(content, str) else read_text(content)
     except (SyntaxError, UnicodeDecodeError) as error:
         return unreadable(path, error)
-    return check_text(path, text, settings, codes)
+    return check_text(path, text, settings, codes, shelf)
 
 
-def check_text(path: str, text: str, settings: Settings, codes: frozenset[str]) -> FileResult:
-    """Returns the result of a file with this text; EMB000 is the only finding if it cannot be parsed."""
+def check_text(
+    path: str, text: str, settings: Settings, codes: frozenset[str], shelf: Shelf | None = None
+) -> FileResult:
+    """Returns the result of a file with this text; EMB000 is the only finding if it cannot be parsed.
+
+    Args:
+        path: The path of the file, relative to the project's root.
+        text: The source.
+        settings: The settings of the project.
+        codes: The codes of the rules to run; without any, only the summary is made.
+        shelf: The summaries of the other files; None to check the file alone.
+    """
     try:
-        file = source_file(path, text, settings)
-        found = _found(file, codes)
+        file = source_file(path, text, settings, shelf)
+        found = _found(file, codes) if codes else ()
+        known = None if shelf is None else summary(file)
     except (SyntaxError, ValueError, RecursionError) as error:
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     imported = imports(file.tree, file.module, path.endswith("__init__.py"))
-    return FileResult(found, directives(text, file.tree), imported)
+    told = directives(text, file.tree) if codes else ()
+    return FileResult(
+        found, told, imported, known, {} if shelf is None else shelf.used, () if shelf is None else shelf.near
+    )
 
 
 def unreadable(path: str, error: Exception) -> FileResult:
@@ -43,7 +60,7 @@ def unreadable(path: str, error: Exception) -> FileResult:
     return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=what),), (), ())
 
 
-def source_file(path: str, text: str, settings: Settings) -> SourceFile:
+def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = None) -> SourceFile:
     """Returns the parsed file.
 
     Raises:
@@ -51,14 +68,14 @@ def source_file(path: str, text: str, settings: Settings) -> SourceFile:
         ValueError: if the text holds null bytes.
         RecursionError: if its expressions are nested too deeply.
     """
-    return SourceFile(path, text, settings, parse(text, settings.target_version), infer)
+    return SourceFile(path, text, settings, parse(text, settings.target_version), infer, shelf)
 
 
 def _found(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
     try:
         return tuple(_findings(file, codes))
     except RecursionError:  # a chain of thousands of operators
-        again = SourceFile(file.path, file.text, file.settings, file.tree, infer)
+        again = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         with deep():
             return tuple(_findings(again, codes))
 

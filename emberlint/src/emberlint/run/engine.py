@@ -8,15 +8,18 @@ from pathlib import Path
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report
-from emberlint.run.check import check_text, unreadable
-from emberlint.run.file_cache import FileCache, digest
-from emberlint.run.pool import check_all
+from emberlint.run.check import source_file, unreadable
+from emberlint.run.file_cache import FileCache
+from emberlint.run.files import Files, read
+from emberlint.run.library import Library, Shelf
 from emberlint.run.project_check import check_project
-from emberlint.run.results import FileResult, decode
+from emberlint.run.results import FileResult
 from emberlint.run.selection import active, check_ignores, is_reported
 from emberlint.run.suppress import apply
+from emberlint.source.modules import Modules
 from emberlint.source.project import Project
 from emberlint.source.reading import read_text
+from emberlint.source.source_file import SourceFile
 
 
 def check(
@@ -35,19 +38,36 @@ def check(
         UsageError: if the settings name a rule or a package that does not exist.
     """
     check_ignores(settings)
-    contents, broken = _read(files)
+    contents, broken = read(files)
     cache = FileCache(settings, codes, cached)
-    checked = _check_files(contents, settings, codes, jobs, cache)
+    library = Library(Modules(settings))
+    run = Files(contents, settings, codes, cache, library)
+    checked = run.check(jobs)
     results = {path: broken[path] if path in broken else checked[path] for path in files}
     beyond = check_project(_project(settings, results), codes, cache)
     cache.save()
-    return Report([*_merge(results, beyond, settings, codes)], tuple(files))
+    return Report([*_merge(results, beyond, settings, codes)], tuple(files), run.beyond, run.absent)
 
 
-def check_texts(texts: Mapping[str, str], settings: Settings, codes: frozenset[str], cached: bool = False) -> Report:
-    """Checks texts that are not on disk, such as examples; `cached` is about the other files of the project."""
-    results = {path: check_text(path, text, settings, codes) for path, text in texts.items()}
-    beyond = check_project(_project(settings, results, texts), codes, FileCache(settings, codes, cached))
+def check_texts(
+    texts: Mapping[str, str],
+    settings: Settings,
+    codes: frozenset[str],
+    cached: bool = False,
+    library: Library | None = None,
+) -> Report:
+    """Checks texts that are not on disk, such as examples.
+
+    Args:
+        texts: The texts by path.
+        settings: The settings of the project.
+        codes: The codes of the rules to run.
+        cached: Whether to read and write the cache for the other files of the project.
+        library: The summaries of files on disk from an earlier check, if there was one.
+    """
+    cache = FileCache(settings, codes, cached)
+    results = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
+    beyond = check_project(_project(settings, results, texts), codes, cache)
     return Report([*_merge(results, beyond, settings, codes)], tuple(texts))
 
 
@@ -60,30 +80,19 @@ def check_content(path: str, content: bytes, settings: Settings, codes: frozense
     return check_texts({path: text}, settings, codes, cached)
 
 
-def _read(files: Mapping[str, Path]) -> tuple[dict[str, bytes], dict[str, FileResult]]:
-    """Returns the contents of the files, and the results of those that cannot be read."""
-    contents: dict[str, bytes] = {}
-    broken: dict[str, FileResult] = {}
-    for path, file in files.items():
-        try:
-            contents[path] = file.read_bytes()
-        except OSError as error:
-            broken[path] = unreadable(path, error)
-    return contents, broken
+def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
+    """Returns the parsed file, whose inference knows the files that it imports.
 
-
-def _check_files(
-    contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int, cache: FileCache
-) -> dict[str, FileResult]:
-    """Returns the result of each content: from the cache if it is there, else from a check, which is then cached."""
-    keys = {path: digest(content) for path, content in contents.items()}
-    kept = {path: cache.get(path, key) for path, key in keys.items()}
-    results = {path: decode(entry) for path, entry in kept.items() if entry is not None}
-    missing = {path: content for path, content in contents.items() if path not in results}
-    for path, encoded in check_all(missing, settings, codes, jobs):
-        cache.put(path, keys[path], encoded)
-        results[path] = decode(encoded)
-    return results
+    Raises:
+        SyntaxError: if the text is not Python.
+        ValueError: if the text holds null bytes.
+        RecursionError: if its expressions are nested too deeply.
+    """
+    library = Library(Modules(settings))
+    run = Files({path: text}, settings, frozenset(), FileCache(settings, (), enabled=False), library)
+    run.check(jobs=1)
+    shelf = Shelf(library, path, run.near[path], run.hidden.get(path, frozenset()))
+    return source_file(path, text, settings, shelf)
 
 
 def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None) -> Project:

@@ -1,39 +1,118 @@
-"""Checks many files, in this process or in a pool of processes."""
+"""Checks groups of files in this process or in a pool of processes, each group after those that it imports from."""
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Encoded
 from emberlint.run.check import check_bytes
+from emberlint.run.library import Library, Shelf
 from emberlint.run.results import encode
+from emberlint.source.modules import Modules
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 POOL_FROM = 400_000  # bytes; to check fewer, one process is faster than starting several
 BATCH = 24  # files handed to a worker at a time
 
 
-def check_all(
-    contents: Mapping[str, bytes], settings: Settings, codes: frozenset[str], jobs: int
-) -> Iterator[tuple[str, Encoded]]:
-    """Yields each path with its encoded result, in the order of `contents`."""
-    pending = [*contents.items()]
-    if jobs <= 1 or sum(map(len, contents.values())) < POOL_FROM:
-        yield from _check_batch(pending, settings, codes)
+class Task(NamedTuple):
+    """A file to check, and what its check may see."""
+
+    path: str
+    content: bytes | str
+    near: tuple[str, ...]
+    hidden: frozenset[str]
+    codes: frozenset[str]
+
+
+class Work(NamedTuple):
+    """The files to check.
+
+    Attributes:
+        groups: The files, each group after those that it imports from.
+        near: The files that each file imports.
+        prepare: Returns the tasks of files whose turn has come; files without a task are known already.
+        finish: Receives the path and the encoded result of each task.
+        size: The number of bytes to check.
+    """
+
+    groups: Sequence[Sequence[str]]
+    near: Mapping[str, tuple[str, ...]]
+    prepare: Callable[[Sequence[str]], list[Task]]
+    finish: Callable[[str, Encoded], None]
+    size: int
+
+
+Done = list[tuple[str, Encoded]]
+
+
+def check_groups(work: Work, library: Library, settings: Settings, jobs: int) -> None:
+    """Checks groups of files with up to `jobs` processes."""
+    if jobs > 1 and work.size >= POOL_FROM:
+        with TemporaryDirectory(prefix="emberlint") as folder:
+            library.share(Path(folder))
+            _in_processes(work, settings, jobs, folder)
+            library.share(None)
         return
+    for group in work.groups:
+        for path in group:
+            for task in work.prepare([path]):
+                work.finish(path, _checked(task, settings, library))
+
+
+def default_jobs() -> int:
+    """Returns how many processes can run at a time: the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _checked(task: Task, settings: Settings, library: Library) -> Encoded:
+    shelf = Shelf(library, task.path, task.near, task.hidden)
+    return encode(check_bytes(task.path, task.content, settings, task.codes, shelf))
+
+
+def _check_batch(batch: list[Task], settings: Settings, folder: str) -> Done:
+    library = _shared_library(settings.root, folder)
+    library.modules.settings = settings
+    results = []
+    for task in batch:
+        result = _checked(task, settings, library)
+        library.put(task.path, result[3])
+        results.append((task.path, result))
+    return results
+
+
+@lru_cache(maxsize=1)
+def _shared_library(root: Path, folder: str) -> Library:
+    return Library(Modules(Settings(root=root)), Path(folder))
+
+
+def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> None:
     # Not at the top: a run whose files are cached needs no pool, and this import would take a tenth of that run.
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from multiprocessing import active_children
 
     others = active_children()
-    batches = [pending[start : start + BATCH] for start in range(0, len(pending), BATCH)]
-    with ProcessPoolExecutor(min(jobs, len(batches))) as pool:
+    schedule = _Schedule(work)
+    with ProcessPoolExecutor(jobs) as pool:
         try:
+            running: dict[Future[Done], list[int]] = {}
             with _interrupts_held():
-                running = [pool.submit(_check_batch, batch, settings, codes) for batch in batches]
-            for done in running:
-                yield from done.result()
+                _submit(pool, schedule, running, settings, folder, jobs)
+            while running:
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for one in done:
+                    for path, result in one.result():
+                        work.finish(path, result)
+                    schedule.finished(running.pop(one))
+                _submit(pool, schedule, running, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
             for worker in active_children():
@@ -42,15 +121,59 @@ def check_all(
             raise
 
 
-def default_jobs() -> int:
-    """Returns how many processes can run at a time: the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _submit(
+    pool: "ProcessPoolExecutor",
+    schedule: "_Schedule",
+    running: "dict[Future[Done], list[int]]",
+    settings: Settings,
+    folder: str,
+    jobs: int,
+) -> None:
+    while len(running) < 2 * jobs:
+        numbers, batch = schedule.batch()
+        if not batch:
+            return
+        running[pool.submit(_check_batch, batch, settings, folder)] = numbers
 
 
-def _check_batch(
-    batch: list[tuple[str, bytes]], settings: Settings, codes: frozenset[str]
-) -> list[tuple[str, Encoded]]:
-    return [(path, encode(check_bytes(path, content, settings, codes))) for path, content in batch]
+class _Schedule:
+    """The groups whose imports are all checked, and those that still wait."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.ready: list[int] = []
+        owner = {path: number for number, group in enumerate(work.groups) for path in group}
+        self.readers: list[list[int]] = [[] for _ in work.groups]
+        self.waiting: list[int] = []
+        for number, group in enumerate(work.groups):
+            needed = {owner[other] for path in group for other in work.near.get(path, ()) if other in owner} - {number}
+            self.waiting.append(len(needed))
+            for other in needed:
+                self.readers[other].append(number)
+            if not needed:
+                self.ready.append(number)
+
+    def batch(self) -> tuple[list[int], list[Task]]:
+        """Returns the numbers of some groups that are ready, and their tasks."""
+        numbers: list[int] = []
+        tasks: list[Task] = []
+        while self.ready and len(tasks) < BATCH:
+            number = self.ready.pop(0)
+            found = self.work.prepare(self.work.groups[number])
+            if found:
+                numbers.append(number)
+                tasks += found
+            else:
+                self.finished([number])
+        return numbers, tasks
+
+    def finished(self, numbers: Sequence[int]) -> None:
+        """Records that groups are done, so that those that import from them may begin."""
+        for number in numbers:
+            for reader in self.readers[number]:
+                self.waiting[reader] -= 1
+                if not self.waiting[reader]:
+                    self.ready.append(reader)
 
 
 @contextmanager

@@ -17,7 +17,9 @@ from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
 from emberlint.run.engine import check_texts
+from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
+from emberlint.source.modules import Modules
 from emberlint.source.reading import read_text
 
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
@@ -36,8 +38,10 @@ class Repaired(NamedTuple):
         yield from difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
 
 
-def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
-    """Returns a text with its findings repaired.
+def repair_text(
+    path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool, library: Library | None = None
+) -> Repaired:
+    """Returns a text with its findings repaired; `library` has the summaries that earlier repairs of a command made.
 
     Raises:
         UsageError: if libcst is not installed.
@@ -50,8 +54,10 @@ def repair_text(path: str, text: str, settings: Settings, codes: frozenset[str],
     # Findings of project rules have no automatic repair.
     alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused: tuple[tuple[Finding, str], ...] = ()
+    known = library or Library(Modules(settings))
     for _ in range(ROUNDS):
-        findings = [one for one in check_texts({path: text}, settings, alone).findings if one.fix is not None]
+        report = check_texts({path: text}, settings, alone, library=known)
+        findings = [one for one in report.findings if one.fix is not None]
         if not findings:
             break
         result = fix(source_file(path, text, settings), findings, unsafe=unsafe)
@@ -76,7 +82,13 @@ def repair_content(path: str, content: bytes, settings: Settings, codes: frozens
 
 
 def repair_file(
-    path: str, file: Path, settings: Settings, codes: frozenset[str], unsafe: bool, write: bool
+    path: str,
+    file: Path,
+    settings: Settings,
+    codes: frozenset[str],
+    unsafe: bool,
+    write: bool,
+    library: Library | None = None,
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
@@ -84,7 +96,7 @@ def repair_file(
         text = read_text(content, newline="")
     except (OSError, SyntaxError, UnicodeDecodeError):
         return Repaired("", "")  # the check that follows reports the file
-    result = repair_text(path, text, settings, codes, unsafe)
+    result = repair_text(path, text, settings, codes, unsafe, library)
     if write and result.after != result.before:
         encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

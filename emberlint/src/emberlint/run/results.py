@@ -1,6 +1,7 @@
 """The result of one file, and its encoding for the cache and for other processes."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from emberlint.findings import Encoded, Finding, decode_finding, encode_finding
 from emberlint.run.suppress import Directive
@@ -8,23 +9,39 @@ from emberlint.source.imports import Import
 
 
 class FileResult(NamedTuple):
-    """The findings of a file before suppression, its suppression comments, and its imports."""
+    """What the check of a file found, and what the checks of other files need of it.
+
+    Attributes:
+        findings: the findings before suppression.
+        directives: the suppression comments.
+        imports: the imports, for the contracts.
+        summary: what its names are, or None.
+        used: what the check has used of other files, with digests.
+        near: the files of the project that it imports.
+    """
 
     findings: tuple[Finding, ...]
     directives: tuple[Directive, ...]
     imports: tuple[Import, ...]
+    summary: Any = None
+    used: Mapping[str, str] = {}
+    near: tuple[str, ...] = ()
 
 
 def encode(result: FileResult) -> Encoded:
     """Returns a result as lists and scalars."""
-    return [[encode_finding(one) for one in result.findings], [*result.directives], [*result.imports]]
+    findings, directives, found, summary, used, near = result
+    return [[encode_finding(one) for one in findings], [*directives], [*found], summary, {**used}, [*near]]
 
 
 def decode(data: Encoded) -> FileResult:
     """Returns the result that `encode` encoded."""
-    findings, directives, found = data
+    findings, directives, found, summary, used, near = data
     return FileResult(
         tuple(decode_finding(one) for one in findings),
         tuple(Directive(verb, tuple(codes), tuple(unknown), *rest) for verb, codes, unknown, *rest in directives),
         tuple(Import(*one) for one in found),
+        summary,
+        used,
+        tuple(near),
     )

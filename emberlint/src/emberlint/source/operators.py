@@ -72,7 +72,9 @@ def safety(file: SourceFile, evidence: Evidence) -> Safety:
     It is not sure if the operand is a tensor by convention only, or if one library made it regardless of the active
     backend.
     """
-    native = any(f"`{library}." in evidence.reason for library in file.settings.backends)
+    native = any(
+        f"`{library}." in evidence.reason or f"`{library}`" in evidence.reason for library in file.settings.backends
+    )
     return Safety.UNSAFE if native or evidence.tier is Tier.C else Safety.SAFE
 
 

@@ -52,6 +52,26 @@ class NoInference:
         yield from ()
 
 
+class Neighbours(Protocol):
+    """The other files of the project, as the inference of one file sees them."""
+
+    def summary(self, module: str) -> Any:
+        """Returns the summary of a module, or None."""
+        ...
+
+    def is_module(self, module: str) -> bool:
+        """Returns whether the project has a module of that name."""
+        ...
+
+    def any_telling(self) -> bool:
+        """Returns whether a file that this one imports has a summary."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Returns whether the project has a file at a path relative to its root."""
+        ...
+
+
 class SourceFile:
     """A parsed file with the facts that rules ask for; everything beyond the text is computed on first use."""
 
@@ -62,6 +82,7 @@ class SourceFile:
         settings: Settings,
         tree: ast.Module | None = None,
         infer: Callable[["SourceFile"], Inference] | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.path = path  # relative to the project's root, with forward slashes
         self.text = text
@@ -69,6 +90,7 @@ class SourceFile:
         self.tree: ast.Module = ast.parse(text) if tree is None else tree
         self.role: Role = settings.role(path)
         self.module: str = settings.module(path)
+        self.neighbours = neighbours
         self._infer = infer
         self._mentioned: dict[str, bool] = {}
         self._derived: dict[Callable[[SourceFile], Any], Any] = {}
@@ -133,7 +155,7 @@ class SourceFile:
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
-        return (self.settings.root / path).is_file()
+        return (self.settings.root / path).is_file() if self.neighbours is None else self.neighbours.exists(path)
 
     def column(self, line: int, offset: int) -> int:
         """Returns the column, counted from 1 in characters, of a byte offset given by the parser."""

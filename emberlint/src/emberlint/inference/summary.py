@@ -1,0 +1,297 @@
+"""The summary of a file: what its names are, for the inference of the files that import them."""
+
+import ast
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from emberlint.config.tiers import Tier
+from emberlint.inference import values as v
+from emberlint.inference.explain import reason
+
+Encoded = Any  # lists, strings and numbers, fit for JSON
+_DEPTH = 3  # containers nested more deeply are left out
+_KEYS = 32  # a dict with more literal keys is described by its elements only
+_PLAIN: dict[str, v.Value] = {"n": v.NUMBER, "s": v.STRING, "0": v.NONE, "o": v.OPAQUE, "L": v.LAYER}
+_MARKS = {id(value): mark for mark, value in _PLAIN.items()}
+
+
+class Analysed(Protocol):
+    """The parts of an analysis that a summary is made of."""
+
+    module: v.Env
+    libraries: tuple[str, ...]
+    aliases: dict[str, ast.expr]
+
+    def result_of(self, unit: v.FunctionUnit) -> v.Value:
+        """Returns the result of a function."""
+        ...
+
+    def is_telling(self, origin: str) -> bool:
+        """Returns whether something imported tells an importer more than its name does."""
+        ...
+
+    def alias(self, node: ast.expr) -> v.Value:
+        """Returns the value of a name that is annotated with an expression."""
+        ...
+
+
+def summarise(analysis: Analysed, module: str) -> Encoded | None:
+    """Returns the summary of an analysed file, or None if it says nothing about tensors."""
+    writer = _Writer(analysis, module)
+    names = {name: known for name, value in analysis.module.vars.items() if (known := writer.name(name, value))}
+    return {"names": names, "classes": writer.classes} if writer.is_telling else None
+
+
+class _Writer:
+    def __init__(self, analysis: Analysed, module: str) -> None:
+        self.analysis = analysis
+        self.start = f"{module}." if module else ""
+        self.classes: dict[str, Encoded] = {}
+        self.is_telling = False
+
+    def name(self, name: str, value: v.Value) -> Encoded:
+        """Returns the encoded value of a name of the module, or None."""
+        if name.startswith("__") or "." in name:
+            return None
+        if isinstance(value, v.Imported):
+            if not self.analysis.is_telling(value.origin):
+                return None
+            self.is_telling = True
+            return ["i", value.origin]
+        if value is None and name in self.analysis.aliases:
+            alias = self.value(self.analysis.alias(self.analysis.aliases[name]))
+            return None if alias is None else ["y", alias]
+        return self.value(value)
+
+    def value(self, value: v.Value, depth: int = 0) -> Encoded:
+        """Returns an encoded value, or None if nothing is known of it."""
+        if value is None or depth > _DEPTH:
+            return None
+        mark = _MARKS.get(id(value))
+        if mark is not None:
+            self.is_telling |= mark == "L"
+            return mark
+        if isinstance(value, v.Tensor):
+            self.is_telling = True
+            return ["t", int(value.tier), self._library(value)]
+        if isinstance(value, v.Sequence):
+            items = None if value.items is None else [self.value(one, depth + 1) for one in value.items]
+            return ["q", self.value(value.element, depth + 1), items]
+        if isinstance(value, v.Mapping):
+            keys = {key: self.value(one, depth + 1) for key, one in value.by_key.items() if isinstance(key, str)}
+            return ["m", self.value(value.element, depth + 1), keys if len(keys) <= _KEYS else {}]
+        if isinstance(value, v.Parameter):
+            self.is_telling = True
+            return ["p", value.at, value.name]
+        if isinstance(value, v.Imported):
+            return ["i", value.origin] if self.analysis.is_telling(value.origin) else None
+        return self._defined(value, depth)
+
+    def _library(self, value: v.Tensor) -> str:
+        """Returns the library that made a tensor regardless of the active backend, or an empty string."""
+        why = reason(value)
+        return next((name for name in self.analysis.libraries if f"`{name}" in why), "")
+
+    def _defined(self, value: v.Value, depth: int) -> Encoded:
+        if isinstance(value, v.Function):
+            found = self.value(self.analysis.result_of(value.unit), depth + 1)
+            result = self._passed(value.unit) if _is_void(found) else found
+            return None if result is None else ["f", result]
+        if isinstance(value, v.Returning):
+            result = self.value(value.result, depth + 1)
+            return None if result is None else ["f", result]
+        if isinstance(value, v.Alias):
+            held = self.value(value.value, depth + 1)
+            return None if held is None else ["y", held]
+        if isinstance(value, v.Class | v.Instance):
+            origin = self._class(value.unit)
+            return None if origin is None else ["c" if isinstance(value, v.Class) else "x", origin]
+        return None
+
+    def _passed(self, unit: v.FunctionUnit) -> Encoded:
+        found = passed(unit.node) if isinstance(unit.node, ast.FunctionDef) else None
+        return self.value(found)
+
+    def _class(self, unit: v.ClassUnit) -> str | None:
+        """Returns the origin of a class, and adds a class of this file to the summary."""
+        if unit.origin:
+            return unit.origin
+        name = unit.node.name
+        known = self.analysis.module.vars.get(name)
+        if not isinstance(known, v.Class) or known.unit is not unit:
+            return None  # inside a function or another class: importers cannot name it
+        if name not in self.classes:
+            self.classes[name] = None  # a class may hold instances of itself
+            self.classes[name] = self._body(unit)
+        return self.start + name
+
+    def _body(self, unit: v.ClassUnit) -> Encoded:
+        self.is_telling |= unit.is_module or unit.is_tensor
+        methods = {}
+        for name, method in unit.methods.items():
+            result = self.analysis.result_of(method)
+            methods[name] = [method.kind, self.value(result, 1), bool(method.returns or method.yields)]
+        return {
+            "bases": [origin for one in unit.bases if (origin := self._class(one)) is not None],
+            "foreign": unit.foreign,
+            "flags": [unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict],
+            "fields": unit.fields,
+            "declared": {name: self.value(one, 1) for name, one in unit.declared.items()},
+            "attributes": {name: self.value(one, 1) for name, one in unit.attributes.items()},
+            "methods": methods,
+        }
+
+
+def _is_void(data: Encoded) -> bool:
+    """Returns whether an encoded value says nothing, as a tuple of unknown values."""
+    return data is None or (data[0] == "q" and not any(one is not None for one in (data[1], *(data[2] or []))))
+
+
+def passed(function: ast.FunctionDef) -> v.Value:
+    """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
+    spec = function.args
+    ordered = [one.arg for one in (*spec.posonlyargs, *spec.args)]
+    stored, returns = set[str](), list[ast.expr | None]()
+    for node in _own(function):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            stored.add(node.id)
+        elif isinstance(node, ast.Return):
+            returns.append(node.value)
+        elif isinstance(node, ast.Yield | ast.YieldFrom):
+            return None
+    places = {name: at for at, name in enumerate(ordered) if name not in stored}
+    results = [_through(one, places) for one in returns]
+    if not results or any(one is None for one in results):
+        return None
+    first = results[0]
+    return first if all(_alike(first, one) for one in results[1:]) else None
+
+
+def _through(node: ast.expr | None, places: dict[str, int]) -> v.Value:
+    """Returns the parameter that an expression computes with."""
+    if isinstance(node, ast.Tuple):
+        items = [_through(one, places) for one in node.elts]
+        return v.Sequence(items=items) if any(one is not None for one in items) else None
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return _through(node.operand, places)
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
+        return _through(node.left, places) or _through(node.right, places)
+    return v.Parameter(places[node.id], node.id) if isinstance(node, ast.Name) and node.id in places else None
+
+
+def _alike(one: v.Value, other: v.Value) -> bool:
+    if isinstance(one, v.Parameter) and isinstance(other, v.Parameter):
+        return one.at == other.at
+    if isinstance(one, v.Sequence) and isinstance(other, v.Sequence):
+        left, right = one.items or [], other.items or []
+        return len(left) == len(right) and all(map(_alike, left, right))
+    return one is other is None
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Yields the nodes of a function's body, without those of functions and classes inside it."""
+    pending: list[ast.AST] = [*function.body]
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+class Summaries(Protocol):
+    """The summaries of the project's files."""
+
+    def summary(self, module: str) -> Encoded | None:
+        """Returns the summary of a module, or None."""
+        ...
+
+    def is_module(self, module: str) -> bool:
+        """Returns whether the project has a module of that name."""
+        ...
+
+
+class Reader:
+    """Turns summaries into values, for the analysis of one file."""
+
+    def __init__(self, summaries: Summaries) -> None:
+        self._summaries = summaries
+        self._known: dict[str, v.Value] = {}
+        self._classes: dict[str, v.ClassUnit] = {}
+
+    def find(self, origin: str) -> v.Value:
+        """Returns the value of a name of another file of the project, or None."""
+        if origin not in self._known:
+            self._known[origin] = None  # ends the recursion of names imported in a circle
+            self._known[origin] = self._find(origin)
+        return self._known[origin]
+
+    def all_names(self, module: str) -> dict[str, v.Value]:
+        """Returns the values of the public names of a module, for `import *`."""
+        summary = self._summaries.summary(module)
+        names = [] if summary is None else [name for name in summary["names"] if not name.startswith("_")]
+        return {name: value for name in names if (value := self.find(f"{module}.{name}")) is not None}
+
+    def _find(self, origin: str) -> v.Value:
+        module, _, name = origin.rpartition(".")
+        if not module or self._summaries.is_module(origin):
+            return None
+        summary = self._summaries.summary(module)
+        encoded = None if summary is None else summary["names"].get(name)
+        return None if encoded is None else self.value(encoded, origin)
+
+    def value(self, data: Encoded, origin: str) -> v.Value:
+        """Returns the value that was encoded as `data`; `origin` is the name in its reason."""
+        if data is None or isinstance(data, str):
+            return None if data is None else _PLAIN[data]
+        kind = data[0]
+        if kind == "t":
+            made = f" made by `{data[2]}`" if data[2] else ""
+            return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{made} in its file")
+        if kind == "i":
+            return self.find(data[1]) or v.Imported(data[1])
+        if kind == "q":
+            if data[2] is not None:
+                return v.Sequence(items=[self.value(one, origin) for one in data[2]])
+            return v.Sequence(self.value(data[1], origin))
+        if kind == "m":
+            by_key: dict[object, v.Value] = {key: self.value(one, origin) for key, one in data[2].items()}
+            return v.Mapping(by_key, self.value(data[1], origin))
+        if kind == "f":
+            result = self.value(data[1], origin)
+            if isinstance(result, v.Tensor):
+                result = v.Tensor(result.tier, result.why.replace("is a tensor", "returns a tensor"))
+            return v.Returning(result)
+        if kind == "p":
+            return v.Parameter(data[1], data[2])
+        if kind == "y":
+            return v.Alias(self.value(data[1], origin))
+        unit = self._class(data[1])
+        return None if unit is None else v.Class(unit) if kind == "c" else v.Instance(unit)
+
+    def _class(self, origin: str) -> v.ClassUnit | None:
+        if origin in self._classes:
+            return self._classes[origin]
+        module, _, name = origin.rpartition(".")
+        summary = self._summaries.summary(module) if module else None
+        body = None if summary is None else summary["classes"].get(name)
+        if body is None:
+            return None
+        unit = self._classes[origin] = v.ClassUnit(ast.ClassDef(name, [], [], [], []))
+        unit.origin = origin
+        unit.foreign, unit.fields = [*body["foreign"]], [*body["fields"]]
+        unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = body["flags"]
+        unit.bases = [base for one in body["bases"] if (base := self._class(one)) is not None]
+        for kept, given in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
+            kept.update({one: self.value(data, f"{origin}.{one}") for one, data in given.items()})
+        for one, (kind, result, returns) in body["methods"].items():
+            unit.methods[one] = self._method(unit, one, kind, self.value(result, f"{origin}.{one}"), returns)
+        return unit
+
+    @staticmethod
+    def _method(owner: v.ClassUnit, name: str, kind: str, result: v.Value, returns: bool) -> v.FunctionUnit:
+        empty = ast.arguments([], [], None, [], [], None, [])
+        unit = v.FunctionUnit(ast.FunctionDef(name, empty, [], []), v.Env(None, None))
+        unit.owner, unit.kind, unit.declared = owner, kind, result
+        unit.state, unit.is_fixed = v.State.DONE, True
+        unit.returns = [None] if returns else []
+        return unit

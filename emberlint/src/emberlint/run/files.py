@@ -1,0 +1,154 @@
+"""Checks the files of a run, and reuses what is cached and still true."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from emberlint.config.settings import Settings
+from emberlint.findings import Encoded
+from emberlint.run.check import unreadable
+from emberlint.run.file_cache import FileCache, digest
+from emberlint.run.library import Library, is_current, missing
+from emberlint.run.order import in_order
+from emberlint.run.pool import Task, Work, check_groups
+from emberlint.run.results import FileResult, decode
+from emberlint.source.reading import read_text
+
+SUMMARY = "summary of "  # the start of the cache key of a file of which only the summary was made
+
+
+class Files:
+    """The files of one run: those to check, and those that they import.
+
+    Args:
+        contents: The files to check, by path.
+        settings: The settings of the project.
+        codes: The codes of the rules to run.
+        cache: The results of earlier runs.
+        library: The summaries; a command that checks several times passes the same one.
+    """
+
+    def __init__(
+        self,
+        contents: Mapping[str, bytes | str],
+        settings: Settings,
+        codes: frozenset[str],
+        cache: FileCache,
+        library: Library,
+    ) -> None:
+        self.settings, self.codes, self.cache, self.library = settings, codes, cache, library
+        self.contents = dict(contents)
+        self.checked = frozenset(contents)
+        self.keys: dict[str, str] = {}
+        self.entries: dict[str, FileResult] = {}
+        self.results: dict[str, FileResult] = {}
+        self.near: dict[str, tuple[str, ...]] = {}
+        self.hidden: dict[str, frozenset[str]] = {}
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """The files that were read besides those to check."""
+        return tuple(sorted(path for path in self.contents if path not in self.checked))
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The places without a file where a new file would change a result."""
+        known = {**self.entries, **self.results}
+        return tuple(sorted({one for path in known for one in missing(known[path].used, path, self.library.modules)}))
+
+    def check(self, jobs: int) -> dict[str, FileResult]:
+        """Returns the results of the files to check, in their order."""
+        for path in self.contents:
+            self._recall(path)
+        if len(self.entries) == len(self.checked) and self._all_current():
+            return {path: self.entries[path] for path in self.contents if path in self.checked}
+        groups = in_order([*self.contents], self._imported)
+        for group in groups:
+            if len(group) > 1:
+                self.hidden.update({path: frozenset(group[at:]) for at, path in enumerate(group)})
+        size = sum(len(self.contents[path]) for path in self.contents if path not in self.entries)
+        check_groups(Work(groups, self.near, self._prepare, self._finish, size), self.library, self.settings, jobs)
+        return {path: self.results[path] for path in self.checked_in_order()}
+
+    def checked_in_order(self) -> Iterable[str]:
+        """Yields the files to check, in the order in which they were given."""
+        return (path for path in self.contents if path in self.checked)
+
+    def _recall(self, path: str) -> None:
+        """Looks up the cached result of a file with the same content."""
+        self.keys[path] = digest(self.contents[path])
+        entry = self.cache.get(self._name(path), self.keys[path])
+        if entry is not None:
+            self.entries[path] = decode(entry)
+            self.near[path] = self.entries[path].near
+            self.library.put(path, self.entries[path].summary)
+
+    def _name(self, path: str) -> str:
+        return path if path in self.checked else SUMMARY + path
+
+    def _all_current(self) -> bool:
+        """Returns whether every cached result, also of the files read besides, is still true."""
+        pending = [*self.entries]
+        while pending:
+            path = pending.pop()
+            for other in self.entries[path].near:
+                if other not in self.contents and not self.library.is_known(other):
+                    if not self._read(other) or other not in self.entries:
+                        return False
+                    pending.append(other)
+        return all(is_current(one.used, path, self.library) for path, one in self.entries.items())
+
+    def _read(self, path: str) -> bool:
+        """Reads a file that is not to be checked; returns whether that is possible."""
+        if path not in self.contents:
+            try:
+                self.contents[path] = (Path(self.settings.root) / path).read_bytes()
+            except OSError:
+                return False
+            self._recall(path)
+        return True
+
+    def _imported(self, path: str) -> tuple[str, ...]:
+        """Returns the files of the project that a file imports and that can be read."""
+        if path not in self.near or path not in self.entries:
+            content = self.contents[path]
+            try:
+                text = content if isinstance(content, str) else read_text(content)
+            except (SyntaxError, UnicodeDecodeError):
+                text = ""
+            self.near[path] = tuple(self.library.modules.imported(path, text))
+        found = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
+        return tuple(found)
+
+    def _is_settled(self, path: str) -> bool:
+        """Returns whether the summary of a file is known from an earlier check of the same command."""
+        return path not in self.contents and self.library.is_known(path)
+
+    def _prepare(self, paths: Iterable[str]) -> list[Task]:
+        """Returns the tasks of some files; those whose cached result is still true need none."""
+        tasks = []
+        for path in paths:
+            entry = self.entries.get(path)
+            if entry is not None and is_current(entry.used, path, self.library):
+                self.results[path] = entry
+                continue
+            codes = self.codes if path in self.checked else frozenset[str]()
+            hidden = self.hidden.get(path, frozenset())
+            tasks.append(Task(path, self.contents[path], self.near[path], hidden, codes))
+        return tasks
+
+    def _finish(self, path: str, encoded: Encoded) -> None:
+        self.cache.put(self._name(path), self.keys[path], encoded)
+        self.results[path] = decode(encoded)
+        self.library.put(path, self.results[path].summary)
+
+
+def read(files: Mapping[str, Path]) -> tuple[dict[str, bytes | str], dict[str, FileResult]]:
+    """Returns the contents of files, and the results of those that cannot be read."""
+    contents: dict[str, bytes | str] = {}
+    broken: dict[str, FileResult] = {}
+    for path, file in files.items():
+        try:
+            contents[path] = file.read_bytes()
+        except OSError as error:
+            broken[path] = unreadable(path, error)
+    return contents, broken

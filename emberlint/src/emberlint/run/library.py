@@ -1,0 +1,134 @@
+"""The summaries of the project's files, and the record of those that the check of one file has used."""
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from emberlint.source.modules import Modules
+
+NO_FILE, NO_SUMMARY, IN_CIRCLE = "-", "", "o"
+
+
+class Library:
+    """The summaries known so far, by path.
+
+    Args:
+        modules: Finds the files of modules.
+        spool: A folder through which processes exchange summaries; None if there is one process only.
+    """
+
+    def __init__(self, modules: Modules, spool: Path | None = None) -> None:
+        self.modules = modules
+        self.spool = spool
+        self._encoded: dict[str, Any] = {}
+        self._digests: dict[str, str] = {}
+
+    def share(self, spool: Path | None) -> None:
+        """Writes the summaries to a folder for other processes, and from now on each new one; None ends that."""
+        self.spool = spool
+        for path, summary in [*self._encoded.items()] if spool is not None else ():
+            self.put(path, summary)
+
+    def is_known(self, path: str) -> bool:
+        """Returns whether the summary of a file is known, be it None."""
+        return path in self._digests
+
+    def put(self, path: str, summary: Any) -> None:
+        """Stores the summary of a file, which may be None."""
+        text = "" if summary is None else json.dumps(summary, separators=(",", ":"))
+        self._encoded[path] = summary
+        self._digests[path] = blake2b(text.encode(), digest_size=8).hexdigest() if text else NO_SUMMARY
+        if self.spool is not None and text:
+            self._place(path).write_text(text, encoding="utf-8")
+
+    def get(self, path: str) -> Any:
+        """Returns the summary of a file, or None if it has none or is not checked yet."""
+        if path not in self._encoded and self.spool is not None:
+            place = self._place(path)
+            self._encoded[path] = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else None
+        return self._encoded.get(path)
+
+    def digest(self, path: str) -> str:
+        """Returns the digest of the summary of a file."""
+        if path not in self._digests:
+            summary = self.get(path)
+            text = "" if summary is None else json.dumps(summary, separators=(",", ":"))
+            self._digests[path] = blake2b(text.encode(), digest_size=8).hexdigest() if text else NO_SUMMARY
+        return self._digests[path]
+
+    def _place(self, path: str) -> Path:
+        assert self.spool is not None
+        return self.spool / f"{blake2b(path.encode(errors='surrogatepass'), digest_size=12).hexdigest()}.json"
+
+
+class Shelf:
+    """The library as one file uses it: it shows the files that come earlier in the order, and records what was asked.
+
+    Args:
+        library: The summaries.
+        path: The file that asks.
+        near: The files that it imports.
+        hidden: Files whose summaries it must not see, because they come later in a circle of imports.
+    """
+
+    def __init__(self, library: Library, path: str, near: tuple[str, ...], hidden: frozenset[str]) -> None:
+        self.library = library
+        self.used: dict[str, str] = {}  # module, or `?` and a path -> digest of its summary, or whether it exists
+        self._path = path
+        self.near = near
+        self._hidden = hidden
+
+    def summary(self, module: str) -> Any:
+        """Returns the summary of a module, or None."""
+        place = self.library.modules.find(module, self._path)
+        if place is None or place == self._path or place in self._hidden:
+            if place is None:
+                self.used[module] = NO_FILE
+            return None
+        self.used[module] = self.library.digest(place)
+        return self.library.get(place)
+
+    def is_module(self, module: str) -> bool:
+        """Returns whether the project has a module of that name."""
+        place = self.library.modules.find(module, self._path)
+        hidden = place is None or place == self._path or place in self._hidden
+        self.used[module] = NO_FILE if place is None else IN_CIRCLE if hidden else self.library.digest(place)
+        return place is not None
+
+    def any_telling(self) -> bool:
+        """Returns whether a file that this one imports has a summary."""
+        shown = [place for place in self.near if place not in self._hidden]
+        self.used.update({f"={place}": self.library.digest(place) for place in shown})
+        return any(self.library.digest(place) != NO_SUMMARY for place in shown)
+
+    def exists(self, path: str) -> bool:
+        """Returns whether the project has a file at a path relative to its root."""
+        found = self.library.modules.exists(path)
+        self.used[f"?{path}"] = str(int(found))
+        return found
+
+
+def is_current(used: Mapping[str, str], path: str, library: Library) -> bool:
+    """Returns whether what the check of a file has used is still the same."""
+    for word, digest in used.items():
+        if word.startswith("?"):
+            now = str(int(library.modules.exists(word[1:])))
+        elif word.startswith("="):
+            now = library.digest(word[1:])
+        else:
+            place = library.modules.find(word, path)
+            now = NO_FILE if place is None else digest if digest == IN_CIRCLE else library.digest(place)
+        if now != digest:
+            return False
+    return True
+
+
+def missing(used: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
+    """Yields the places without a file where a new file would outdate the check of a file."""
+    for word, digest in used.items():
+        if word.startswith("?") and digest == "0":
+            yield word[1:]
+        elif digest == NO_FILE and word.partition(".")[0]:
+            yield from modules.places(word, path)

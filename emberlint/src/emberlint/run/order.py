@@ -1,0 +1,66 @@
+"""Puts files in an order in which each comes after those that it imports."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+
+def in_order(paths: Iterable[str], imported: Callable[[str], Sequence[str]]) -> list[list[str]]:
+    """Returns groups of files, and of the files that they import: each group after those that it imports from.
+
+    The files of a group import each other in a circle. The time is linear in the number of imports (Tarjan's algorithm,
+    with a stack of its own instead of recursion).
+    """
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_paths: list[str] = []
+    is_open: set[str] = set()
+    groups: list[list[str]] = []
+    for start in paths:
+        if start in numbers:
+            continue
+        work = [(start, iter(imported(start)))]
+        numbers[start] = lowest[start] = len(numbers)
+        open_paths.append(start)
+        is_open.add(start)
+        while work:
+            path, rest = work[-1]
+            for other in rest:
+                if other not in numbers:
+                    numbers[other] = lowest[other] = len(numbers)
+                    open_paths.append(other)
+                    is_open.add(other)
+                    work.append((other, iter(imported(other))))
+                    break
+                if other in is_open:
+                    lowest[path] = min(lowest[path], numbers[other])
+            else:
+                work.pop()
+                if work:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[path])
+                if lowest[path] == numbers[path]:
+                    at = len(open_paths) - 1
+                    while open_paths[at] != path:
+                        at -= 1
+                    group = open_paths[at:]
+                    del open_paths[at:]
+                    is_open.difference_update(group)
+                    groups.append(group if len(group) == 1 else _within(group, imported))
+    return groups
+
+
+def _within(group: list[str], imported: Callable[[str], Sequence[str]]) -> list[str]:
+    """Returns the files of a circle, imported ones first; the order depends on the circle only, not on the start."""
+    members = {*group}
+    start = min(group)
+    done: list[str] = []
+    seen = {start}
+    work = [(start, iter(imported(start)))]
+    while work:
+        path, rest = work[-1]
+        other = next((one for one in rest if one in members and one not in seen), None)
+        if other is None:
+            done.append(path)
+            work.pop()
+        else:
+            seen.add(other)
+            work.append((other, iter(imported(other))))
+    return done

@@ -1,0 +1,109 @@
+"""Finds the files of the project's own modules, and the modules that a text imports, without importing any."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+
+from emberlint.config.settings import Settings, one_of
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<base>[.\w]+)[ \t]+import[ \t]*(?:\((?P<block>[^)]*)\)|(?P<names>[^\n#;]*))"
+    r"|import[ \t]+(?P<modules>[^\n#;]*))",
+    re.MULTILINE,
+)
+
+
+class Modules:
+    """Finds modules in the project's source folders; what is found once stays known.
+
+    Args:
+        settings: The settings, with the root and the source folders.
+        texts: The paths of files that are not on disk.
+    """
+
+    def __init__(self, settings: Settings, texts: Collection[str] = ()) -> None:
+        self.settings = settings
+        self._texts = frozenset(texts)
+        self._root = str(settings.root)
+        self._known: dict[str, bool] = {}
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._excluded = one_of(settings.exclude)
+
+    def exists(self, path: str) -> bool:
+        """Returns whether the project has a file at a path relative to its root."""
+        found = self._known.get(path)
+        if found is None:
+            found = path in self._texts or os.path.isfile(f"{self._root}/{path}")
+            self._known[path] = found
+        return found
+
+    def find(self, module: str, importer: str) -> str | None:
+        """Returns the path of a module of the project as a file imports it, or None if the project has no such file."""
+        top = module.partition(".")[0]
+        if not top:
+            return None
+        prefixes = self._prefixes(importer, top)
+        key = (module, prefixes[0])
+        if key not in self._found:
+            self._found[key] = self._search(module, prefixes)
+        return self._found[key]
+
+    def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
+        """Returns the folders that may hold a package: the one above the importer's own package comes first."""
+        folders = importer.split("/")[:-1]
+        own = "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
+        return tuple(dict.fromkeys((own, "", *self.settings.src)))
+
+    def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
+        places = _places(module, prefixes)
+        found = (path for path in places if self.exists(path) and (path in self._texts or not self._excluded(path)))
+        return next(found, None)
+
+    def places(self, module: str, importer: str) -> Iterator[str]:
+        """Yields the paths at which a module could be, as a file imports it."""
+        return _places(module, self._prefixes(importer, module.partition(".")[0]))
+
+    def imported(self, path: str, text: str) -> list[str]:
+        """Returns the project's files that a text imports from, in the order of the text.
+
+        It reads lines instead of the syntax tree, which does not exist yet when files are put in order.
+        """
+        found = dict.fromkeys(
+            place for module in _mentioned(text, self._package(path)) if (place := self.find(module, path)) is not None
+        )
+        found.pop(path, None)
+        return [*found]
+
+    def _package(self, path: str) -> str:
+        module = self.settings.module(path)
+        return module if path.endswith("__init__.py") else module.rpartition(".")[0]
+
+
+def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
+    place = module.replace(".", "/")
+    for prefix in prefixes:
+        base = f"{prefix}/{place}" if prefix else place
+        yield f"{base}.py"
+        yield f"{base}/__init__.py"
+
+
+def _mentioned(text: str, package: str) -> Iterator[str]:
+    """Yields the modules, and the names that may be modules, in the import statements of a text."""
+    if "import" not in text:
+        return
+    for match in _IMPORT.finditer(text):
+        base, block, names, modules = match.group("base", "block", "names", "modules")
+        if base is None:
+            for one in modules.split(","):
+                yield one.strip().partition(" ")[0]
+            continue
+        level = len(base) - len(base.lstrip("."))
+        if level:
+            parts = package.split(".") if package else []
+            kept = parts[: len(parts) - (level - 1)]
+            base = ".".join([*kept, base[level:]] if base[level:] else kept)
+        yield base
+        for one in (block if block is not None else names).split(","):
+            name = one.split("#")[0].strip(" \t\n()\\").partition(" ")[0]
+            if name.isidentifier():
+                yield f"{base}.{name}" if base else name

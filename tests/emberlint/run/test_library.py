@@ -1,0 +1,107 @@
+"""Summaries of files in the cache: what makes a cached result outdated, and runs in several processes."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from emberlint.config.settings import Settings
+from emberlint.findings import Report
+from emberlint.run import check as single
+from emberlint.run import pool
+from emberlint.run.engine import check
+from emberlint.run.order import in_order
+from emberlint.source.discover import discover
+
+CODES = frozenset({"EMB201", "EMB304"})
+TENSOR = "from emberharmony import ops\n\ndef f(x):\n    return ops.exp(x)\n"
+NUMBER = "from emberharmony import ops\n\ndef f(x):\n    return 3\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    write(tmp_path, "library/low.py", TENSOR)
+    write(tmp_path, "library/middle.py", "from library.low import f as g\n")
+    write(tmp_path, "library/high.py", "from library.middle import g\n\ny = g(3) + 1\n")
+    return tmp_path
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def run(root: Path, *paths: str, cached: bool = True, jobs: int = 1) -> Report:
+    settings = Settings(root=root)
+    return check(discover([root / path for path in paths] or [root], settings), settings, CODES, jobs, cached)
+
+
+def places(report: Report) -> list[str]:
+    return [f"{one.path}:{one.line}" for one in report.findings]
+
+
+def test_a_change_reaches_the_files_that_import_a_name_indirectly(tree: Path) -> None:
+    for text, expected in ((TENSOR, ["library/high.py:3"]), (NUMBER, []), (TENSOR, ["library/high.py:3"])):
+        write(tree, "library/low.py", text)
+        assert places(run(tree)) == expected
+        assert places(run(tree)) == expected
+
+
+def test_a_change_that_keeps_the_summary_checks_only_the_changed_file(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tree)
+    write(tree, "library/low.py", f"{TENSOR}\n# a comment\n")
+    seen: list[str] = []
+    check_text = single.check_text
+    monkeypatch.setattr(single, "check_text", lambda path, *rest: (seen.append(path), check_text(path, *rest))[1])
+    assert places(run(tree)) == ["library/high.py:3"]
+    assert seen == ["library/low.py"]
+
+
+def test_a_single_file_is_checked_with_the_files_that_it_imports(tree: Path) -> None:
+    for _ in range(2):
+        report = run(tree, "library/high.py")
+        assert places(report) == ["library/high.py:3"]
+        assert {*report.beyond} >= {"library/low.py"}
+    write(tree, "library/low.py", NUMBER)
+    assert places(run(tree, "library/high.py")) == []
+
+
+def test_a_new_file_that_replaces_a_module_is_seen(tree: Path) -> None:
+    write(tree, "library/ops/numpy/math.py", "")
+    write(tree, "library/user.py", "from library.ops import numpy\n")
+    assert "library/user.py:1" in places(run(tree))
+    write(tree, "library/ops/numpy.py", "")
+    assert "library/user.py:1" not in places(run(tree))
+
+
+def test_several_processes_find_the_same(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        write(
+            tree,
+            f"library/part{number}.py",
+            f"from library.middle import g\nfrom library.part{number - 1} import h\n"
+            "\ndef h(x):\n    return g(x)\n\ny = h(3) + 1\n",
+        )
+    alone = run(tree, cached=False)
+    assert len(alone.findings) == 9
+    monkeypatch.setattr(pool, "POOL_FROM", 0)
+    monkeypatch.setattr(pool, "BATCH", 2)
+    assert run(tree, cached=False, jobs=2) == alone
+
+
+def test_the_order_of_a_circle_does_not_depend_on_the_first_file() -> None:
+    imported = {"a": "bc", "b": "d", "c": "", "d": "a", "e": "d"}
+    assert in_order("abcde", imported.__getitem__) == [["c"], ["d", "b", "a"], ["e"]]
+    for start in ("ae", "de", "eb"):
+        groups = in_order(start, imported.__getitem__)
+        assert [one for one in groups if len(one) > 1] == [["d", "b", "a"]]
+        assert groups[-1] == ["e"]
+
+
+def test_a_long_chain_of_imports_needs_no_recursion() -> None:
+    paths = [f"{number:05}" for number in range(5000)]
+    following = dict(pairwise(paths))
+    groups = in_order(paths, lambda path: [following[path]] if path in following else [])
+    assert [one for (one,) in groups] == paths[::-1]
