@@ -367,3 +367,45 @@ def test_a_text_that_does_not_parse_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(SyntaxError):
         transaction.write(tmp_path, {"a.py": "y = 2\n", "b.py": "def\n"})
     assert (tmp_path / "a.py").read_text() == "x = 1\n"
+
+
+def test_a_moved_file_keeps_its_line_ends(tmp_path: Path) -> None:
+    root = toy(tmp_path)
+    old = root / "toy/ops/torch/tensor_ops.py"
+    old.write_bytes(old.read_bytes().replace(b"\n", b"\r\n"))
+    (root / "toy/backend/torch/tensor_ops.py").unlink()
+    assert migrate(root, "--backend", "torch").exit_code == 0
+    moved = (root / "toy/backend/torch/tensor_ops.py").read_bytes()
+    assert moved.count(b"\r\n") == moved.count(b"\n") > 0
+    assert b"\r\n" not in (root / "toy/backend/torch/math_ops.py").read_bytes()
+
+
+def with_frontend_import(root: Path, frontend: str = FRONTEND) -> Path:
+    """Returns a project with a module of a backend that imports a helper from the frontend."""
+    root = toy(root, frontend)
+    (root / "toy/ops/common.py").write_text("def check(x):\n    return x\n")
+    place = root / "toy/ops/torch/math_ops.py"
+    place.write_text(f"{place.read_text()}\n\nfrom ..common import check\n\n\ndef checked(x):\n    return check(x)\n")
+    return root
+
+
+def test_an_import_of_the_frontend_that_makes_a_circle_stops_the_migration(tmp_path: Path) -> None:
+    root = with_frontend_import(tmp_path, f"from toy.backend import torch\n{FRONTEND}")
+    before = texts(root)
+    result = migrate(root, "--backend", "torch")
+    assert result.exit_code == 1
+    assert "toy/ops/torch/math_ops.py imports toy.ops.common.check of the frontend" in result.output
+    assert "move what both need to toy/backend/ first" in result.output
+    assert texts(root) == before
+
+
+def test_another_import_of_the_frontend_is_a_warning(tmp_path: Path) -> None:
+    result = migrate(with_frontend_import(tmp_path), "--backend", "torch")
+    assert result.exit_code == 0
+    assert "warning: toy/ops/torch/math_ops.py imports toy.ops.common.check of the frontend" in result.output
+
+
+def test_a_clash_names_the_option_that_goes_on_without_it(tmp_path: Path) -> None:
+    root = toy(tmp_path)
+    (root / "toy/backend/torch/math_ops.py").write_text("import torch\n\n\ndef sin(x):\n    return torch.sin(x) + 0\n")
+    assert "`--operation NAME` moves other operations and leaves sin where it is" in migrate(root).output

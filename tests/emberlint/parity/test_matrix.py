@@ -267,3 +267,17 @@ def test_a_folder_without_backends_is_an_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [str(tmp_path)])
     assert result.exit_code == 2
     assert "found no folder 'ops'" in result.output
+
+
+def test_a_class_in_a_module_does_not_hide_its_functions() -> None:
+    texts = {
+        "lib/ops/__init__.py": "def sin(x): ...\n\n\ndef mean(x): ...\n",
+        "lib/backend/numpy/math_ops.py": "def sin(x):\n    return x\n\n\ndef mean(x):\n    return x\n\n\n"
+        "class NumpyMathOps:\n    def sin(self, x):\n        return x\n",
+        "lib/backend/torch/math_ops.py": "def sin(x):\n    return x\n\n\ndef mean(x):\n    return x\n",
+    }
+    project = Project(Settings(root=Path("/nowhere")), texts=texts)
+    layout = find(project)
+    assert layout is not None
+    found = matrix(project, layout)
+    assert {cell.status for row in found.rows for cell in row.cells.values()} == {Status.OK}

@@ -77,6 +77,8 @@ def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run
             click.echo(f"{backend}: {'would move' if dry_run else 'moved'} {line}")
         for line in found.notes if verbose or not dry_run else ():
             click.echo(f"note: {line}")
+        for line in found.warnings:
+            click.echo(f"warning: {line}", err=True)
         if dry_run or verbose:
             click.echo(found.diff(), nl=False)
         if not dry_run:

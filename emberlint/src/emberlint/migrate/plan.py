@@ -1,7 +1,7 @@
 """Moves implementations from `ops/<backend>/` to `backend/<backend>/`, and adapts every import of them."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from emberlint.migrate.units import bound, listed
 from emberlint.parity.definitions import definitions
 from emberlint.parity.layout import Layout
 from emberlint.source.discover import discover
+from emberlint.source.imports import imports
 from emberlint.source.project import Project
 
 
@@ -28,7 +29,9 @@ class Plan:
     after: dict[str, str | None] = field(default_factory=dict)
     moved: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what a person must look at
     kept: set[str] = field(default_factory=set)  # files that only re-export moved names
+    windows: set[str] = field(default_factory=set)  # new files whose lines end as those of the moved file, in CR LF
 
     @property
     def changes(self) -> dict[str, str | None]:
@@ -41,7 +44,7 @@ class Plan:
 
     def apply(self) -> None:
         """Writes the changes, all of them or none."""
-        transaction.write(self.root, self.changes)
+        transaction.write(self.root, self.changes, self.windows)
 
 
 def plan(project: Project, layout: Layout, backend: str, operations: Sequence[str] = ()) -> Plan:
@@ -80,6 +83,8 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
         if {one.path, one.target_path} & set(result.changes):
             result.moved.append(f"{one.path} -> {one.target_path}: {', '.join(one.operations) or 'imports'}")
     _verify(moving, result)
+    _check_frontend(project, layout, moving, result)
+    result.windows.update(one.target_path for one in moving if _ends_in_crlf(project, one.path))
     return result
 
 
@@ -153,7 +158,9 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
 
 def _stop(clashes: Sequence[Clash]) -> None:
     if clashes:
-        raise MigrationError("\n\n".join(str(one) for one in clashes))
+        names = ", ".join(dict.fromkeys(one.name for one in clashes))
+        parts = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
+        raise MigrationError("\n\n".join(parts))
 
 
 def _received(project: Project, one: SourceModule, result: Plan) -> str:
@@ -288,3 +295,43 @@ def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
         lost = unresolved(text) - known if text else set()
         if lost:
             raise MigrationError(f"{one.target_path} would lack {', '.join(sorted(lost))}, which {one.path} has")
+
+
+def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
+    """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
+    frontend, backends = (module_name(project, f"{one}/__init__.py") for one in (layout.frontend, layout.backend))
+    for one in moving:
+        text = result.after.get(one.target_path)
+        for found in imports(ast.parse(text), one.target, one.target_path.endswith("__init__.py")) if text else ():
+            below = found.target.removeprefix(f"{frontend}.")
+            if below == found.target or below.partition(".")[0] in layout.names or found.typing_only:
+                continue
+            word = f"{one.path} imports {found.target} of the frontend; move what both need to {layout.backend}/"
+            if any(_imports_below(project, result, path, backends) for path in _runs(project, layout, below)):
+                raise MigrationError(f"{word} first, because the frontend imports the backends")
+            result.warnings.append(word)
+
+
+def _runs(project: Project, layout: Layout, module: str) -> Iterator[str]:
+    """Yields the files that run when a module of the frontend, or a name in one, is imported."""
+    yield f"{layout.frontend}/__init__.py"
+    parts = module.split(".")
+    for end in range(1, len(parts) + 1):
+        place = f"{layout.frontend}/{'/'.join(parts[:end])}"
+        yield from (path for path in (f"{place}.py", f"{place}/__init__.py") if _read(project, path) is not None)
+
+
+def _imports_below(project: Project, result: Plan, path: str, package: str) -> bool:
+    """Returns whether a file imports modules of a package when it is loaded."""
+    text = result.after.get(path) or _read(project, path)
+    if text is None:
+        return False
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = imports(tree, module_name(project, path), path.endswith("__init__.py"))
+    return any(f"{one.target}.".startswith(f"{package}.") and not one.typing_only for one in found)
+
+
+def _ends_in_crlf(project: Project, path: str) -> bool:
+    file = project.settings.root / path
+    return path not in project.texts and file.is_file() and transaction.ends_in_crlf(file.read_bytes())

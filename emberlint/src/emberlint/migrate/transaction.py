@@ -4,7 +4,7 @@ import ast
 import difflib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +26,15 @@ def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> s
     return "".join(parts)
 
 
-def write(root: Path, after: Mapping[str, str | None]) -> None:
+def ends_in_crlf(content: bytes) -> bool:
+    """Returns whether most lines of a file end in CR LF."""
+    return 2 * content.count(b"\r\n") > content.count(b"\n")
+
+
+def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] = ()) -> None:
     """Writes, creates and removes files; on any failure, restores those already changed.
+
+    A file keeps its line ends; `windows` are the new files whose lines end in CR LF.
 
     Every text is parsed before the first file is written, and each file is replaced in one step, so that a reader sees
     either the old file or the new one.
@@ -44,7 +51,7 @@ def write(root: Path, after: Mapping[str, str | None]) -> None:
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             done.append(path)
-            _put(root / path, None if text is None else text.encode())
+            _put(root / path, None if text is None else _encoded(text, before[path], path in windows))
     except BaseException:
         for path in reversed(done):
             _put(root / path, before[path])
@@ -52,6 +59,12 @@ def write(root: Path, after: Mapping[str, str | None]) -> None:
     for path, text in after.items():
         if text is None:
             _prune((root / path).parent, root)
+
+
+def _encoded(text: str, before: bytes | None, is_windows: bool) -> bytes:
+    crlf = is_windows if before is None else ends_in_crlf(before)
+    lines = text.replace("\r\n", "\n")
+    return (lines.replace("\n", "\r\n") if crlf else lines).encode()
 
 
 def _put(path: Path, content: bytes | None) -> None:

@@ -43,7 +43,9 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
         holders = [node for node in holders if _holds_ops(node)]
         for one in _of_classes(project, path, holders, classes):
             found.setdefault(one.name, one)
-        if not holders and (path in modules or path.endswith("__init__.py")):
+        if path in modules or path.endswith("__init__.py"):
+            # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
+            # helper beside the class is private by its name or by `__all__`.
             for one in _of_module(path, parsed(project, path)):
                 found.setdefault(one.name, one)
     return found
