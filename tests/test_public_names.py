@@ -16,6 +16,7 @@ PUBLIC = (
     "emberharmony",
     "emberharmony.backend",
     "emberharmony.data",
+    "emberharmony.distributed",
     "emberharmony.errors",
     "emberharmony.io",
     "emberharmony.nn",

@@ -148,12 +148,12 @@ UNKNOWN = '''def __getattr__(name: str) -> object:
 '''
 """The function that Python calls for a name that a namespace lacks."""
 
-DISTRIBUTED = '''    if name == "distributed":  # on a floor above; only programs with several processes pay for it
+DISTRIBUTED = """    if name == "distributed":  # on a floor above; only programs with several processes pay for it
         import importlib
 
         globals()[name] = module = importlib.import_module("emberharmony.distributed")
         return module
-'''
+"""
 """The statement by which `ops` loads its namespace of collectives on first use."""
 
 

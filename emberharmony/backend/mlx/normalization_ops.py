@@ -37,7 +37,8 @@ class MLXNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> mx.array:
-        if not rms_scaling and not on_cpu() and _is_row(x, axis, gamma, beta) and (epsilon is None or is_number(epsilon)):
+        plain = not rms_scaling and (epsilon is None or is_number(epsilon))
+        if plain and not on_cpu() and _is_row(x, axis, gamma, beta):
             return mx.fast.layer_norm(x, gamma, beta, EPSILON if epsilon is None else epsilon)
         return self.composed("layer_normalization")(x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling)
 

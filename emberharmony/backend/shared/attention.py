@@ -145,7 +145,7 @@ def rotation_tables(
         positions = slice(offset - start, offset - start + length)
         found = part(tables[0], positions), part(tables[1], positions)
         _kept(_TABLES, key, found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _kept(results: dict[Any, Any], key: Any, result: Any) -> None:

@@ -78,7 +78,7 @@ class TorchLossesOps:
         return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
 
 
-_cross_entropy: Any = torch._C._nn.cross_entropy_loss  # type: ignore[attr-defined]
+_cross_entropy: Any = torch._C._nn.cross_entropy_loss
 """The kernel behind `functional.cross_entropy`, whose checks of deprecated arguments cost 1 µs."""
 
 _FLOATS = (torch.float32, torch.float64)
