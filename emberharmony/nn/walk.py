@@ -57,6 +57,10 @@ class Place(NamedTuple):
             self.holder.put_member(self.key, module)
 
 
+_PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
+"""Classes whose objects hold neither modules nor cells; most attributes are of these."""
+
+
 class _Contents:
     """What a module holds directly: its cells and the places of its modules, each with its name."""
 
@@ -64,8 +68,10 @@ class _Contents:
         self.cells: list[tuple[str, Cell]] = []
         self.places: list[tuple[str, Place]] = []
         for name, value in owner.members():
-            self._add(name, value, owner, name)
-        self.cells.sort(key=lambda pair: not isinstance(pair[1], Parameter))
+            if value.__class__ not in _PLAIN:
+                self._add(name, value, owner, name)
+        if len(self.cells) > 1:
+            self.cells.sort(key=lambda pair: not isinstance(pair[1], Parameter))
 
     def _add(self, name: str, value: Any, holder: Any, key: Any) -> None:
         if isinstance(value, Cell):
@@ -74,10 +80,12 @@ class _Contents:
             self.places.append((name, Place(holder, key, value)))
         elif isinstance(value, dict):
             for inner, item in value.items():
-                self._add(f"{name}.{inner}", item, value, inner)
+                if item.__class__ not in _PLAIN:
+                    self._add(f"{name}.{inner}", item, value, inner)
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
-                self._add(f"{name}.{position}", item, value, position)
+                if item.__class__ not in _PLAIN:
+                    self._add(f"{name}.{position}", item, value, position)
 
 
 class _Met(NamedTuple):

@@ -76,3 +76,29 @@ def step_of_lbfgs(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
         assert everything(made[0]) in (old, new)
 
     return Case(prepare, run, check)
+
+
+@cases_of(["accumulated"])
+def gradients_of_several_parameters(path: Path, patch: pytest.MonkeyPatch, which: str) -> Case:
+    cells = [Parameter([1.0, 2.0]), Parameter(3.0)]
+
+    def prepare() -> None:
+        ops.set_backend("numpy")
+        for cell in cells:
+            cell.grad = ops.ones_like(cell.value)
+
+    def run() -> None:
+        ops.backward(lambda: ops.multiply(ops.sum(cells[0]), cells[1]), cells)
+
+    def found() -> list[Any]:
+        return [cell.grad.tolist() for cell in cells]
+
+    prepare()
+    old = found()
+    run()
+    new = found()
+
+    def check() -> None:
+        assert found() in (old, new)
+
+    return Case(prepare, run, check)

@@ -70,3 +70,26 @@ def test_backward_finds_the_parameters_in_the_attributes_of_objects(backend: str
     for empty in (Layer(), Layer(size=2, parts=[Layer(x=frozen)]), [3], None, ops.ones(2)):
         with pytest.raises(errors.ArgumentError, match=r"backward\(\) .* there is no trainable Parameter in params"):
             ops.backward(loss, empty)
+
+
+def test_the_next_evaluation_on_mlx_also_computes_a_loss_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    mx = pytest.importorskip("mlx.core")
+    evaluate, given = mx.eval, []
+    monkeypatch.setattr(mx, "eval", lambda arrays: (given.append([*arrays]), evaluate(arrays)))
+    with ops.use_backend("mlx"):
+        weight, other = Parameter([1.0, 2.0]), ops.array([3.0])
+        loss = ops.backward(lambda: ops.sum(ops.square(weight)), weight)
+        ops.eval(other)
+        assert any(x is loss for x in given[-1])
+        ops.eval(other)
+        ops.backward(lambda: ops.sum(ops.square(weight)), weight)
+        ops.eval(other)
+        assert [len(arrays) for arrays in given] == [2, 1, 1]
+        # MLX cannot evaluate an array that leaked from a function that it compiles.
+        leaked = []
+        mx.compile(lambda x: (leaked.append(ops.backward(lambda: ops.sum(ops.multiply(weight, x)), weight)), x)[1])(
+            other
+        )
+        ops.zero_grad(weight)
+        ops.eval(ops.add(other, 1.0))
+        assert len(given) == 5

@@ -51,11 +51,13 @@ class MLXLossesOps:
         ):
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         classes = input.shape[-1]
-        known = mx.logical_and(target >= 0, target < classes)
+        ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
+        places = ids.view(mx.uint64)  # in which negative ids are too large
+        known = places < classes
         if 0 <= ignore_index < classes:
-            known = mx.logical_and(known, target != ignore_index)
-        # Elsewhere the loss is 0: the id selects class 0 here, and is masked below.
-        place = mx.expand_dims(mx.where(known, target, mx.array(0, target.dtype)), -1)
+            known = mx.logical_and(known, ids != ignore_index)
+        # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
+        place = mx.expand_dims(mx.minimum(places, classes - 1), -1)
         lost = mx.where(known, _lost(input, place), mx.array(0, input.dtype))
         if reduction != "mean":
             return lost if reduction == "none" else mx.sum(lost)

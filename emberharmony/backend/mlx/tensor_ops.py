@@ -8,7 +8,7 @@ import numpy as np
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.dtypes import cast
-from emberharmony.backend.mlx.tracing import is_traced
+from emberharmony.backend.mlx.tracing import LATER, is_traced
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
@@ -92,4 +92,4 @@ class MLXTensorOps:
     def eval(*trees: Any) -> None:
         leaves = tree_leaves(trees)
         parts = [part for leaf in leaves if isinstance(leaf, Cell) for part in (leaf.value, leaf.grad)]
-        mx.eval([leaf for leaf in leaves + parts if isinstance(leaf, mx.array)])
+        LATER.evaluate([leaf for leaf in leaves + parts if isinstance(leaf, mx.array)])

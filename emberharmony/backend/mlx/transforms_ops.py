@@ -10,7 +10,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
-from emberharmony.backend.mlx.tracing import Mapping, OnTapeError, is_nested, is_traced, watched
+from emberharmony.backend.mlx.tracing import LATER, Mapping, OnTapeError, is_nested, is_traced, watched
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
@@ -70,7 +70,9 @@ class MLXTransformsOps:
         if _by_tape(primals):
             found: tuple[list[mx.array], list[mx.array]] = Backend.constant_gradients(cast(Backend, self), fn, primals)
             return found
-        return self.gradients(fn, primals)  # nothing else is being differentiated
+        outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
+        LATER.put(outputs[0])
+        return outputs, gradients
 
     def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
