@@ -1,11 +1,13 @@
 """Trains a small GPT on sonnets by Shakespeare, letter by letter, and lets it write some lines of its own.
 
-Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/training/gpt.py`.
+Run it on any backend: `EMBERHARMONY_BACKEND=mlx python examples/training/gpt.py`. With `--checkpoint FOLDER` it saves
+the training there after each 50 steps and after Ctrl-C, and goes on from there when it is run again, on any backend.
 """
 
+import sys
 from typing import Any
 
-from emberharmony import nn, ops, optim
+from emberharmony import io, nn, ops, optim
 from emberharmony.data import sonnets
 
 Tensor = Any
@@ -134,18 +136,29 @@ def write(model: GPT, text: Text, beginning: str, length: int, seed: int = 0) ->
     return "".join(text.alphabet[number] for number in numbers)
 
 
-def train(steps: int = 150, size: int = 16, progress: bool = True) -> tuple[GPT, Text, nn.History]:
-    """Returns a trained model, its text, and the history of the training."""
+def train(
+    steps: int = 150, size: int = 16, progress: bool = True, folder: str | None = None
+) -> tuple[GPT, Text, nn.History]:
+    """Returns a trained model, its text, and the history of the training, which checkpoints in a folder continue."""
     text = Text(sonnets())
     model = GPT(len(text.alphabet))
-    batches = text.batches(size, seed=1)
     history = nn.fit(
-        model, lambda x, y: loss(model, x, y), adamw(model, steps), batches, steps=steps, clip=1.0, progress=progress
+        model,
+        lambda x, y: loss(model, x, y),
+        adamw(model, steps),
+        text.batches(size, seed=1),
+        steps=steps,
+        clip=1.0,
+        progress=progress,
+        checkpoint=None if folder is None else io.Checkpoint(folder),
+        checkpoint_every=50,
     )
     return model, text, history
 
 
 if __name__ == "__main__":
-    trained, source, steps_made = train()
-    print(f"{ops.get_backend()}: loss {steps_made.losses[0]:.3f} at first, {steps_made.losses[-1]:.3f} at last\n")
+    kept = sys.argv[sys.argv.index("--checkpoint") + 1] if "--checkpoint" in sys.argv else None
+    trained, source, steps_made = train(folder=kept)
+    if steps_made:  # else all steps were made before
+        print(f"{ops.get_backend()}: loss {steps_made.losses[0]:.3f} at first, {steps_made.losses[-1]:.3f} at last\n")
     print(write(trained, source, "Shall I ", 200))

@@ -45,6 +45,24 @@ def test_a_few_steps_reduce_the_loss_as_they_do_on_numpy(name: str, backend: str
     np.testing.assert_allclose(history.losses, right.losses, rtol=1e-4)
 
 
+def test_the_gpt_goes_on_after_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = example("training/gpt")
+    compute, calls = program.loss, []
+
+    def interrupted(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return compute(*args)
+
+    with ops.use_backend("numpy"):
+        whole = program.train(3, 2, progress=False)[-1]
+        monkeypatch.setattr(program, "loss", interrupted)
+        parts = [program.train(3, 2, progress=False, folder=str(tmp_path))[-1] for _ in range(3)]
+    assert [[step.step for step in part] for part in parts] == [[1], [2, 3], []]
+    assert [loss for part in parts for loss in part.losses] == whole.losses
+
+
 @pytest.mark.slow
 @pytest.mark.fresh_process
 @pytest.mark.parametrize("name", LAST)

@@ -91,7 +91,8 @@ def fit(
     With a checkpoint, the training goes on where the newest one was saved, if there is one: `steps` and `epochs` count
     from the very beginning, and the history has the steps of this call. Module, optimizer, the position in the data and
     random generators are saved after each epoch or each `checkpoint_every` steps, at the end, and after Ctrl-C. On the
-    same backend the losses are those of a training without a break, to the last digit.
+    same backend the losses are those of a training without a break, to the last digit, if all random numbers come from
+    these generators: the default streams (`ops.random.normal(shape)`) are neither saved nor set back after Ctrl-C.
 
     Args:
         module: the module to train; it is set to training, and back to what it was at the end.
