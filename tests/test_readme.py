@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emberharmony import ops
-from emberharmony.backend.discovery import BUILTIN
+from emberharmony.backend.discovery import BUILTIN, OPTIONAL
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/guide.md")
@@ -83,7 +83,7 @@ def test_the_readme_names_every_extra_and_all_has_every_extra() -> None:
 
 
 def test_an_extra_that_a_message_or_page_names_exists() -> None:
-    named: set[str] = set(BUILTIN) - {"numpy"}  # `install_line` writes the name of a backend
+    named: set[str] = {*BUILTIN, *OPTIONAL} - {"numpy"}  # `install_line` writes the name of a backend
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "emberharmony").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         for extras in re.findall(r"emberharmony\[([\w,]+)\]", text):

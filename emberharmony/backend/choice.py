@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import (
     BUILTIN,
+    OPTIONAL,
     automatic,
     backend_names,
     create_backend,
@@ -44,7 +45,7 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
     """Makes the named backend active for the whole process, in all threads; after an error the old one stays active.
 
     Args:
-        name: "numpy", "torch", "mlx" or a plugin's name.
+        name: "numpy", "torch", "mlx", "jax" or a plugin's name.
         persist: whether to write the name to the settings file too, for later processes.
 
     Raises:
@@ -157,7 +158,8 @@ def owner(leaf: Any) -> Backend | None:
     if isinstance(own, Backend):  # a tensor without values, inside of eval_shape
         return own
     root = type(leaf).__module__.partition(".")[0]
-    if root in BUILTIN and hasattr(leaf, "dtype"):
+    root = "jax" if root == "jaxlib" else root
+    if (root in BUILTIN or root in OPTIONAL) and hasattr(leaf, "dtype"):
         return load(root)
     if hasattr(leaf, "__dlpack__"):
         raise ArgumentTypeError(

@@ -1,4 +1,4 @@
-"""Loading of backends by name: the three built-in ones, and plugins found by entry points; none before it is named."""
+"""Loading of backends by name: those of the package, and plugins found by entry points; none before it is named."""
 
 import importlib
 import os
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}
 """The names of the built-in backends, and the module whose presence makes each one available."""
+OPTIONAL = {"jax": "jax"}
+"""The same for the further backends of the package, which programs that ask for all backends leave out."""
+_OWN = BUILTIN | OPTIONAL
 
 _LOADED: dict[str, Backend] = {}
 
@@ -38,17 +41,25 @@ def _plugins() -> dict[str, Any]:
 
 
 def backend_names() -> list[BackendName]:
-    """Returns the names of all known backends: built-in ones first, then plugins."""
-    return [BackendName(name) for name in (*BUILTIN, *sorted(set(_plugins()) - set(BUILTIN)))]
+    """Returns the names of all known backends: those of the package first, then plugins."""
+    return [BackendName(name) for name in (*_OWN, *sorted(set(_plugins()) - set(_OWN)))]
+
+
+def usual_names() -> list[BackendName]:
+    """Returns the names of the installed backends without the optional ones, whose checks take far longer.
+
+    JAX compiles a program for each shape and dtype.
+    """
+    return [name for name in backend_names() if name not in OPTIONAL and is_installed(name)]
 
 
 def is_installed(name: str) -> bool:
-    """Returns whether a plugin, or the library behind a built-in backend, is installed; does not import it."""
-    if name not in BUILTIN:
+    """Returns whether a plugin, or the library behind a backend of the package, is installed; does not import it."""
+    if name not in _OWN:
         return name in _plugins()
     import importlib.util  # imported here: it takes 0.3 ms, and importing `ops` does not need it
 
-    root, _, leaf = BUILTIN[name].partition(".")
+    root, _, leaf = _OWN[name].partition(".")
     try:
         spec = importlib.util.find_spec(root)
     except ImportError:  # an import hook forbids the library
@@ -61,7 +72,7 @@ def is_installed(name: str) -> bool:
 
 
 def install_line(name: str) -> str:
-    """Returns the command that installs the library behind a built-in backend."""
+    """Returns the command that installs the library behind a backend of the package."""
     return "pip install numpy" if name == "numpy" else f'pip install "emberharmony[{name}]"'
 
 
@@ -93,7 +104,7 @@ def loaded() -> list[Backend]:
 
 
 def _construct(name: str) -> Backend:
-    if name in BUILTIN:
+    if name in _OWN:
         try:
             module = importlib.import_module(f"emberharmony.backend.{name}")
         except (ImportError, OSError) as error:  # OSError: a shared library that it links to is missing or broken
@@ -123,7 +134,7 @@ def _construct(name: str) -> Backend:
 
 
 def _way_out(name: str, error: Exception) -> str:
-    """Returns advice for a built-in backend that failed to import."""
+    """Returns advice for a backend of the package that failed to import."""
     if (getattr(error, "name", None) or "").startswith("emberharmony."):
         return "the program was bundled without this module; tell the bundler to include all of emberharmony"
     return install_line(name)
@@ -154,7 +165,7 @@ def create_backend(name: BackendLike, fallback: BackendLike | None = "numpy") ->
     """Returns the checked backend of that name.
 
     Args:
-        name: "numpy", "torch", "mlx" or a plugin's name.
+        name: "numpy", "torch", "mlx", "jax" or a plugin's name.
         fallback: the backend to return, with a warning, if the library behind `name` is missing; None to raise.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import owner
-from emberharmony.backend.discovery import BUILTIN, load
+from emberharmony.backend.discovery import BUILTIN, OPTIONAL, load
 from emberharmony.core.cells.cell import Cell, moved
 from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
 from emberharmony.core.state.commits import Step, commit
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, type, type(Ellipsis)))
-_LIBRARIES = frozenset(module.partition(".")[0] for module in BUILTIN.values())
+_LIBRARIES = frozenset(module.partition(".")[0] for module in (BUILTIN | OPTIONAL).values()) | {"jaxlib"}
 
 
 def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:

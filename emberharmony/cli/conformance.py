@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from emberharmony.backend.discovery import backend_names, is_installed, load
+from emberharmony.backend.discovery import load, usual_names
 from emberharmony.cli.extras import need
 from emberharmony.core.state.files import replace_text
 
@@ -17,15 +17,20 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--backend", "name", default="all", show_default=True, metavar="NAME|all", help="The backend to check.")
 @click.option("--op", "pattern", default="*", show_default=True, help="Only ops whose name matches this pattern.")
 @click.option("--quick", is_flag=True, help="Leave out the inputs that hypothesis generates.")
+@click.option(
+    "--most", type=click.IntRange(1), metavar="N", help="Make at most N calls of an op for each check and dtype."
+)
 @click.option("--json", "json_file", type=_FILE, help="Write the report to this file as JSON.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as a page of HTML.")
-def conformance(name: str, pattern: str, quick: bool, json_file: str | None, html_file: str | None) -> None:
+def conformance(
+    name: str, pattern: str, quick: bool, most: int | None, json_file: str | None, html_file: str | None
+) -> None:
     """Check every op of a backend: values against a float64 oracle, dtypes, shapes, promotion, errors, gradients.
 
     The exit status is 1 if anything fails, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C, in which
     case nothing is written.
     """
-    names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
+    names = usual_names() if name == "all" else [name]
     # The tensors are small, so several threads would spend most of the time on waiting for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for backend in names:
@@ -38,7 +43,7 @@ def conformance(name: str, pattern: str, quick: bool, json_file: str | None, htm
         if not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
             raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
     try:
-        outcomes = list(checking.outcomes_of(rows, names, quick))
+        outcomes = list(checking.outcomes_of(rows, names, quick, most))
     except KeyboardInterrupt:
         click.echo("Stopped; nothing was written.", err=True)
         sys.exit(130)

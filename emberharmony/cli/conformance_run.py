@@ -35,7 +35,9 @@ def matching(pattern: str) -> list[Sample]:
     return rows
 
 
-def outcomes_of(rows: Sequence[Sample], names: Sequence[str], quick: bool) -> Iterator[Outcome]:
+def outcomes_of(
+    rows: Sequence[Sample], names: Sequence[str], quick: bool, most: int | None = None
+) -> Iterator[Outcome]:
     """Yields all outcomes, and restores the active backend at the end.
 
     If the output is a terminal, a progress bar is shown.
@@ -47,7 +49,7 @@ def outcomes_of(rows: Sequence[Sample], names: Sequence[str], quick: bool) -> It
             for name in names:
                 for row in rows:
                     advance(0, description=f"{name} {row.op}")
-                    yield from run_sample(row, name, quick)
+                    yield from run_sample(row, name, quick, most)
                     advance()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from emberharmony.backend.discovery import backend_names, is_installed, load
+from emberharmony.backend.discovery import load, usual_names
 from emberharmony.cli.drawing import progress
 from emberharmony.cli.extras import need
 from emberharmony.core.errors import suggest
@@ -40,7 +40,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     or changes an argument. The arguments of a call depend only on the seed, the pattern and the number of the call. The
     exit status is 1 if anything is reported, 2 if the backend or the pattern is unknown, and 130 after Ctrl-C.
     """
-    names = [n for n in backend_names() if is_installed(n)] if name == "all" else [name]
+    names = usual_names() if name == "all" else [name]
     for backend in names:
         load(backend)
     need("fuzz", "conformance", "hypothesis", "scipy")

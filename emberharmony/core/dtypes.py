@@ -138,7 +138,7 @@ def native_name(dtype: object) -> str | None:
         name = str.__str__(dtype)
     elif isinstance(dtype, type):
         # A NumPy scalar class (np.float32) names its dtype; the Python classes are resolved by `as_dtype`.
-        name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes") else ""
+        name = dtype.__name__ if dtype.__module__ in ("numpy", "ml_dtypes", "jax.numpy") else ""
     elif "dtype" in type(dtype).__name__.lower():
         # np.dtype prints as 'float32', torch and mlx dtypes as 'torch.float32' and 'mlx.core.float32'.
         printed = str(dtype)

@@ -107,8 +107,8 @@ Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 BackendName = NewType("BackendName", str)
 """The name of a known backend. For type checkers, `BackendName(text)` makes one of any text, as for a plugin's name."""
 
-BackendLike: TypeAlias = Literal["numpy", "torch", "mlx"] | BackendName
-"""The name of a built-in backend, or a `BackendName`."""
+BackendLike: TypeAlias = Literal["numpy", "torch", "mlx", "jax"] | BackendName
+"""The name of a backend of the package, or a `BackendName`."""
 
 if TYPE_CHECKING:
     import numpy as np  # only for type checkers: nothing below the backends may depend on an array library

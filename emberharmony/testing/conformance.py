@@ -1,5 +1,6 @@
 """Running the checks of sample rows on a backend, one call after the other."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,17 +36,21 @@ class Outcome:
     snippet: str = ""
 
 
-def run_sample(sample: Sample, backend: str, quick: bool = True) -> Iterator[Outcome]:
+def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | None = None) -> Iterator[Outcome]:
     """Yields the outcome of each call of each check of a row on one backend, which stays the active one.
 
     Args:
         quick: whether to leave out the calls with inputs that hypothesis generates.
+        most: the largest number of calls for each check and dtype; None for all.
     """
     if ops.get_backend() != backend:
         ops.set_backend(BackendName(backend))
     for check in CHECKS if quick else [*CHECKS, generated]:
+        made: Counter[tuple[str, str]] = Counter()
         for call in check(sample):
-            yield outcome(sample, backend, call)
+            made[call.check, call.dtype] += 1
+            if most is None or made[call.check, call.dtype] <= most:
+                yield outcome(sample, backend, call)
 
 
 def outcome(sample: Sample, backend: str, call: Call) -> Outcome:

@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("emberharmony").addoption(
         "--ember-backend",
         metavar="NAME[,NAME]",
-        help="run tests that use the fixture ember_backend on these backends (default: all that are installed)",
+        help="run tests that use the fixture ember_backend on these backends (default: all installed ones but jax)",
     )
 
 
@@ -61,12 +61,12 @@ def chosen(config: pytest.Config) -> list[str]:
 
 
 def _named(given: str | None) -> list[str]:
-    from emberharmony.backend.discovery import backend_names, create_backend, is_installed
+    from emberharmony.backend.discovery import create_backend, usual_names
     from emberharmony.core.errors import EmberError
     from emberharmony.core.types import BackendName
 
     if not given:
-        return [name for name in backend_names() if is_installed(name)]
+        return [*usual_names()]
     names = [name.strip() for name in given.split(",")]
     for name in names:
         try:

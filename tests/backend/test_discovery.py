@@ -79,7 +79,7 @@ def test_the_error_for_a_missing_library_says_how_to_install_it() -> None:
 def test_the_install_line_names_an_existing_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert discovery.install_line("numpy") == "pip install numpy"
-    for name in set(discovery.BUILTIN) - {"numpy"}:
+    for name in {*discovery.BUILTIN, *discovery.OPTIONAL} - {"numpy"}:
         assert discovery.install_line(name) == f'pip install "emberharmony[{name}]"'
         assert name in extras
 

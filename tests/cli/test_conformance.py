@@ -179,7 +179,7 @@ def test_an_interrupted_run_writes_nothing(tmp_path: Path) -> None:
         "import os, signal\n"
         "from emberharmony.cli import conformance_run, main\n"
         "before = conformance_run.run_sample\n"
-        "def run_sample(row, name, quick):\n"
+        "def run_sample(row, name, quick, most=None):\n"
         "    if row.op == 'square': os.kill(os.getpid(), signal.SIGINT)\n"
         "    yield from before(row, name, quick)\n"
         "conformance_run.run_sample = run_sample\n"

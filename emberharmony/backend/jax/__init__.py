@@ -1,0 +1,135 @@
+"""The JAX backend."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import jax
+import numpy as np
+
+from emberharmony.backend.base import Backend
+from emberharmony.backend.jax.bitwise_ops import JAXBitwiseOps
+from emberharmony.backend.jax.comparison_ops import JAXComparisonOps
+from emberharmony.backend.jax.complex_numbers_ops import JAXComplexNumbersOps
+from emberharmony.backend.jax.creation_ops import JAXCreationOps
+from emberharmony.backend.jax.device_ops import JAXDeviceOps, place
+from emberharmony.backend.jax.dtype_ops import JAXDTypeOps
+from emberharmony.backend.jax.dtypes import DTYPES, enable_wide, of_host
+from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
+from emberharmony.backend.jax.fft_ops import JAXFftOps
+from emberharmony.backend.jax.fusion import JAXFusedOps
+from emberharmony.backend.jax.histograms_ops import JAXHistogramsOps
+from emberharmony.backend.jax.indexing_ops import JAXIndexingOps
+from emberharmony.backend.jax.math_ops import JAXMathOps
+from emberharmony.backend.jax.probes import JAXProbes
+from emberharmony.backend.jax.products_ops import JAXProductsOps
+from emberharmony.backend.jax.random_ops import JAXRandomOps
+from emberharmony.backend.jax.reduction_ops import JAXReductionOps
+from emberharmony.backend.jax.rounding_ops import JAXRoundingOps
+from emberharmony.backend.jax.segments_ops import JAXSegmentsOps
+from emberharmony.backend.jax.shape_ops import JAXShapeOps
+from emberharmony.backend.jax.solver_ops import JAXSolverOps
+from emberharmony.backend.jax.sorting_ops import JAXSortingOps
+from emberharmony.backend.jax.special_ops import JAXSpecialOps
+from emberharmony.backend.jax.tensor_ops import JAXTensorOps
+from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
+from emberharmony.backend.jax.transforms_ops import JAXTransformsOps
+from emberharmony.backend.jax.writing_ops import JAXWritingOps
+from emberharmony.core import errors
+from emberharmony.core.trees.tree import tree_leaves
+
+
+_AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
+_SHAPES = "[Ii]ncompatible|broadcast|shape|size|dimension|empty|zero-size|ndim|rank|squeeze"
+
+
+class JAXBackend(
+    JAXMathOps,
+    JAXRoundingOps,
+    JAXElementaryOps,
+    JAXSpecialOps,
+    JAXComplexNumbersOps,
+    JAXReductionOps,
+    JAXHistogramsOps,
+    JAXComparisonOps,
+    JAXBitwiseOps,
+    JAXCreationOps,
+    JAXShapeOps,
+    JAXTensorOps,
+    JAXIndexingOps,
+    JAXWritingOps,
+    JAXSegmentsOps,
+    JAXSortingOps,
+    JAXProductsOps,
+    JAXSolverOps,
+    JAXFftOps,
+    JAXRandomOps,
+    JAXDTypeOps,
+    JAXDeviceOps,
+    JAXTransformsOps,
+    JAXFusedOps,  # type: ignore[misc]
+    JAXProbes,
+    Backend,
+):
+    """JAX: tensors are `jax.Array`, also the tracers inside of its transforms; a program is compiled for each shape."""
+
+    name = "jax"
+    tensor_type = jax.Array
+    dtypes = DTYPES
+    exact_type = False
+    joinable = 2**14
+    # JAX raises TypeError and ValueError for most faults, so the message decides. The first rule that matches counts.
+    errors = (
+        *((kind, "", errors.TracedTensorError) for kind in READS),
+        (RuntimeError, r"RESOURCE_EXHAUSTED|[Oo]ut of memory", errors.OutOfMemoryError),
+        (IndexError, "[Tt]oo many indices", errors.AxisError),
+        (TypeError, "must have integer or boolean type|Indexer", errors.ArgumentTypeError),
+        (ValueError, _AXES, errors.AxisError),
+        (TypeError, _AXES, errors.AxisError),
+        (TypeError, "does not accept dtype|dtype|Accepted|not a valid JAX", errors.DTypeError),
+        (ValueError, _SHAPES, errors.ShapeError),
+        (TypeError, _SHAPES, errors.ShapeError),
+    )
+
+    def __init__(self) -> None:
+        enable_wide()
+        super().__init__()
+
+    @property
+    def version(self) -> str:
+        """The version of JAX."""
+        return str(jax.__version__)
+
+    def at_hand(self, indices: Any) -> np.ndarray | None:
+        """Returns the memory of a tensor on the CPU; None inside of a compiled function."""
+        return at_hand(indices) if isinstance(indices, jax.Array) else None
+
+    def from_numpy(self, array: np.ndarray) -> jax.Array:
+        """Returns a copy of a NumPy array as a tensor.
+
+        Raises:
+            DTypeError: if JAX has no such dtype.
+        """
+        return of_host(array, self.dtypes[array.dtype.name], place(None))
+
+    def awaited(self, result: Any) -> bool:
+        """Waits until the tensors in a result are computed."""
+        waiting = [x for x in tree_leaves(result) if isinstance(x, jax.Array) and not isinstance(x, Tracer)]
+        jax.block_until_ready(waiting)
+        return bool(waiting)
+
+    def parted(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
+        """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
+        ends = list(accumulate(like.size for like in likes))
+        parts = zip([0, *ends], ends, likes, strict=False)
+        return [vector[start:end].reshape(like.shape) for start, end, like in parts]
+
+    def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
+        """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""
+        if isinstance(error, READS):
+            typed = errors.TracedTensorError(f"{op}() on backend {self.name!r}: {UNREAD}")
+            return super().translate(op, typed, arguments)
+        return super().translate(op, error, arguments)
+
+
+BACKEND = JAXBackend

@@ -1,0 +1,53 @@
+"""Comparisons and logic, on JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.jax.dtypes import DTYPES, kind_of, program, promotion
+
+_COMPLEX = ("complex",)
+_ORDERED = "({0}.dtype is native_float32 or {0}.dtype is native_float64 or {0}.dtype.kind in 'biu')"
+
+
+@program("equal_nan")
+def _near(a: jax.Array, b: jax.Array, rtol: jax.Array, atol: jax.Array, equal_nan: bool) -> jax.Array:
+    return jnp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def _close(x1: jax.Array, x2: jax.Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> jax.Array:
+    a, b = promotion.common(x1, x2)
+    if kind_of(a) not in ("float", "complex"):
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    return _near(a, b, rtol, atol, equal_nan)
+
+
+class JAXComparisonOps:
+    """Holds the ops of `ops/comparison.py`."""
+
+    equal = staticmethod(promotion.binary(jnp.equal))
+    not_equal = staticmethod(promotion.binary(jnp.not_equal))
+    less = staticmethod(promotion.binary(jnp.less, kinds=_COMPLEX, guard=_ORDERED))
+    less_equal = staticmethod(promotion.binary(jnp.less_equal, kinds=_COMPLEX, guard=_ORDERED))
+    greater = staticmethod(promotion.binary(jnp.greater, kinds=_COMPLEX, guard=_ORDERED))
+    greater_equal = staticmethod(promotion.binary(jnp.greater_equal, kinds=_COMPLEX, guard=_ORDERED))
+    logical_and = staticmethod(promotion.binary(jnp.logical_and))
+    logical_or = staticmethod(promotion.binary(jnp.logical_or))
+    logical_xor = staticmethod(promotion.binary(jnp.logical_xor))
+    logical_not = staticmethod(jnp.logical_not)
+    isnan = staticmethod(jnp.isnan)
+    isinf = staticmethod(jnp.isinf)
+    isfinite = staticmethod(jnp.isfinite)
+    isclose = staticmethod(_close)
+
+    @staticmethod
+    def allclose(
+        x1: jax.Array, x2: jax.Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> jax.Array:
+        return jnp.all(_close(x1, x2, rtol, atol, equal_nan))
+
+    @staticmethod
+    def array_equal(x1: jax.Array, x2: jax.Array, equal_nan: bool = False) -> jax.Array:
+        a, b = promotion.common(x1, x2)
+        alike = jnp.array_equal(a, b, equal_nan=equal_nan and kind_of(a) in ("float", "complex"))
+        return alike.astype(DTYPES["bool"])

@@ -1,0 +1,51 @@
+"""Complex numbers and their parts, on JAX."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widened
+from emberharmony.core.errors import ShapeError
+
+
+def mirrored(native: Any) -> Any:
+    """Returns a function that is right below a branch cut too, where JAX 0.10 overlooks that the part is -0."""
+
+    def computed(x: jax.Array) -> jax.Array:
+        if not is_complex(x):
+            return native(x)
+        below = jnp.signbit(x.imag)
+        above = native(jnp.where(below, jnp.conj(x), x))
+        return jnp.where(below, jnp.conj(above), above)
+
+    return computed
+
+
+@program()
+def _paired(x: jax.Array) -> jax.Array:
+    return lax.complex(x[..., 0], x[..., 1])
+
+
+class JAXComplexNumbersOps:
+    """Holds the ops of `ops/complex_numbers.py`."""
+
+    @staticmethod
+    def real(x: jax.Array) -> jax.Array:
+        return jnp.real(x)
+
+    @staticmethod
+    def imag(x: jax.Array) -> jax.Array:
+        return jnp.imag(x) if is_complex(x) else jnp.zeros_like(x)
+
+    @staticmethod
+    def conj(x: jax.Array) -> jax.Array:
+        return jnp.conjugate(x) if is_complex(x) else x
+
+    @staticmethod
+    def view_as_complex(x: jax.Array) -> jax.Array:
+        promotion.refuse(x, ("complex",))
+        if x.shape[-1:] != (2,):
+            raise ShapeError(f"shape {x.shape} must end in 2, the real and the imaginary part")
+        return _paired(widened(promotion.floats(x)))

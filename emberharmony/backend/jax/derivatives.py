@@ -1,0 +1,66 @@
+"""Adds derivatives to functions for which JAX has none, or others than the backends agree on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
+
+Function = Callable[..., Any]
+Arrays = Sequence[jax.Array]
+Differential = Callable[[Arrays, Arrays, Arrays], Sequence[jax.Array]]
+"""Maps primals, outputs and tangents to the tangents of the outputs; it is linear in the tangents."""
+
+
+def differentiated(function: Function, differential: Differential) -> Function:
+    """Returns a function of tensors with a differential of its own; JAX transposes it for the reverse mode.
+
+    Args:
+        function: takes tensors, and returns one or a tuple.
+        differential: see `Differential`.
+    """
+    return _with_rule(
+        function, lambda primals, outputs, tangents: differential(primals, outputs, [*map(_filled, tangents)])
+    )
+
+
+def _with_rule(function: Function, rule: Function) -> Function:
+    custom = jax.custom_jvp(function)
+
+    def push(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
+        result = custom(*primals)
+        several = isinstance(result, tuple)
+        moved = rule(primals, result if several else (result,), tangents)
+        if not several:
+            return result, moved[0].astype(result.dtype)
+        return result, tuple(t.astype(y.dtype) for t, y in zip(moved, result, strict=True))
+
+    custom.defjvp(push, symbolic_zeros=True)
+    return custom
+
+
+def _filled(tangent: Any) -> Any:
+    """Returns a tangent as a tensor; None for that of integers."""
+    if tangent.dtype == jax.dtypes.float0:
+        return None
+    return jnp.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else tangent
+
+
+def elementwise(function: Function, *partials: Function) -> Function:
+    """Returns an elementwise function of tensors, which broadcast, with the given partial derivatives.
+
+    Args:
+        function: the function.
+        partials: one for each operand: maps the operands and the result to the derivative of the result.
+    """
+
+    def moved(primals: Arrays, outputs: Arrays, tangents: Any) -> Any:
+        # The derivative by an operand that is not differentiated may be NaN, so leave out its term.
+        total = jnp.zeros_like(outputs[0])
+        for partial, tangent in zip(partials, tangents, strict=True):
+            if not isinstance(tangent, SymbolicZero):
+                total = total + partial(*primals, outputs[0]) * tangent
+        return (total,)
+
+    return _with_rule(function, moved)

@@ -1,0 +1,132 @@
+"""Devices and memory, on JAX."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from emberharmony.backend.shared import device
+from emberharmony.backend.shared.device import Placement, host_memory, memory_limit, name_of, unknown
+
+PLACEMENT = Placement()
+
+
+def _accelerators() -> list[Any]:
+    """Returns the devices of this process that are not the CPU."""
+    return [found for found in jax.local_devices() if found.platform != "cpu"]
+
+
+def available() -> list[str]:
+    """Returns the neutral names of the devices of this process."""
+    return ["cpu", *("gpu" if i == 0 else f"gpu:{i}" for i, _ in enumerate(_accelerators()))]
+
+
+def native(device: Any) -> Any:
+    """Returns a device, given by name or as a native device, as a native device.
+
+    Raises:
+        DeviceError: if the device is unknown or this process does not have it.
+    """
+    if isinstance(device, jax.Device):
+        return device
+    name, _, index = name_of(device).partition(":")
+    number = int(index) if index.isdigit() else 0 if not index else -1
+    if name == "cpu" and number == 0:
+        return jax.local_devices(backend="cpu")[0]
+    found = _accelerators()
+    if not 0 <= number < len(found) or name not in ("gpu", found[0].platform):
+        raise unknown(device, available())
+    return found[number]
+
+
+def named(device: Any) -> str:
+    """Returns the neutral name of a native device; accelerators of every kind are called "gpu", as elsewhere."""
+    if device.platform == "cpu":
+        return "cpu"
+    number = _accelerators().index(device)
+    return "gpu" if not number else f"gpu:{number}"
+
+
+def place(device: Any) -> Any:
+    """Returns the native device for the `device` argument of an op that makes a tensor.
+
+    Without an argument it is the default device, or None for JAX's own default.
+
+    Raises:
+        DeviceError: if the device is unknown or this process does not have it.
+    """
+    if device is not None:
+        return native(device)
+    return PLACEMENT.chosen(native) if PLACEMENT.touched else None
+
+
+def default() -> Any:
+    """Returns the native device on which tensors are made."""
+    chosen = place(None) or jax.config.jax_default_device
+    return jax.local_devices()[0] if chosen is None or isinstance(chosen, str) else chosen
+
+
+def memory() -> int:
+    """Returns the largest possible size of a tensor in bytes, on the device with the most memory."""
+    limits = [(found.memory_stats() or {}).get("bytes_limit", 0) for found in _accelerators()]
+    return max([memory_limit(), *limits])
+
+
+def check_memory(shape: Sequence[int], width: int) -> None:
+    """Checks that a tensor is not larger than the memory; JAX would compile a program for it first.
+
+    Raises:
+        OutOfMemoryError: if it is.
+    """
+    device.check_memory(shape, width, memory)
+
+
+class JAXDeviceOps:
+    """Holds the ops of `ops/device.py`."""
+
+    @staticmethod
+    @contextlib.contextmanager
+    def device_scope(device: Any) -> Any:
+        """Returns the context manager of `with ops.device(...)`."""
+        chosen = native(device)
+        with PLACEMENT.overridden(chosen), jax.default_device(chosen):
+            yield
+
+    @staticmethod
+    def get_device(x: jax.Array) -> str:
+        found = x.devices() if not isinstance(x, jax.core.Tracer) else ()
+        return named(next(iter(found), None) or default())
+
+    @staticmethod
+    def to_device(x: jax.Array, device: Any) -> jax.Array:
+        return jax.device_put(x, native(device))
+
+    @staticmethod
+    def get_available_devices() -> list[str]:
+        return available()
+
+    @staticmethod
+    def get_default_device() -> str:
+        return named(default())
+
+    @staticmethod
+    def set_default_device(device: Any) -> None:
+        chosen = None if device is None else native(device)
+        PLACEMENT.set_default(chosen)
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None:
+        where = place(device) or default()
+        # A device runs what it is given in order, so that it is done with all of it when it is done with this.
+        jax.block_until_ready(jax.device_put(0.0, where))
+        jax.effects_barrier()
+
+    @staticmethod
+    def memory_info(device: Any = None) -> dict[str, int]:
+        where = place(device) or default()
+        stats = where.memory_stats()
+        if not stats:
+            return host_memory()
+        used = int(stats.get("bytes_in_use", -1))
+        return {"used": used, "reserved": int(stats.get("bytes_reserved", used)), "total": int(stats["bytes_limit"])}

@@ -1,0 +1,24 @@
+"""Questions about dtypes, on JAX."""
+
+from typing import Any
+
+import jax
+
+from emberharmony.backend.host import dtype_or_number
+from emberharmony.backend.jax.dtypes import DTYPES
+from emberharmony.core.dtypes import DType
+from emberharmony.core.numeric.promotion import result_type
+
+
+class JAXDTypeOps:
+    """Holds the ops of `ops/dtype.py`."""
+
+    @staticmethod
+    def dtype(x: jax.Array) -> DType:
+        return DTYPES.neutral[x.dtype]
+
+    @staticmethod
+    def result_type(*operands: Any) -> DType:
+        return result_type(
+            *(DTYPES.neutral[x.dtype] if isinstance(x, jax.Array) else dtype_or_number(x) for x in operands)
+        )

@@ -1,0 +1,120 @@
+"""JAX's dtypes by neutral name, and the promotion rule of JAX's ops. JAX's dtypes are those of NumPy and ml_dtypes."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.promote import SAME, Native, Promotion
+from emberharmony.core import dtypes as neutral
+from emberharmony.core.dtypes import NativeDTypes
+from emberharmony.core.errors import BackendUnavailableError, DTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def program(*static: str) -> Callable[[F], F]:
+    """Returns a decorator that makes one program of a function, whose arguments of these names are static."""
+    return lambda function: jax.jit(function, static_argnames=static)
+
+
+def enable_wide() -> None:
+    """Makes JAX compute in 64 bits, without which it narrows int64, the dtype of indices, and float64 silently.
+
+    Raises:
+        BackendUnavailableError: if the environment variable JAX_ENABLE_X64 forbids it.
+    """
+    if jax.config.jax_enable_x64:
+        return
+    import os  # imported here, because most programs decide before
+
+    if os.environ.get("JAX_ENABLE_X64", "").lower() in ("0", "false", "no", "off"):
+        raise BackendUnavailableError(
+            "backend 'jax' computes indices in int64, which JAX_ENABLE_X64 forbids JAX: unset it, or set it to 1"
+        )
+    jax.config.update("jax_enable_x64", True)
+    warnings.warn(
+        "backend 'jax' has set jax_enable_x64 for the process, because indices are int64; JAX's own functions now make "
+        "float64 of Python numbers. Set JAX_ENABLE_X64=1, or jax.config.update('jax_enable_x64', True) yourself, and "
+        "this warning ends",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+DTYPES = NativeDTypes("jax", {d: np.dtype(jnp.bfloat16 if d is neutral.bfloat16 else d.name) for d in neutral.ALL})
+
+
+def cast(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Returns `x` in a dtype; a complex tensor gives its real part, except to bool, which tests for non-zero."""
+    if x.dtype == dtype:
+        return x
+    if dtype.kind == "b":
+        return x != 0
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = lax.real(x)
+    return lax.convert_element_type(x, dtype)
+
+
+def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
+    """Returns a copy of a host array as a tensor.
+
+    Raises:
+        DTypeError: if JAX narrows the dtype, because somebody has switched off `jax_enable_x64`.
+    """
+    copied = np.array(array, dtype)
+    made: jax.Array = jax.device_put(copied, device)
+    if made.dtype != copied.dtype:
+        raise DTypeError(
+            f"JAX narrows {copied.dtype} to {made.dtype}, because jax_enable_x64 was switched off after the "
+            f"backend was loaded: call jax.config.update('jax_enable_x64', True)"
+        )
+    return made
+
+
+# JAX has one object per dtype of NumPy, so test `is`, which is faster than `==`.
+_FLOAT = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+_NUMBER = "({1}.__class__ is float or {1}.__class__ is int)"
+
+promotion = Promotion(
+    DTYPES,
+    cast,
+    lambda number, dtype: of_host(number, dtype),
+    same=SAME,
+    weak=f"({_NUMBER} and {_FLOAT} or {{1}}.__class__ is int and -1 < {{1}} < 128 and {{0}}.dtype.kind in 'iu')",
+    inexact=f"{_FLOAT} or {{0}}.dtype.kind == 'c'",
+    weak_inexact=f"{_NUMBER} and {_FLOAT}",
+)
+
+
+def kind_of(x: Any) -> str:
+    """Returns the kind of a tensor's dtype: "bool", "signed", "unsigned", "float" or "complex"."""
+    return promotion.kinds[x.dtype]
+
+
+def is_float(x: Any) -> bool:
+    """Returns whether the dtype of `x` is real and floating."""
+    return promotion.kinds[x.dtype] == "float"
+
+
+def is_complex(x: Any) -> bool:
+    """Returns whether the dtype of `x` is complex."""
+    return bool(x.dtype.kind == "c")
+
+
+def widened(x: jax.Array) -> jax.Array:
+    """Returns half precision as float32, other tensors unchanged."""
+    return lax.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize == 2 and is_float(x) else x
+
+
+def in_single(native: Native) -> Native:
+    """Returns a float function that computes half precision in float32."""
+
+    def single(x: jax.Array) -> jax.Array:
+        return cast(native(widened(x)), x.dtype)
+
+    return single

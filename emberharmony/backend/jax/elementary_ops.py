@@ -1,0 +1,182 @@
+"""Elementary and special functions, on JAX."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from emberharmony.backend.jax.complex_numbers_ops import mirrored
+from emberharmony.backend.jax.derivatives import elementwise
+from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, promotion
+from emberharmony.backend.shared import elementary
+from emberharmony.core.dispatch import fast
+
+_REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
+
+
+def _special(native: Any) -> Any:
+    """Returns a float function of real numbers, which computes half precision in float32."""
+    computed = jax.jit(in_single(native))
+
+    def called(x: jax.Array) -> jax.Array:
+        x = promotion.floats(x)
+        promotion.refuse(x, ("complex",))
+        return computed(x)
+
+    return called
+
+
+def _in_double(function: Any, *partials: Any) -> Any:
+    """Returns an op that computes a function of `backend.shared.elementary` in float64, with its derivative."""
+    computed = jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
+
+    def called(x: jax.Array) -> jax.Array:
+        x = promotion.floats(x)
+        promotion.refuse(x, ("complex",))
+        return computed(x)
+
+    return called
+
+
+def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
+    finite = jnp.isfinite(y)
+    return jnp.where(finite, power(jnp.where(finite, x - y, 0)), (x == y).astype(y.dtype))
+
+
+def _log_of_sum(native: Any, power: Any) -> Any:
+    def share(place: int) -> Any:
+        return lambda a, b, y: _share(power, (a, b)[place], y)
+
+    return jax.jit(elementwise(native, share(0), share(1)))
+
+
+def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    # For two equal numbers the result is exactly x + 1.
+    alike = (x1 == x2) & jnp.isfinite(x1)
+    return jnp.where(alike, x1 + 1, jnp.logaddexp2(x1, x2))
+
+
+def _ended(native: Any, at_the_ends: Any) -> Any:
+    """Returns a float function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
+
+    Args:
+        native: the function.
+        at_the_ends: maps the real and the imaginary parts to those of the result, for numbers with an infinite part.
+    """
+
+    def computed(x: jax.Array) -> jax.Array:
+        if not is_complex(x):
+            return native(x)
+        finite, known = jnp.isfinite(x), lax.stop_gradient(x)
+        far = lax.complex(*at_the_ends(known.real, known.imag))
+        return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
+
+    return promotion.unary(jax.jit(computed))
+
+
+def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    size, level = jnp.exp(real), imag == 0
+    nowhere = ~jnp.isfinite(imag) & (real == -jnp.inf)
+    return (
+        jnp.where(nowhere, 0, jnp.where(level, size, size * jnp.cos(imag))),
+        jnp.where(nowhere, 0, jnp.where(level, imag, size * jnp.sin(imag))),
+    )
+
+
+def _expm1_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    above, beside = _exp_at_ends(real, imag)
+    return above - 1, beside
+
+
+def _expm1(x: jax.Array) -> jax.Array:
+    if not is_complex(x):
+        return jnp.expm1(x)
+    near = jnp.expm1(x)
+    return lax.complex(near.real + 0.0, near.imag)  # the real part is +0.0 where that of `x` is -0.0
+
+
+def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _exp_at_ends(real * math.log(2), imag * math.log(2))
+
+
+def _sinh(x: jax.Array) -> jax.Array:
+    # JAX 0.10 computes complex numbers by a difference of exponentials, which loses digits.
+    if not is_complex(x):
+        return jnp.sinh(x)
+    return lax.complex(jnp.sinh(x.real) * jnp.cos(x.imag), jnp.cosh(x.real) * jnp.sin(x.imag))
+
+
+def _sinh_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    level = imag == 0
+    return (
+        jnp.where(level, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
+        jnp.where(level, imag, jnp.cosh(real) * jnp.sin(imag)),
+    )
+
+
+def _arcsinh(x: jax.Array) -> jax.Array:
+    if not is_complex(x):
+        return jnp.arcsinh(x)
+    left = jnp.signbit(x.real)
+    right = jnp.arcsinh(jnp.where(left, -jnp.conj(x), x))
+    return jnp.where(left, -jnp.conj(right), right)
+
+
+def _log1p(x: jax.Array) -> jax.Array:
+    # W. Kahan's formula: the error of `1 + x` cancels out. JAX 0.10 loses a digit and a half of float64.
+    above = 1 + x
+    near = jnp.where(above == 1, x, jnp.log(above) * (x / jnp.where(above == 1, 1, above - 1)))
+    return jnp.where(jnp.isfinite(above) & (above > 0), near, jnp.log1p(x))
+
+
+_double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
+
+
+def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
+    wide = x.astype(jnp.float64)
+    return elementary.i0_slope(jnp, wide, y.astype(jnp.float64)).astype(x.dtype)
+
+
+def _quick(native: Any, full: Any) -> Any:
+    """Returns an op that dispatch replaces by a function of JAX for float32 and float64."""
+    return fast(native, "{0}.dtype is native_float32 or {0}.dtype is native_float64")(lambda x: full(x))
+
+
+class JAXElementaryOps:
+    """Holds the ops of `ops/elementary.py`."""
+
+    exp = staticmethod(_quick(jnp.exp, _ended(jnp.exp, _exp_at_ends)))
+    expm1 = staticmethod(_ended(_expm1, _expm1_at_ends))
+    exp2 = staticmethod(_ended(jnp.exp2, _exp2_at_ends))
+    log = staticmethod(promotion.unary(jnp.log))
+    log1p = staticmethod(promotion.unary(lambda x: _double_log1p(x) if x.dtype == jnp.float64 else jnp.log1p(x)))
+    log2 = staticmethod(promotion.unary(jnp.log2))
+    log10 = staticmethod(promotion.unary(jnp.log10))
+    logaddexp = staticmethod(promotion.binary(_log_of_sum(jnp.logaddexp, jnp.exp), **_REAL))
+    logaddexp2 = staticmethod(promotion.binary(_log_of_sum(_logaddexp2, jnp.exp2), **_REAL))
+    sin = staticmethod(promotion.unary(jnp.sin))
+    cos = staticmethod(promotion.unary(jnp.cos))
+    tan = staticmethod(promotion.unary(jnp.tan))
+    arcsin = staticmethod(
+        _ended(mirrored(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
+    )
+    arccos = staticmethod(
+        _ended(mirrored(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im)))
+    )
+    arctan = staticmethod(_ended(jnp.arctan, lambda re, im: (jnp.copysign(math.pi / 2, re), jnp.copysign(0.0, im))))
+    arctan2 = staticmethod(promotion.binary(jnp.arctan2, **_REAL))
+    sinh = staticmethod(_ended(_sinh, _sinh_at_ends))
+    cosh = staticmethod(promotion.unary(jnp.cosh))
+    tanh = staticmethod(promotion.unary(jnp.tanh))
+    arcsinh = staticmethod(_ended(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
+    arccosh = staticmethod(
+        _ended(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
+    )
+    arctanh = staticmethod(_ended(jnp.arctanh, lambda re, im: (jnp.copysign(0.0, re), jnp.copysign(math.pi / 2, im))))
+    erf = staticmethod(_special(lax.erf))
+    erfc = staticmethod(_special(lax.erfc))
+    erfinv = staticmethod(_special(lax.erf_inv))
+    i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))

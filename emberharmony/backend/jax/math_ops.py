@@ -1,0 +1,207 @@
+"""Elementwise arithmetic, on JAX."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from emberharmony.backend.jax.complex_numbers_ops import mirrored
+from emberharmony.backend.jax.derivatives import Arrays, differentiated, elementwise
+from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widened
+from emberharmony.core.dispatch import fast
+
+_BOOL, _COMPLEX = ("bool",), ("complex",)
+_UNORDERED = ("bool", "complex")
+_REAL = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+"""The condition under which a function of JAX runs alone: the dtype is float32 or float64."""
+
+
+def _safe_divisor(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    """Returns an integer divisor with 0, and -1 if it is signed, replaced by 1."""
+    unsafe = x2 == 0
+    if kind_of(x1) == "signed":
+        unsafe = unsafe | (x2 == -1)
+    return jnp.where(unsafe, jnp.ones_like(x2), x2)
+
+
+@program()
+def _floor_divide(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    if not is_float(x1):
+        quotient = jnp.floor_divide(x1, _safe_divisor(x1, x2))
+        if kind_of(x1) == "signed":
+            quotient = jnp.where(x2 == -1, -x1, quotient)
+        return jnp.where(x2 == 0, jnp.zeros_like(quotient), quotient)
+    a, b = widened(x1), widened(x2)
+    # `floor(a / b)` would be one too large where the quotient rounds up to an integer, so subtract the remainder.
+    quotient = jnp.round((a - _float_mod(a, b)) / b)
+    below = ((a < 0) != (b < 0)) & (a != 0)
+    quotient = jnp.where(jnp.isinf(b) & jnp.isfinite(a), -below.astype(a.dtype), quotient)
+    exact = a / b
+    # A quotient of zero must have the sign of the exact quotient.
+    result = jnp.where(b == 0, exact, jnp.where(quotient == 0, exact * 0, quotient))
+    return lax.stop_gradient(result).astype(x1.dtype)
+
+
+def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    a, b = widened(x1), widened(x2)
+    rest = lax.rem(*jnp.broadcast_arrays(a, b))
+    rest = jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    # A remainder of zero has the sign of the divisor. Written like this, the derivative by `x1` stays 1.
+    sign = jnp.where(b < 0, -1, 1).astype(a.dtype)
+    return (sign * (sign * rest + 0)).astype(x1.dtype)
+
+
+@program()
+def _mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    if is_float(x1):
+        return _float_mod(x1, x2)
+    # The divisors 0 and -1 are replaced by 1, which leaves the remainder 0.
+    return jnp.remainder(x1, _safe_divisor(x1, x2))
+
+
+@program()
+def _fmod(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    if is_float(x1):
+        return lax.rem(*jnp.broadcast_arrays(widened(x1), widened(x2))).astype(x1.dtype)
+    return lax.rem(*jnp.broadcast_arrays(x1, _safe_divisor(x1, x2)))
+
+
+@program()
+def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    zero = x2 == 0
+    quotient = x1 / jnp.where(zero, jnp.ones_like(x2), x2)
+    return jnp.where(zero, jnp.zeros_like(quotient), quotient)
+
+
+def _by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
+    zero = b == 0
+    return jnp.where(zero, jnp.zeros_like(y), b * _pow(a, jnp.where(zero, jnp.ones_like(b), b - 1)))
+
+
+def _by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
+    return y * jnp.log(jnp.where(a == 0, jnp.ones_like(a), a))
+
+
+# JAX 0.10 gives NaN for some derivatives at a base of 0.
+_pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _by_base, _by_exponent)
+
+
+@program()
+def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    if is_complex(x1):
+        zero, one = x2 == 0, jnp.ones_like(x2)
+        return jnp.where(zero, one, _pow(x1, jnp.where(zero, one, x2)))
+    if is_float(x1):
+        return _pow(widened(x1), widened(x2)).astype(x1.dtype)
+    if kind_of(x1) != "signed":
+        return jnp.power(x1, x2)
+    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
+    sign = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
+    truncated = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
+    return jnp.where(x2 < 0, truncated, jnp.power(x1, jnp.maximum(x2, 0)))
+
+
+def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    """Returns `sqrt(x1**2 + x2**2)` without overflow: the larger operand is factored out."""
+    a, b = jnp.abs(widened(x1)), jnp.abs(widened(x2))
+    large, small = jnp.maximum(a, b), jnp.minimum(a, b)
+    ratio = small / jnp.where(large == 0, 1, large)
+    result = large * jnp.sqrt(1 + ratio * ratio)
+    return jnp.where(jnp.isinf(a) | jnp.isinf(b), jnp.inf, result).astype(x1.dtype)
+
+
+def _slope(side: jax.Array, hypotenuse: jax.Array) -> jax.Array:
+    """Returns the derivative of a hypotenuse by one side, and 0 where both sides are 0."""
+    return side / jnp.where(hypotenuse == 0, jnp.ones_like(hypotenuse), hypotenuse)
+
+
+_hypot = jax.jit(elementwise(_hypotenuse, lambda a, b, y: _slope(a, y), lambda a, b, y: _slope(b, y)))
+
+
+def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+    (phase,), (tangent,) = outputs, tangents
+    size = jnp.abs(primals[0])
+    across = tangent - phase * jnp.real(jnp.conj(phase) * tangent)
+    return (jnp.where(size == 0, 0, across / jnp.where(size == 0, 1, size)),)
+
+
+def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+    return (jnp.real(jnp.conj(_phase(primals[0])) * tangents[0]),)
+
+
+_phase: Any = jax.jit(differentiated(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_moved))
+_complex_abs: Any = jax.jit(differentiated(jnp.abs, _abs_moved))
+
+
+@program()
+def _heaviside(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    known = jnp.where(x1 < 0, jnp.zeros_like(x1), jnp.where(x1 > 0, jnp.ones_like(x1), lax.stop_gradient(x1)))
+    return jnp.where(x1 == 0, x2, known)
+
+
+@fast(jnp.square, _REAL)
+def _square(x: jax.Array) -> jax.Array:
+    return x if x.dtype.kind == "b" else jnp.square(x)
+
+
+@program()
+def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
+    """Returns the greatest common divisor by Euclid's algorithm; that of JAX 0.10 may not end.
+
+    The number of steps is the most that integers of this width can need (Lamé's theorem).
+    """
+
+    def step(_: int, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        a, b = pair
+        return jnp.where(b == 0, a, b), jnp.where(b == 0, b, lax.rem(a, _safe_divisor(a, b)))
+
+    steps = x1.dtype.itemsize * 8 * 144 // 100 + 2
+    return jnp.abs(lax.fori_loop(0, steps, step, tuple(jnp.broadcast_arrays(x1, x2)))[0])
+
+
+_sqrt = mirrored(jnp.sqrt)
+_any_sqrt = promotion.unary(jax.jit(_sqrt))
+
+
+class JAXMathOps:
+    """Holds the ops of `ops/math.py`."""
+
+    add = staticmethod(promotion.binary(jnp.add))
+    subtract = staticmethod(promotion.binary(jnp.subtract, kinds=_BOOL))
+    multiply = staticmethod(promotion.binary(jnp.multiply))
+    divide = staticmethod(promotion.binary(jnp.true_divide, inexact=True))
+    divide_no_nan = staticmethod(promotion.binary(_divide_no_nan, inexact=True, direct=False))
+    floor_divide = staticmethod(promotion.binary(_floor_divide, kinds=_UNORDERED, direct=False))
+    mod = staticmethod(promotion.binary(_mod, kinds=_UNORDERED, direct=False))
+    fmod = staticmethod(promotion.binary(_fmod, kinds=_UNORDERED, direct=False))
+    power = staticmethod(promotion.binary(_power, kinds=_BOOL, direct=False))
+    hypot = staticmethod(promotion.binary(_hypot, inexact=True, kinds=_COMPLEX, direct=False))
+    maximum = staticmethod(promotion.binary(jnp.maximum, kinds=_COMPLEX, guard=_REAL))
+    minimum = staticmethod(promotion.binary(jnp.minimum, kinds=_COMPLEX, guard=_REAL))
+    heaviside = staticmethod(promotion.binary(_heaviside, inexact=True, kinds=_COMPLEX, direct=False))
+    gcd = staticmethod(promotion.binary(_gcd, kinds=("bool", "float", "complex"), direct=False))
+    reciprocal = staticmethod(promotion.unary(jnp.reciprocal))
+    sqrt = staticmethod(fast(jnp.sqrt, _REAL)(lambda x: _any_sqrt(x)))
+    rsqrt = staticmethod(promotion.unary(jax.jit(lambda x: jnp.reciprocal(_sqrt(x)))))
+    square = staticmethod(_square)
+
+    @staticmethod
+    @fast(jnp.negative, "{0}.dtype.kind != 'b'")
+    def negative(x: jax.Array) -> jax.Array:
+        promotion.refuse(x, _BOOL)
+        return jnp.negative(x)
+
+    @staticmethod
+    @fast(jnp.abs, _REAL)
+    def absolute(x: jax.Array) -> jax.Array:
+        return _complex_abs(x) if is_complex(x) else x if x.dtype.kind in "bu" else jnp.abs(x)
+
+    @staticmethod
+    def positive(x: jax.Array) -> jax.Array:
+        return x
+
+    @staticmethod
+    @fast(jnp.sign, _REAL)
+    def sign(x: jax.Array) -> jax.Array:
+        return _phase(x) if is_complex(x) else x if x.dtype.kind == "b" else jnp.sign(x)

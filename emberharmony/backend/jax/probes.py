@@ -1,0 +1,40 @@
+"""What the checks of `ops.checked` ask JAX."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from emberharmony.backend.jax.device_ops import default
+from emberharmony.backend.jax.tracing import at_hand, concrete, is_traced
+from emberharmony.backend.probes import Probes
+
+
+class JAXProbes(Probes):
+    """The probes of JAX."""
+
+    def computes_later(self) -> bool:
+        """Returns whether the default device is an accelerator."""
+        return bool(default().platform != "cpu")
+
+    def probe(self, tensor: jax.Array) -> Any:
+        """Returns a sum, by NumPy for tensors in the memory of the host, for which JAX would compile a program."""
+        known = concrete(tensor)
+        if known is None:
+            return 0.0  # the values are not at hand
+        host = at_hand(known)
+        if host is None:
+            return super().probe(known)
+        wide = host if host.dtype.itemsize > 2 else host.astype(np.float32)
+        with np.errstate(all="ignore"):
+            return float(np.abs(wide).sum())
+
+    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+        """Returns the places of the probes that are not finite."""
+        return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
+
+    def loses_gradient(self, tensor: Any) -> bool:
+        """Returns whether a transform of JAX differentiates a tensor."""
+        return isinstance(tensor, jax.Array) and is_traced(tensor)

@@ -1,0 +1,55 @@
+"""Random numbers, on JAX: drawn by NumPy's Philox on the host, because JAX compiles a program for each shape drawn."""
+
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.jax.device_ops import check_memory, place
+from emberharmony.backend.jax.dtypes import DTYPES, of_host
+from emberharmony.backend.shared.random import (
+    DefaultStream,
+    below,
+    checked_streams,
+    clone,
+    floating,
+    restore_streams,
+    saved_streams,
+)
+from emberharmony.backend.shared.random_state import State, restored, saved
+from emberharmony.backend.shared.shape import as_shape
+from emberharmony.core.dtypes import DType, float64
+
+STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
+
+
+def _drawn(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+    lengths = as_shape(shape)
+    check_memory(lengths, dtype.itemsize)
+    return np.asarray(draw(lengths, np.float64 if dtype is float64 else np.float32))
+
+
+class JAXRandomOps:
+    """Holds the ops of `ops/random_ops.py`."""
+
+    @staticmethod
+    def standard_uniform(shape: Any, dtype: Any = None) -> Any:
+        wanted = floating(dtype)
+        values = _drawn(STREAM.get().random, shape, wanted)
+        if wanted.bits == 16:
+            # Half precision would round some numbers up to 1, which is excluded.
+            values = values.clip(max=below(1.0, wanted))
+        return of_host(values, DTYPES[wanted], place(None))
+
+    @staticmethod
+    def standard_normal(shape: Any, dtype: Any = None) -> Any:
+        wanted = floating(dtype)
+        return of_host(_drawn(STREAM.get().standard_normal, shape, wanted), DTYPES[wanted], place(None))
+
+    @staticmethod
+    def random_get_state() -> State:
+        return saved_streams("jax", lambda: saved(STREAM.get()))
+
+    @staticmethod
+    def random_set_state(state: State) -> None:
+        native, seed = checked_streams("jax", state)
+        restore_streams(seed, STREAM, restored(native, "Philox"))

@@ -1,0 +1,159 @@
+"""Changes of shape, on JAX."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.jax.device_ops import check_memory
+from emberharmony.backend.jax.dtypes import promotion
+from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.promote import normalized
+from emberharmony.backend.shared.shape import (
+    as_shape,
+    broadcast_shapes,
+    check_copy,
+    check_pad,
+    counted,
+    cuts,
+    expanded,
+    joinable,
+    matrices,
+    pad_indices,
+    pad_pairs,
+    permuted,
+    shifts_of,
+    squeezed,
+    total,
+)
+from emberharmony.core.errors import AxisError, ShapeError
+
+
+class JAXShapeOps:
+    """Holds the ops of `ops/shape.py`."""
+
+    composed: Callable[[str], Callable[..., jax.Array]]
+
+    broadcast_shapes = staticmethod(broadcast_shapes)
+
+    @staticmethod
+    def reshape(x: jax.Array, shape: Any, copy: bool | None = None) -> jax.Array:
+        # Arrays are immutable, so it makes no difference whether they share memory.
+        check_copy(copy)
+        for n in shape if isinstance(shape, (tuple, list)) else (shape,):
+            if n.__class__ is int and n < -1:
+                raise ShapeError(f"shape {shape} has a negative length")
+        return jnp.reshape(x, shape)
+
+    @staticmethod
+    def transpose(x: jax.Array, axes: Sequence[int] | None = None) -> jax.Array:
+        return jnp.transpose(x, None if axes is None else permuted(axes, x.ndim))
+
+    @staticmethod
+    def matrix_transpose(x: jax.Array) -> jax.Array:
+        return jnp.swapaxes(matrices(x), -1, -2)
+
+    @staticmethod
+    def swapaxes(x: jax.Array, axis1: int, axis2: int) -> jax.Array:
+        return jnp.swapaxes(x, *(normalized(axis, x.ndim)[0] for axis in (axis1, axis2)))
+
+    @staticmethod
+    def moveaxis(x: jax.Array, source: Any, destination: Any) -> jax.Array:
+        sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
+        if len(sources) != len(places):
+            raise AxisError(
+                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
+            )
+        return jnp.moveaxis(x, sources, places)
+
+    @staticmethod
+    def expand_dims(x: jax.Array, axis: Any = 0) -> jax.Array:
+        return jnp.reshape(x, expanded(x.shape, axis))
+
+    @staticmethod
+    def squeeze(x: jax.Array, axis: Any = None) -> jax.Array:
+        axes = [a for a, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+        return jnp.reshape(x, squeezed(x.shape, axes))
+
+    @staticmethod
+    def broadcast_to(x: jax.Array, shape: Any) -> jax.Array:
+        lengths = as_shape(shape)
+        check_memory(lengths, x.dtype.itemsize)
+        return jnp.broadcast_to(x, lengths)
+
+    @staticmethod
+    def broadcast_arrays(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        shape = broadcast_shapes(*(x.shape for x in arrays))
+        return tuple(jnp.broadcast_to(x, shape) for x in arrays)
+
+    @staticmethod
+    def concatenate(xs: list[jax.Array], axis: int | None = 0) -> jax.Array:
+        tensors = joinable(xs, promotion)
+        if axis is None:
+            return jnp.concatenate([x.reshape(-1) for x in tensors])
+        if tensors[0].ndim == 0:
+            raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
+        return jnp.concatenate(tensors, normalized(axis, tensors[0].ndim)[0])
+
+    @staticmethod
+    def stack(x: list[jax.Array], axis: int = 0) -> jax.Array:
+        return jnp.stack(joinable(x, promotion), axis)
+
+    @staticmethod
+    def split(x: jax.Array, indices_or_sections: Any, axis: int = 0) -> list[jax.Array]:
+        (axis,) = normalized(axis, x.ndim)
+        head = (slice(None),) * axis
+        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+
+    @staticmethod
+    def unstack(x: jax.Array, num: int | None = None, axis: int = 0) -> tuple[jax.Array, ...]:
+        (axis,) = normalized(axis, x.ndim)
+        if num not in (None, x.shape[axis]):
+            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
+        return tuple(jnp.unstack(x, axis=axis))
+
+    @staticmethod
+    def tile(x: jax.Array, repeats: int | Sequence[int]) -> jax.Array:
+        counts = as_shape(repeats)
+        check_memory((math.prod(counts), *x.shape), x.dtype.itemsize)
+        return jnp.tile(x, counts)
+
+    @staticmethod
+    def repeat(x: jax.Array, repeats: Any, axis: int | None = None) -> jax.Array:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        (axis,) = normalized(axis, x.ndim)
+        length = x.shape[axis]
+        counts = counted(on_host(repeats) if isinstance(repeats, jax.Array) else repeats, length)
+        check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.dtype.itemsize)
+        return jnp.take(x, np.repeat(np.arange(length), counts), axis, mode="clip")
+
+    @staticmethod
+    def flip(x: jax.Array, axis: Any = None) -> jax.Array:
+        return jnp.flip(x, normalized(axis, x.ndim))
+
+    @staticmethod
+    def roll(x: jax.Array, shift: Any, axis: Any = None) -> jax.Array:
+        if not x.size:
+            return x
+        if axis is None:
+            return jnp.roll(x, sum(shifts_of(shift, (0,))[0]) % x.size)
+        axes = tuple(normalized(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        shifts, axes = shifts_of(shift, axes)
+        return jnp.roll(x, tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True)), axes) if axes else x
+
+    def pad(self, x: jax.Array, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> jax.Array:
+        if check_pad(mode, constant_values):
+            return self.composed("pad")(x, pad_width, mode, constant_values)
+        pairs = pad_pairs(pad_width, x.ndim)
+        check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.dtype.itemsize)
+        if mode == "constant":
+            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            return jax.lax.pad(x, value, [(before, after, 0) for before, after in pairs])
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                x = jnp.take(x, pad_indices(x.shape[axis], before, after, mode), axis, mode="clip")
+        return x

@@ -1,0 +1,164 @@
+"""Linear algebra, on JAX."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from emberharmony.backend.jax import linear
+from emberharmony.backend.jax.dtypes import of_host, promotion
+from emberharmony.backend.jax.tracing import wholly
+from emberharmony.backend.shared import lapack
+from emberharmony.backend.shared.shape import matrices
+from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
+from emberharmony.core.errors import LinAlgError
+from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
+
+
+def _on_empty(name: str, x: jax.Array, *options: Any) -> Any:
+    """Returns a function of `shared.lapack` of matrices without elements, which JAX does not take."""
+    result = getattr(lapack, name)(np.zeros(x.shape, x.dtype), *options)
+    return type(result)(*map(of_host, result)) if isinstance(result, tuple) else of_host(result)
+
+
+def _finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
+    """Returns `x`, if its matrices, or the parts of them that are read, are finite as far as that is known.
+
+    Raises:
+        LinAlgError: if an element is infinite or NaN.
+    """
+    if not wholly(jnp.isfinite(x if read is None else read).all(), True):
+        raise not_finite(x.shape)
+    return x
+
+
+def _finite_below(x: jax.Array) -> jax.Array:
+    """Returns `x`, if its matrices are square and their lower triangles, which are read, are finite.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+        LinAlgError: if an element on or below a diagonal is infinite or NaN.
+    """
+    return _finite(square(x), jnp.tril(x))
+
+
+def _invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
+    """Returns the solution of systems, if the matrices have inverses as far as that is known.
+
+    Raises:
+        LinAlgError: if a matrix is singular.
+    """
+    if wholly(jnp.isfinite(solved).all(), True):
+        return solved
+    factors = lax.linalg.lu(lax.stop_gradient(a))[0]
+    if wholly(jnp.any(jnp.diagonal(factors, 0, -2, -1) == 0), False):
+        raise LinAlgError("Singular matrix")
+    return solved
+
+
+def _columns(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns matrices and right-hand sides, as matrices too, whose leading axes are broadcast."""
+    columns = b[..., None] if b.ndim == 1 else b
+    batch = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+    return jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
+
+
+class JAXSolverOps:
+    """Holds the ops of `ops/solver.py`."""
+
+    @staticmethod
+    @inexact(promotion)
+    def det(x: jax.Array) -> jax.Array:
+        return jnp.linalg.det(x) if square(x).size else _on_empty("det", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def slogdet(x: jax.Array) -> SlogdetResult:
+        if not square(x).size:
+            return _on_empty("slogdet", x)
+        sign, logarithm = jnp.linalg.slogdet(x)
+        # If the determinant is NaN, so is its sign.
+        return SlogdetResult(jnp.where(jnp.isnan(logarithm), jnp.nan, sign).astype(sign.dtype), logarithm)
+
+    @staticmethod
+    @inexact(promotion)
+    def inv(x: jax.Array) -> jax.Array:
+        return _invertible(x, jnp.linalg.inv(square(x))) if x.size else x
+
+    @staticmethod
+    @inexact(promotion, 2)
+    def solve(a: jax.Array, b: jax.Array) -> jax.Array:
+        check_sides(a, b)
+        a, columns = _columns(a, b)
+        result = _invertible(a, jnp.linalg.solve(a, columns)) if a.size and columns.size else columns
+        return result[..., 0] if b.ndim == 1 else result
+
+    @staticmethod
+    @inexact(promotion, 2)
+    def solve_triangular(a: jax.Array, b: jax.Array, lower: bool = False) -> jax.Array:
+        check_sides(a, b)
+        if wholly(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
+            raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
+        a, columns = _columns(a, b)
+        if a.size and columns.size:
+            columns = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
+        return columns[..., 0] if b.ndim == 1 else columns
+
+    @staticmethod
+    @inexact(promotion)
+    def cholesky(x: jax.Array, upper: bool = False) -> jax.Array:
+        if not square(x).size:
+            return x
+        factor = linear.cholesky(x)
+        if not wholly(jnp.isfinite(factor).all(), True):
+            raise LinAlgError("expected a finite, positive-definite matrix; is it symmetric, or Hermitian?")
+        return linear.adjoint(factor) if upper else factor
+
+    @staticmethod
+    @inexact(promotion)
+    def qr(x: jax.Array, mode: str = "reduced") -> QRResult:
+        check_qr_mode(mode)
+        return QRResult(*linear.qr(x, mode)) if matrices(x).size else _on_empty("qr", x, mode)
+
+    @staticmethod
+    @inexact(promotion)
+    def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
+        if not matrices(x).size:
+            found: SVDResult | jax.Array = _on_empty("svd_or_values", x, full_matrices, compute_uv)
+            return found
+        return SVDResult(*linear.svd(_finite(x), full_matrices)) if compute_uv else linear.svdvals(_finite(x))
+
+    @staticmethod
+    @inexact(promotion)
+    def svdvals(x: jax.Array) -> jax.Array:
+        return linear.svdvals(_finite(x)) if matrices(x).size else _on_empty("svdvals", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def eigh(x: jax.Array) -> EigResult:
+        return EigResult(*linear.eigh(_finite_below(x))) if square(x).size else _on_empty("eigh", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def eigvalsh(x: jax.Array) -> jax.Array:
+        return linear.eigh(_finite_below(x))[0] if square(x).size else _on_empty("eigvalsh", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def eig(x: jax.Array) -> EigResult:
+        return EigResult(*linear.eig(_finite(x))) if square(x).size else _on_empty("eig", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def eigvals(x: jax.Array) -> jax.Array:
+        return linear.eig(_finite(x))[0] if square(x).size else _on_empty("eigvals", x)
+
+    @staticmethod
+    @inexact(promotion)
+    def lu_factor(x: jax.Array) -> LUResult:
+        if not matrices(x).size:
+            return _on_empty("lu_factor", x)
+        factors, pivots, _ = lax.linalg.lu(x)
+        return LUResult(factors, pivots.astype(np.int64))

@@ -1,0 +1,86 @@
+"""Sorting, searching and set ops, on JAX."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widened
+from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.promote import single
+from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.core.errors import ShapeError
+
+_COMPLEX = ("complex",)
+
+
+def _reversed(x: jax.Array) -> jax.Array:
+    """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
+    return -x if is_float(x) else ~x
+
+
+def _along(x: jax.Array, axis: int | None) -> tuple[jax.Array, int]:
+    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
+    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
+
+
+@program("axis", "descending")
+def _argsorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
+    return jnp.argsort(_reversed(x) if descending else x, axis, stable=True)
+
+
+@program("axis", "descending")
+def _sorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
+    return _reversed(jnp.sort(_reversed(x), axis, stable=True)) if descending else jnp.sort(x, axis, stable=True)
+
+
+def _argsort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
+    promotion.refuse(x, _COMPLEX)
+    x, axis = _along(x, axis)
+    return _argsorted(x, axis, bool(descending)) if x.ndim and x.size else jnp.zeros(x.shape, np.int64)
+
+
+@program("side")
+def _searched(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
+    return jnp.searchsorted(ordered, values, side=side).astype(np.int64)
+
+
+class JAXSortingOps(WithUnique):
+    """Holds the ops of `ops/sorting.py`."""
+
+    argsort = staticmethod(_argsort)
+
+    @staticmethod
+    def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
+        promotion.refuse(x, _COMPLEX)
+        x, axis = _along(x, axis)
+        return _sorted(x, axis, bool(descending)) if x.ndim and x.size else x
+
+    @staticmethod
+    def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
+        promotion.refuse(x, _COMPLEX)
+        top(x.shape, k)
+        order = _argsort(x, -1, True)[..., :k]
+        return (jnp.take_along_axis(x, order, -1, mode="clip") if x.size else x[..., :k]), order
+
+    @staticmethod
+    def searchsorted(
+        sorted_sequence: jax.Array, values: jax.Array, side: str = "left", sorter: jax.Array | None = None
+    ) -> jax.Array:
+        if sorted_sequence.ndim != 1:
+            raise ShapeError(f"expected a sorted sequence of shape (n,), got shape {sorted_sequence.shape}")
+        a, b = promotion.common(sorted_sequence, values)
+        promotion.refuse(a, _COMPLEX)
+        if sorter is not None:
+            a = a[sorter_of(on_host(sorter), a.size)]
+        side = side_of(side)
+        return _searched(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
+
+    @staticmethod
+    def _unique(x: jax.Array) -> jax.Array:
+        # The shape of the result depends on the values, so find the unique ones on the host.
+        return of_host(np.unique(on_host(widened(x))), x.dtype)
+
+    @staticmethod
+    def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:
+        a, b = promotion.common(x1, x2)
+        return jnp.isin(a, b, invert=bool(invert))

@@ -1,0 +1,68 @@
+"""Recognises the tracers of JAX: those of tensors that are being differentiated, mapped over or compiled."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from emberharmony.core.tracing import TELLERS
+
+Tracer = jax.core.Tracer
+READS = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+"""The errors that JAX raises when a program reads a value that is not computed yet."""
+UNREAD = (
+    "a value is read, but there is none while JAX compiles the function or maps over it: choose by ops.where or "
+    "ops.cond, take what decides as a Python number, or run the function without ops.compile, jax.jit and vmap"
+)
+"""The message of a program that reads such a value."""
+
+
+def is_traced(x: Any) -> bool:
+    """Returns whether a running transform of JAX differentiates with respect to a tensor, or to an input of it.
+
+    The tracers of a gradient have a primal and those of a map a value, which may be a tracer in turn.
+    """
+    while isinstance(x, Tracer):
+        if hasattr(x, "primal"):
+            return True
+        x = getattr(x, "val", None)
+    return False
+
+
+def concrete(x: Any) -> jax.Array | None:
+    """Returns a tensor without the tracers of gradients; None if it has no values, as in a compiled function."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "primal", None)
+    return x
+
+
+def at_hand(x: Any) -> np.ndarray | None:
+    """Returns the values of a tensor that is in the memory of the host; None for others."""
+    known = concrete(x)
+    if known is None or next(iter(known.devices())).platform != "cpu":
+        return None
+    return np.asarray(known)
+
+
+def on_host(x: Any) -> np.ndarray:
+    """Returns the values of a tensor; its gradient is lost.
+
+    Raises:
+        TypeError: one of `READS`, if the tensor has no values.
+    """
+    known = concrete(x)
+    return np.asarray(x if known is None else known)
+
+
+def wholly(test: Any, otherwise: bool) -> bool:
+    """Returns the value of a boolean tensor without axes, or another value if it has none."""
+    known = concrete(test)
+    return otherwise if known is None else bool(known)
+
+
+TELLERS[jax.Array] = is_traced

@@ -1,0 +1,209 @@
+"""The JAX backend: what is its own, a sample of its conformance, and (slow) the whole profile."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import Parameter, ops
+from emberharmony.demo import gpt
+from emberharmony.errors import IndexOutOfBoundsError, LinAlgError, TracedTensorError
+from emberharmony.testing.conformance import run_sample
+from emberharmony.testing.samples import all_samples
+
+jax = pytest.importorskip("jax")
+
+CHEAP = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_llvm_disable_expensive_passes=true"
+)
+
+
+@pytest.fixture
+def on_jax() -> Iterator[Any]:
+    jax.config.update("jax_enable_x64", True)
+    with ops.use_backend("jax") as backend:
+        yield backend
+
+
+def tensor(*values: float) -> Any:
+    return ops.convert_to_tensor(list(values))
+
+
+def alone(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name != "JAX_ENABLE_X64"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=kept | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.usefixtures("on_jax")
+@pytest.mark.parametrize("op", ["softmax", "take"])
+def test_a_sample_of_the_conformance_passes(op: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        outcomes = [*run_sample(all_samples()[op], "jax", most=1)]
+    assert [o for o in outcomes if o.failure or o.unsupported] == []
+    assert len(outcomes) > 15
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_gradients_nest_with_those_of_jax() -> None:
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.sin(x) * x)
+
+    x = tensor(1.0, 2.0)
+    np.testing.assert_allclose(ops.grad(loss)(x), np.cos([1.0, 2.0]) * [1.0, 2.0] + np.sin([1.0, 2.0]), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(loss)(x), ops.grad(loss)(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(ops.grad(loss))(x), ops.grad(loss)(x), rtol=1e-6)
+    np.testing.assert_allclose(ops.jvp(loss, (x,), (x,))[1], ops.sum(ops.grad(loss)(x) * x), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_a_complex_gradient_is_the_conjugate_of_that_of_jax() -> None:
+    def loss(z: Any) -> Any:
+        return ops.real(ops.sum(z * z * (2 - 1j)))
+
+    z = ops.convert_to_tensor(np.asarray([1 + 2j], np.complex64))
+    np.testing.assert_allclose(ops.grad(loss)(z), np.conj(jax.grad(loss)(z)), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_backward_fills_the_gradients_of_cells() -> None:
+    weight = Parameter([1.0, 2.0])
+    ops.backward(lambda: ops.sum(ops.square(weight.value)), weight)
+    assert isinstance(weight.grad, jax.Array)
+    np.testing.assert_array_equal(weight.grad, [2.0, 4.0])
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_a_custom_gradient_works_in_both_modes() -> None:
+    @ops.custom_gradient
+    def doubled(x: Any) -> Any:
+        return x * 2, lambda x, upstream: upstream * 5
+
+    x = tensor(3.0)
+    assert float(ops.grad(lambda x: ops.sum(doubled(x)))(x)[0]) == 5.0
+    assert float(ops.jvp(doubled, (x,), (x,))[1][0]) == 15.0
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_compile_traces_once_for_each_shape_and_each_number() -> None:
+    runs: list[Any] = []
+
+    @ops.compile
+    def scaled(x: Any, factor: float) -> Any:
+        runs.append(factor)
+        return {"result": ops.exp(x) * factor, "factor": factor}
+
+    for factor, x in ((2.0, tensor(0.0)), (2.0, tensor(1.0)), (3.0, tensor(1.0)), (2.0, tensor(1.0, 2.0))):
+        found = scaled(x, factor)
+        np.testing.assert_allclose(found["result"], np.exp(x) * factor, rtol=1e-6)
+        assert found["factor"] == factor
+    assert runs == [2.0, 3.0, 2.0]
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_a_function_that_reads_values_is_run_uncompiled_and_mapped_by_slices() -> None:
+    def halved(x: Any) -> Any:
+        return x / 2 if float(ops.sum(x)) > 0 else x
+
+    x = ops.convert_to_tensor([[1.0], [-1.0]])
+    np.testing.assert_array_equal(ops.compile(halved)(x), [[1.0], [-1.0]])
+    np.testing.assert_array_equal(ops.vmap(halved)(x), [[0.5], [-1.0]])
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_errors_name_the_op_and_what_to_do() -> None:
+    x = tensor(1.0, 2.0)
+    with pytest.raises(TracedTensorError, match=r"nonzero\(\) on backend 'jax': a value is read, .*ops\.where"):
+        jax.jit(ops.nonzero)(x)
+    with pytest.raises(TracedTensorError, match=r"to_numpy\(\) on backend 'jax'"):
+        ops.grad(lambda x: ops.sum(ops.convert_to_tensor(ops.to_numpy(x))))(x)
+    with pytest.raises(IndexOutOfBoundsError, match=r"take\(\) on backend 'jax': index 5"):
+        ops.take(x, ops.convert_to_tensor([5]))
+    with pytest.raises(LinAlgError, match=r"inv\(\) on backend 'jax'"):
+        ops.inv(ops.zeros((2, 2)))
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_random_states_and_the_portable_generator_repeat() -> None:
+    ops.random.seed(3)
+    state = ops.random.get_state()
+    first = np.asarray(ops.random.normal((5,)))
+    ops.random.set_state(state)
+    np.testing.assert_array_equal(ops.random.normal((5,)), first)
+    drawn = ops.random.uniform((3,), generator=ops.random.Generator(1))
+    with ops.use_backend("numpy"):
+        other = ops.random.uniform((3,), generator=ops.random.Generator(1))
+    np.testing.assert_array_equal(drawn, other)
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_tensors_move_by_dlpack_and_by_the_host() -> None:
+    array = np.arange(3.0)
+    x = ops.from_dlpack(array)
+    array[0] = 9.0
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    assert ops.get_device(x) == "cpu"
+    assert ops.dtype(x) == jax.numpy.float64
+    assert ops.zeros((1,), dtype=jax.numpy.bfloat16).dtype == jax.numpy.bfloat16
+    ops.synchronize()
+    with ops.use_backend(like=x):
+        assert ops.get_backend() == "jax"
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_half_of_a_program_may_be_written_for_jax() -> None:
+    net = jax.vmap(lambda row: ops.softmax(row) @ ops.ones((2,)))
+    np.testing.assert_allclose(net(jax.numpy.ones((3, 2), "float32")), np.ones(3), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_loading_switches_64_bits_on_and_says_so() -> None:
+    program = (
+        "import warnings; from emberharmony import ops\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always'); ops.set_backend('jax'); ops.set_backend('jax')\n"
+        "import jax; print(jax.config.jax_enable_x64, [str(w.message)[:37] for w in seen])\n"
+    )
+    assert alone(program).stdout == "True [\"backend 'jax' has set jax_enable_x64 \"]\n"
+    assert alone(program, JAX_ENABLE_X64="1").stdout == "True []\n"
+    refused = alone(program, JAX_ENABLE_X64="0").stderr
+    assert "JAX_ENABLE_X64 forbids JAX: unset it" in refused
+    late = alone(
+        "from emberharmony import ops; ops.set_backend('jax')\n"
+        "import jax; jax.config.update('jax_enable_x64', False)\n"
+        "ops.convert_to_tensor([1])\n"
+    )
+    assert "DTypeError" in late.stderr
+    assert "jax_enable_x64" in late.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_jax")
+def test_the_gpt_switches_between_four_backends() -> None:
+    found = ops.available_backends()
+    names = [name for name in ("numpy", "jax", "torch", "mlx") if name in found]
+    result = gpt.run(names, steps=3)
+    assert result.differences.agrees, result.differences
+
+
+@pytest.mark.slow
+def test_the_profile_has_no_failure_and_lacks_few_ops(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    program = "from emberharmony.cli import main; main()"
+    options = ["conformance", "--backend", "jax", "--quick", "--most", "1", "--json", str(report)]
+    environment = os.environ | {"JAX_ENABLE_X64": "1", "XLA_FLAGS": CHEAP}
+    command = [sys.executable, "-c", program, *options]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    entries = json.loads(report.read_text())["ops"]
+    lacking = {entry["op"]: entry["reason"] for entry in entries if entry["status"] == "unsupported"}
+    assert lacking == {}
+    assert len(entries) >= 490
