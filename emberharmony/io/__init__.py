@@ -1,5 +1,7 @@
 """Files of tensors in the format safetensors, and checkpoints: checked before use, written as a whole or not at all."""
 
+from typing import TYPE_CHECKING
+
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
@@ -15,10 +17,14 @@ from emberharmony.io.saving import save as save
 from emberharmony.io.tensor_file import TensorFile as TensorFile
 from emberharmony.io.tensor_file import open as open
 
+if TYPE_CHECKING:
+    from emberharmony.io.checkpoints.ranks import RankCheckpoint as RankCheckpoint
+
 __all__ = [
     "Checkpoint",
     "CheckpointError",
     "CheckpointWarning",
+    "RankCheckpoint",
     "Report",
     "TensorFile",
     "TensorInfo",
@@ -31,3 +37,17 @@ __all__ = [
     "save",
     "save_model",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Loads `RankCheckpoint`, which few programs need.
+
+    Raises:
+        AttributeError: if there is no such name.
+    """
+    if name == "RankCheckpoint":
+        from emberharmony.io.checkpoints.ranks import RankCheckpoint
+
+        globals()[name] = RankCheckpoint
+        return RankCheckpoint
+    raise AttributeError(f"module 'emberharmony.io' has no attribute {name!r}")

@@ -13,6 +13,7 @@ from emberharmony import Parameter as Parameter
 NAMES: dict[str, str] = {
     "cache": "KVCache",
     "containers": "Lambda ModuleDict ModuleList ParameterDict ParameterList Remat Repeat Residual Sequential",
+    "data_parallel": "DataParallel",
     "functional": "functional_call merge split value_and_grad",
     "generation": "generate stream_generate",
     "layers.activations": (

@@ -18,6 +18,7 @@ from emberharmony.nn.containers import Remat as Remat
 from emberharmony.nn.containers import Repeat as Repeat
 from emberharmony.nn.containers import Residual as Residual
 from emberharmony.nn.containers import Sequential as Sequential
+from emberharmony.nn.data_parallel import DataParallel as DataParallel
 from emberharmony.nn.functional import functional_call as functional_call
 from emberharmony.nn.functional import merge as merge
 from emberharmony.nn.functional import split as split

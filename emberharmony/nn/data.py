@@ -22,13 +22,17 @@ class Batches:
         shuffle: whether the order is random.
         drop_last: whether a last batch with fewer rows is left out.
         rng: draws the orders, the same ones on every backend; without it `ops.random.seed` decides them.
+        shard: whether each rank of `ops.distributed` gets its part of each batch. Rows of a last batch that do not
+            divide by the ranks are left out. State dicts are those without it, so a run with another number of ranks
+            can continue.
 
     Attributes:
         epoch: the number of the epoch that was begun last, from 1 on; 0 before the first.
 
     Raises:
         ShapeError: if the lengths differ, or there are no rows.
-        ArgumentError: if the batch size is not positive, or no batch would be full.
+        ArgumentError: if the batch size is not positive, or no batch would be full; with `shard` also if the batch size
+            does not divide by the ranks, or these would draw different orders.
 
     Example:
         >>> batches = nn.data.batches([0, 1, 2, 3, 4], batch_size=2, shuffle=False)
@@ -46,7 +50,9 @@ class Batches:
         shuffle: bool = True,
         drop_last: bool = False,
         rng: "rngs.Generator | rngs.Rngs | None" = None,
+        shard: bool = False,
     ) -> None:
+        self._rank, self._ranks = 0, 1
         if not arrays:
             raise ArgumentError("batches() takes at least one array")
         self._arrays = [Buffer(array) for array in arrays]
@@ -61,6 +67,8 @@ class Batches:
                 f"batches(): with drop_last no batch of {batch_size} is full, as there are {self.rows} rows"
             )
         self._rng = rngs.generator(rng, "data") if shuffle else None
+        if shard:
+            self._take_part()
         self.epoch = self._position = 0
         self._drawn_from: Any = None  # the state of the generator from which the order was drawn
         self._order: Buffer | None = None
@@ -69,7 +77,7 @@ class Batches:
     def __len__(self) -> int:
         """Returns the number of batches in an epoch."""
         full, rest = divmod(self.rows, self.batch_size)
-        return full if self.drop_last or not rest else full + 1
+        return full if self.drop_last or rest < self._ranks else full + 1
 
     def __iter__(self) -> Iterator[Any]:
         if not self._continues:
@@ -92,7 +100,28 @@ class Batches:
             self._drawn_from = self._rng.state_dict()
             self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
 
+    def _take_part(self) -> None:
+        """Finds out which part of each batch this rank gets.
+
+        Raises:
+            ArgumentError: if the batch size does not divide, or the ranks would draw different orders.
+        """
+        # Imported here, because only programs with several processes need it.
+        from emberharmony.distributed import rank, size
+        from emberharmony.distributed.objects import gathered
+
+        self._rank, self._ranks = rank(), size()
+        if self.batch_size % self._ranks:
+            raise ArgumentError(f"batches(): batch_size {self.batch_size} does not divide by the {self._ranks} ranks")
+        states = gathered([self.rows, None if self._rng is None else self._rng.state_dict()])
+        if states.count(states[0]) < len(states):
+            raise ArgumentError("batches(): the ranks have other rows or generators; pass rng=ops.random.Generator(0)")
+
     def _rows(self, start: int, stop: int) -> Any:
+        if self._ranks > 1:
+            each = (stop - start) // self._ranks
+            start += self._rank * each
+            stop = start + each
         if self._order is None:
             found = tuple(array.value[start:stop] for array in self._arrays)
         else:
@@ -165,6 +194,7 @@ def batches(
     shuffle: bool = True,
     drop_last: bool = False,
     rng: "rngs.Generator | rngs.Rngs | None" = None,
+    shard: bool = False,
 ) -> Batches:
     """Returns `Batches` of arrays.
 
@@ -173,4 +203,4 @@ def batches(
         >>> tuple(x.shape), tuple(y.shape)
         ((4, 3), (4,))
     """
-    return Batches(*arrays, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last, rng=rng)
+    return Batches(*arrays, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last, rng=rng, shard=shard)

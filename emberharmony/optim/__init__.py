@@ -1,5 +1,7 @@
 """Optimizers and schedules of the learning rate, with the names, defaults and formulas of `torch.optim`."""
 
+from typing import TYPE_CHECKING
+
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
 from emberharmony.optim.clipping import clip_by_global_norm as clip_by_global_norm
@@ -31,6 +33,9 @@ from emberharmony.optim.wrappers.averaging import SWA as SWA
 from emberharmony.optim.wrappers.lookahead import Lookahead as Lookahead
 from emberharmony.optim.wrappers.nonfinite import SkipNonfinite as SkipNonfinite
 
+if TYPE_CHECKING:
+    from emberharmony.optim.wrappers.sharded import Sharded as Sharded
+
 __all__ = [
     *("Adam", "AdamW", "Adamax", "NAdam", "RAdam"),
     *("ASGD", "Adadelta", "Adagrad", "RMSprop", "Rprop"),
@@ -38,16 +43,21 @@ __all__ = [
     *("NonFiniteGradientError", "clip_by_global_norm", "clip_by_norm", "clip_by_value"),
     *("Accumulate", "Lookahead", "SkipNonfinite"),
     *("EMA", "LossScaler", "SWA"),
-    *("Optimizer", "ReduceOnPlateau", "SGD", "elementwise", "schedules"),
+    *("Optimizer", "ReduceOnPlateau", "SGD", "Sharded", "elementwise", "schedules"),
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Raises `AttributeError` for an unknown name, with the nearest one.
+    """Loads `Sharded`, which few programs need; raises `AttributeError` for an unknown name, with the nearest one.
 
     Raises:
-        AttributeError: always.
+        AttributeError: if there is no such name.
     """
+    if name == "Sharded":
+        from emberharmony.optim.wrappers.sharded import Sharded
+
+        globals()[name] = Sharded
+        return Sharded
     # Imported here, so that `dir` of the package shows public names only.
     from emberharmony.core.errors import suggest
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.distributed import collectives, world
+from emberharmony.distributed import collectives, objects, world
 from emberharmony.distributed.environment import Place
 from emberharmony.distributed.transports.transport import LostError, Transport
 
@@ -63,7 +63,8 @@ class ThreadTransport(Transport):
 def run(monkeypatch: pytest.MonkeyPatch, backends: tuple[str, ...], program: Callable[[world.World], Any]) -> list[Any]:
     """Returns what a program returns on each rank; each has a backend of its own."""
     room = Room(len(backends))
-    monkeypatch.setattr(collectives, "world", lambda: PLACES.world)
+    for module in (collectives, objects, world):
+        monkeypatch.setattr(module, "world", lambda: PLACES.world)
     results: list[Any] = [None] * len(backends)
 
     def begin(rank: int) -> None:

@@ -46,7 +46,6 @@ CLASSES: Mapping[str, str] = {
     "Container": "torch deprecates it in favour of `Module`",
     "CosineSimilarity": "`ops.sum` of the product of two `ops.normalize`; the loss is `CosineEmbeddingLoss`",
     "CrossMapLRN2d": "an older form of `LocalResponseNorm`",
-    "DataParallel": "torch recommends processes instead; a model here is on one device",
     "FractionalMaxPool2d": _RANDOM_WINDOWS,
     "FractionalMaxPool3d": _RANDOM_WINDOWS,
     **{f"Lazy{kind}{n}d": _LAZY for kind in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)},

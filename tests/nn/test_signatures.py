@@ -52,8 +52,11 @@ WITHOUT_ROWS = {
 }
 """Parameters that tests of their own give, because the layers take the results or the weights of others."""
 
-CONTAINERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
-"""Classes whose constructors take modules or parameters alone; `test_containers.py` compares them."""
+CONTAINERS = {"DataParallel", "Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"}
+"""Classes whose constructors take modules or parameters alone; `test_containers.py` compares them.
+
+`DataParallel` of torch divides a batch between the devices of one process, ours between processes.
+"""
 
 THEIRS = {
     name: kind

@@ -1,6 +1,7 @@
 """`fit`: a training loop for those who do not need one of their own."""
 
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence, Sized
@@ -93,6 +94,9 @@ def fit(
     random generators are saved after each epoch or each `checkpoint_every` steps, at the end, and after Ctrl-C. On the
     same backend the losses are those of a training without a break, to the last digit, if all random numbers come from
     these generators: the default streams (`ops.random.normal(shape)`) are neither saved nor set back after Ctrl-C.
+
+    Several ranks train together if the module is an `nn.DataParallel`, the batches have `shard=True`, and a checkpoint
+    is an `io.RankCheckpoint`; the loss is then the mean of all ranks.
 
     Args:
         module: the module to train; it is set to training, and back to what it was at the end.
@@ -252,6 +256,7 @@ class _Run:
         started, number = time.perf_counter(), self.made + 1
         parameters = self._module.parameters(trainable=True)
         loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
+        loss = _synchronized(self._module, loss)
         norm, value = (_number(x) for x in (_norm(parameters), loss))
         if not math.isfinite(value) or not math.isfinite(norm):
             cells = self._module.named_parameters()
@@ -267,6 +272,14 @@ class _Run:
         self._optimizer.step()
         self.history.append(self._pending._replace(seconds=time.perf_counter() - started))
         return ""
+
+
+def _synchronized(module: Module, loss: Any) -> Any:
+    """Returns the mean loss of all ranks if the module is trained by several, whose gradients it averages."""
+    parallel = sys.modules.get("emberharmony.nn.data_parallel")
+    if parallel is not None and isinstance(module, parallel.DataParallel):
+        return module.synchronize(loss)
+    return loss
 
 
 def _norm(parameters: Sequence[Parameter]) -> Any:

@@ -1,0 +1,95 @@
+"""`DataParallel`: a module that is trained by several ranks, each with its part of the batch."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from emberharmony import Buffer, Parameter, ops
+from emberharmony.core.errors import ArgumentTypeError, brief
+from emberharmony.core.state.commits import Step, commit
+from emberharmony.distributed import all_mean, broadcast, wire
+from emberharmony.nn.module import Module
+
+
+class DataParallel(Module):
+    """A module whose copies on all ranks stay equal, while each rank computes with its part of the batch.
+
+    The constructor gives the parameters and buffers of rank 0 to all ranks. After the backward pass `synchronize`
+    averages the gradients, so the step of the optimizer is the same on all ranks: that of one process with the whole
+    batch, if the loss is a mean and the parts have one length. `nn.fit` calls it. Names and state dicts are those of
+    the module itself.
+
+    Args:
+        module: the module; it has the same parameters on all ranks.
+        deterministic: whether gradients are added in the order of the ranks, which gives the same bits everywhere.
+        bucket_bytes: how many bytes are carried in one piece.
+
+    Raises:
+        ArgumentTypeError: if `module` is not a module.
+        DistributedError: if a rank is missing.
+
+    Example:
+        >>> net = nn.DataParallel(nn.Linear(2, 1))
+        >>> optimizer = optim.SGD(net, lr=0.1)
+        >>> loss = ops.backward(lambda: ops.mean(ops.square(net(ops.ones((4, 2))))), net)
+        >>> loss = net.synchronize(loss)
+        >>> optimizer.step()
+    """
+
+    def __init__(self, module: Module, *, deterministic: bool = False, bucket_bytes: int = wire.BUCKET) -> None:
+        if not isinstance(module, Module):
+            raise ArgumentTypeError(f"DataParallel() takes a module, not {brief(module)}")
+        self.module = module
+        self.deterministic, self.bucket_bytes = deterministic, bucket_bytes
+        self._share([*module.parameters(), *module.buffers()])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def synchronize(self, loss: Any = None) -> Any:
+        """Averages the gradients of all ranks, gives the buffers of rank 0 to all, and returns the mean loss.
+
+        All ranks call it, once for each step of the optimizer: after the last of several backward passes. A parameter
+        without a gradient on some ranks counts as zero there.
+
+        Args:
+            loss: a tensor to average, or None.
+
+        Raises:
+            DistributedError: if a rank is missing.
+        """
+        cells = self.module.parameters(trainable=True)
+        given = [cell.grad for cell in cells]
+        gradients = [ops.zeros_like(cell.value) if x is None else x for cell, x in zip(cells, given, strict=True)]
+        known = ops.array([0.0 if x is None else 1.0 for x in given], "float32")
+        tree = [gradients, known, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
+        means, seen, mean = all_mean(tree, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes)
+        anywhere = [x is not None for x in given]
+        if not all(anywhere):
+            # Only if a gradient is missing, which all ranks must know before they change a parameter.
+            anywhere = ops.greater(seen, 0.0).tolist()  # emberlint: ignore[precision-cast] -- of the parameters
+        for cell, x, is_known in zip(cells, means, anywhere, strict=True):
+            cell.grad = x if is_known else None
+        self._share(self.module.buffers())
+        return None if loss is None else mean
+
+    def _share(self, cells: list[Any]) -> None:
+        """Gives the values that cells have on rank 0 to all ranks."""
+        if cells:
+            values = broadcast([cell.value for cell in cells])
+            steps: list[Step] = [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
+            commit(steps)
+
+    def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:
+        yield from self.module.named_parameters(trainable)
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        yield from self.module.named_buffers()
+
+    def state_dict(self, **options: Any) -> dict[str, Any]:
+        return self.module.state_dict(**options)
+
+    def load_state_dict(self, values: Mapping[str, Any], **options: Any) -> Any:
+        return self.module.load_state_dict(values, **options)
+
+    def loading(self, values: Mapping[str, Any]) -> list[Step]:
+        return self.module.loading(values)

@@ -1,0 +1,132 @@
+"""The state of an optimizer in parts, one on each rank."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony import Parameter, ops
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.state.commits import Step
+from emberharmony.distributed import broadcast, rank, size
+from emberharmony.distributed.objects import shared
+from emberharmony.optim.groups import State
+from emberharmony.optim.optimizer import Optimizer, Plan
+from emberharmony.optim.wrappers.wrapper import Wrapper
+
+
+class Sharded(Wrapper):
+    """Makes each step of an optimizer in parts: a rank changes its parameters and sends them to the others.
+
+    Each rank keeps the state of its own parameters only, which is the part 1 / ranks of the whole (ZeRO, stage 1). The
+    gradients must be equal on all ranks, as `nn.DataParallel` makes them. All ranks call `step` and `state_dict`
+    together. `state_dict` collects the whole state on every rank: it is that of the optimizer itself, so a run with
+    another number of ranks, or one process, can continue from it. The pure form works as without this wrapper.
+
+    Args:
+        optimizer: an optimizer with a rule, such as `AdamW`.
+
+    Raises:
+        ArgumentTypeError: if the optimizer is not one with a rule.
+
+    Example:
+        >>> from emberharmony import nn, ops, optim
+        >>> layer = nn.Linear(2, 1)
+        >>> optimizer = optim.Sharded(optim.AdamW(layer))
+        >>> loss = ops.backward(lambda: ops.sum(layer(ops.ones((1, 2)))), layer)
+        >>> optimizer.step()
+        >>> sorted(optimizer.state_dict()["state"])
+        [0, 1]
+
+    Source: S. Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, 2020.
+    """
+
+    optimizer: Optimizer
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        super().__init__(optimizer)
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentTypeError(
+                f"{self._head}expected an optimizer itself, not {type(optimizer).__name__}; wrap the Sharded one"
+            )
+
+    def owners(self) -> dict[Parameter, int]:
+        """Returns the rank of each parameter: the one with the fewest elements so far, the largest first."""
+        cells = self.parameters()
+        lengths = [ops.size(cell.value) for cell in cells]
+        loads, found = [0] * size(), {}
+        for i in sorted(range(len(cells)), key=lambda i: (-lengths[i], i)):
+            owner = min(range(len(loads)), key=lambda each: (loads[each], each))
+            loads[owner] += lengths[i]
+            found[cells[i]] = owner
+        return {cell: found[cell] for cell in cells}
+
+    def planned(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> Plan:
+        """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
+
+        Raises:
+            DistributedError: if a rank is missing.
+        """
+        owners, here = self.owners(), rank()
+        own = {cell: x for cell, x in gradients.items() if owners[cell] == here}
+        plan = self.optimizer.planned(own, clear=clear)
+        for owner in range(size()):
+            cells = [cell for cell in gradients if owners[cell] == owner]
+            if not cells:
+                continue
+            values = broadcast([plan.values.get(cell, cell.value) for cell in cells], owner)
+            if owner != here:
+                plan.values.update(zip(cells, values, strict=True))
+                plan.tensors += values
+                plan.steps += [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
+        return plan
+
+    def begun(self, leaves: list[Any]) -> State:
+        """Returns the entries of the wrapper in the state of the pure form: none."""
+        return {}
+
+    def updated(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
+        """Returns what the optimizer itself returns."""
+        after, inner = self.optimizer.update(grads, state["optimizer"], params)
+        return after, inner, {}
+
+    def state_dict(self, *, host: bool = False) -> dict[str, Any]:
+        """Returns the whole state, in the form of the optimizer itself; all ranks call it together.
+
+        Args:
+            host: whether the tensors become NumPy arrays; see `Optimizer.state_dict`.
+
+        Raises:
+            DistributedError: if a rank is missing.
+        """
+        found, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
+        for owner in range(size()):
+            own = {i: entry for i, entry in found["state"].items() if owners[i] == owner}
+            state.update(_from(owner, own))
+        host_state = {
+            i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
+            for i in sorted(state)
+        }
+        return {**found, "state": host_state}
+
+    def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; each rank keeps its part."""
+        owners, here = self.owners(), rank()
+        others = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != here]
+        return [*self.optimizer.loading(state_dict), *others]
+
+
+def _from(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Returns the entries that a rank has, on all ranks; tensors are those of the active backend."""
+    described = [
+        [i, name, list(x.shape) if hasattr(x, "shape") else None, ops.dtype(x).name if hasattr(x, "shape") else x]
+        for i, entry in entries.items()
+        for name, x in entry.items()
+    ]
+    rows = shared(described, owner)
+    places = [(i, name) for i, name, shape, _ in rows if shape is not None]
+    here = rank() == owner
+    given = [entries[i][name] if here else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None]
+    values = dict(zip(places, broadcast(given, owner), strict=True)) if given else {}
+    found: dict[int, dict[str, Any]] = {}
+    for i, name, shape, value in rows:
+        found.setdefault(i, {})[name] = value if shape is None else values[i, name]
+    return found
