@@ -38,7 +38,6 @@ from emberharmony.backend.jax.writing_ops import JAXWritingOps
 from emberharmony.core import errors
 from emberharmony.core.trees.tree import tree_leaves
 
-
 _AXES = "axis|permutation|duplicate|repeated|out of bounds for array"
 _SHAPES = "[Ii]ncompatible|broadcast|shape|size|dimension|empty|zero-size|ndim|rank|squeeze"
 

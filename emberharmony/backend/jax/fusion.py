@@ -53,7 +53,7 @@ class _Fused:
         kinds = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
         key = id(backend), default_float(), structure, *kinds
         try:
-            program = self._made.get(key, False)
+            program: Any = self._made.get(key, False)
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
         if program is None or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):

@@ -168,7 +168,6 @@ def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: lis
         primals: the primals.
         outputs: the outputs, which are constants to all transforms that differentiate.
     """
-
     function: Any = jax.custom_vjp(lambda primals, outputs: outputs)
 
     def push(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
