@@ -131,7 +131,7 @@ def with_statistics() -> nn.Sequential:
     return nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1, rng=ops.random.Generator(0)))
 
 
-@pytest.mark.parametrize("transform", ["vmap", "compile"])
+@pytest.mark.parametrize("transform", ["vmap", "compile", "jvp"])
 def test_statistics_are_kept_once_where_a_gradient_contains_another_transform(backend: str, transform: str) -> None:
     if backend == "torch" and transform == "compile":
         pytest.skip("takes seconds; tests/nn/test_normalization.py compiles a layer alone")
@@ -141,6 +141,8 @@ def test_statistics_are_kept_once_where_a_gradient_contains_another_transform(ba
         if transform == "vmap":
             return ops.vmap(net)(ops.convert_to_tensor(batches))
         call = ops.compile(net) if transform == "compile" else net
+        if transform == "jvp":
+            call = lambda x: ops.jvp(net, (x,), (ops.ones_like(x),))[0]  # noqa: E731
         return ops.stack([call(ops.convert_to_tensor(x)) for x in batches])
 
     def loss(net: nn.Sequential, transform: str) -> Any:

@@ -58,6 +58,11 @@ def is_watched(times: int = 1) -> bool:
     return len(_GRADIENTS.leaves) >= times
 
 
+def is_recorded() -> bool:
+    """Returns whether one of our transforms differentiates the function that runs in this thread by `torch.autograd`."""
+    return not torch.compiler.is_compiling() and any(_GRADIENTS.leaves)
+
+
 def has_values(x: torch.Tensor) -> bool:
     """Returns whether the values of a tensor may steer the computation: on the CPU, if nothing traces or maps it."""
     if torch.compiler.is_compiling() or type(x) is not torch.Tensor or not x.is_cpu:

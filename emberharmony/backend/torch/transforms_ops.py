@@ -13,7 +13,7 @@ from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.compilation import Compiled, whole
-from emberharmony.backend.torch.tracing import Watched, is_traced
+from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER
@@ -96,7 +96,7 @@ class TorchTransformsOps:
         return _gradients_of_autograd(fn, primals, constant=True)
 
     def linearized(self, fn: TensorFunction, primals: Tensors) -> Any:
-        if _in_reverse_mode():
+        if _in_reverse_mode() or is_recorded():
             return self.transposed(fn, primals)
 
         @whole
