@@ -142,7 +142,7 @@ def test_statistics_are_kept_once_where_a_gradient_contains_another_transform(ba
             return ops.vmap(net)(ops.convert_to_tensor(batches))
         call = ops.compile(net) if transform == "compile" else net
         if transform == "jvp":
-            call = lambda x: ops.jvp(net, (x,), (ops.ones_like(x),))[0]  # noqa: E731
+            call = lambda x: ops.jvp(net, (x,), (ops.ones_like(x),))[0]
         return ops.stack([call(ops.convert_to_tensor(x)) for x in batches])
 
     def loss(net: nn.Sequential, transform: str) -> Any:

@@ -4,6 +4,7 @@ import contextvars
 import dataclasses
 import functools
 import importlib
+import os
 import subprocess
 import sys
 import threading
@@ -189,6 +190,20 @@ def test_errors_inside_a_compiled_function_reach_the_caller_unchanged(quick: str
     assert lists(wrong(ops.ones(5))) == [1.0] * 5
     with pytest.raises(errors.ArgumentTypeError, match=r"compile\(\) takes a function"):
         ops.compile(3)
+
+
+def test_an_assertion_that_fails_in_a_compiled_function_runs_it_once(quick: str) -> None:
+    calls = []
+
+    def failing(x: Any) -> Any:
+        calls.append(x)
+        with open(os.devnull):  # PyTorch compiles the function in two parts
+            assert len(calls) == 9, "inside"
+        return x
+
+    with pytest.raises(AssertionError, match="inside"):
+        ops.compile(failing)(ops.ones(2))
+    assert len(calls) == 1
 
 
 def test_a_class_may_be_compiled_and_stays_as_it_is(quick: str) -> None:

@@ -4,6 +4,7 @@ import functools
 import inspect
 import itertools
 import threading
+import traceback
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -120,6 +121,12 @@ def _shared_entry(fn: Callable[..., Any], spent: CodeType | None = None) -> Call
     return entry
 
 
+def _is_compilers(error: AssertionError) -> bool:
+    """Returns whether an error was raised while Dynamo compiled a part, rather than while the function ran."""
+    compiler = torch._dynamo.convert_frame.__file__
+    return any(frame.f_code.co_filename == compiler for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
 class Compiled:
     """A function that is compiled as far as possible; the first calls find out how far.
 
@@ -152,8 +159,12 @@ class Compiled:
         for way in range(self._way, _NOT):
             try:
                 result = self._run(way, *args, **kwargs)
-            except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit, AssertionError):
+            except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit):
                 # The bug may be in `fn` itself; running it eagerly gives the readable error.
+                continue
+            except AssertionError as error:  # of Dynamo, or of `fn`, some of whose parts may have run already
+                if way == _IN_PARTS and not _is_compilers(error):
+                    raise
                 continue
             except RuntimeError as error:
                 # PyTorch 2.13 raises this after a call in which it compiled nothing, as where Dynamo skips all frames.

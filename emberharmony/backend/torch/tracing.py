@@ -59,7 +59,7 @@ def is_watched(times: int = 1) -> bool:
 
 
 def is_recorded() -> bool:
-    """Returns whether one of our transforms differentiates the function that runs in this thread by `torch.autograd`."""
+    """Returns whether one of our transforms differentiates what this thread runs by `torch.autograd`."""
     return not torch.compiler.is_compiling() and any(_GRADIENTS.leaves)
 
 
