@@ -23,6 +23,7 @@ _FILE = click.Path(dir_okay=False)
 @click.option("--all", "every", is_flag=True, help="Compare all calls, and do not end at the first wrong op.")
 @click.option("--gradients", is_flag=True, help="Compare the gradients of the sum of the results too.")
 @click.option("--tolerance", type=float, help="How many times its tolerance an op may be off; default 8.")
+@click.option("--thorough", is_flag=True, help="Judge calls too whose differences the noise of their inputs explains.")
 @click.option("--device", help="The device of the sides other than NumPy, such as cuda, mps or gpu.")
 @click.option("--save", type=_FILE, help="Run on the first backend alone, and write its calls to this file.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as an HTML page.")
@@ -35,6 +36,7 @@ def compare(
     every: bool,
     gradients: bool,
     tolerance: float | None,
+    thorough: bool,
     device: str | None,
     save: str | None,
     html_file: str | None,
@@ -55,7 +57,7 @@ def compare(
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None:
         try:
-            report = comparing.compare_logs(programs[0], programs[1], stop, tolerance)
+            report = comparing.compare_logs(programs[0], programs[1], stop, tolerance, thorough)
         except OSError as error:
             raise click.UsageError(str(error)) from error
     elif len(programs) == 1:
@@ -66,7 +68,14 @@ def compare(
             click.echo(f"wrote the calls on {names[0]} to {save}")
             return
         report = comparing.compare(
-            fn, *given, backends=names, stop=stop, tolerance=tolerance, gradients=gradients, device=device
+            fn,
+            *given,
+            backends=names,
+            stop=stop,
+            tolerance=tolerance,
+            gradients=gradients,
+            device=device,
+            thorough=thorough,
         )
     else:
         raise click.UsageError("give FILE:FUNCTION, or two files that --save wrote")

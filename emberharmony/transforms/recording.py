@@ -337,7 +337,7 @@ class Recorder(Watcher):
         """Adds the event of a call."""
         kind, outer = call.backend.tensor_type, call.outer
         around = None if outer is None else outer.kept.get(self)
-        raw = [call, _line_of(call.spec.name) if around is None else around[_LINE], "", None, _FIRST]
+        raw = [call, line_of(call.spec.name) if around is None else around[_LINE], "", None, _FIRST]
         for x in call.args:
             if x.__class__ is kind:
                 raw += (x.shape, x.dtype)
@@ -400,7 +400,7 @@ class Recording(Observation):
         return log
 
 
-def _line_of(op: str) -> tuple[str, int]:
+def line_of(op: str) -> tuple[str, int]:
     """Returns the file and line of the innermost frame that does not belong to the package, for a `before`.
 
     A walk over all frames is slow. So the distance of that frame is kept for each place in the package that calls an op

@@ -6,7 +6,6 @@ import math
 import os
 import tempfile
 import zipfile
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from emberharmony.testing.differences.judge import Judge
 from emberharmony.testing.differences.lockstep import Lockstep
 from emberharmony.testing.differences.report import Report, environment
 from emberharmony.testing.differences.runs import Stopped, on_host, portable, run
-from emberharmony.testing.differences.spool import Reader, Writer
+from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
 def compare(
@@ -32,6 +31,7 @@ def compare(
     tolerance: float | None = None,
     gradients: bool = False,
     device: str | None = None,
+    thorough: bool = False,
 ) -> Report:
     """Runs a program on two backends, and names the first op that is wrong and the side on which it is wrong.
 
@@ -52,6 +52,9 @@ def compare(
         gradients: whether to compare the gradients of the sum of the results too: with respect to the parameters that
             `fn` refers to, or if it has none, to the floating inputs.
         device: the device of the sides other than NumPy, such as "cuda"; None for the default.
+        thorough: whether to judge each call whose results differ by more than rounding. Otherwise calls are not judged
+            where differences of their inputs that are noise, at most 0.0001 of the largest element, explain those of
+            the results: where these are at most 4 times as large.
 
     Returns:
         the report.
@@ -72,15 +75,14 @@ def compare(
     program = _with_gradients(fn) if gradients else fn
     given = tree_map(on_host, inputs)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
-        writer = Writer(os.path.join(folder, "first"))
-        stack.callback(writer.close)
-        errors = [run(*independent(program, given), one, writer.add, device or "")]
-        writer.close({})
-        reader = Reader(os.path.join(folder, "first"))
-        stack.callback(reader.close)
-        lockstep = Lockstep(report, reader, (one, other), Judge(tolerance), stop, folder)
-        stack.callback(lockstep.close)
-        errors.append(run(*independent(program, given), other, lockstep.feed, device or ""))
+        writers = [Writer(os.path.join(folder, name), MEMORY) for name in ("first", "second")]
+        for writer in writers:
+            stack.callback(writer.close)
+
+        calls = Calls()
+        errors = [run(*independent(program, given), one, calls.add, writers[0], device or "")]
+        lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), stop, thorough)
+        errors.append(run(*independent(program, given), other, lockstep.feed, writers[1], device or ""))
         lockstep.finish(errors)
     return report
 
@@ -104,14 +106,16 @@ def record(
         writer = Writer(os.path.join(place, name))
         try:
             program = _with_gradients(fn) if gradients else fn
-            error = run(*independent(program, tree_map(on_host, inputs)), side, writer.add, device or "")
+            error = run(*independent(program, tree_map(on_host, inputs)), side, writer.add, writer, device or "")
             writer.close({"backend": side.name, "error": error, "environment": environment([side])})
         finally:
             writer.close()
         os.replace(os.path.join(place, name), path)
 
 
-def compare_logs(one: str, other: str, stop: str = "first", tolerance: float | None = None) -> Report:
+def compare_logs(
+    one: str, other: str, stop: str = "first", tolerance: float | None = None, thorough: bool = False
+) -> Report:
     """Compares two files that `record` wrote, perhaps on two machines; see `compare`.
 
     Raises:
@@ -124,7 +128,7 @@ def compare_logs(one: str, other: str, stop: str = "first", tolerance: float | N
         for path in (one, other):
             readers.append(Reader(path))
             stack.callback(readers[-1].close)
-        notes = [_notes(path) for path in (one, other)]
+        notes = [_notes(reader) for reader in readers]
         names = [str(note.get("backend", "?")) for note in notes]
         report = Report(_distinct(names), {})
         report._tolerance = tolerance
@@ -132,9 +136,7 @@ def compare_logs(one: str, other: str, stop: str = "first", tolerance: float | N
             found = note.get("environment", {})
             report.environment |= {f"{key} of {side}": value for key, value in found.items()}
         backends = [_available(name) for name in names]
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="emberharmony-"))
-        lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), stop, folder)
-        stack.callback(lockstep.close)
+        lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), stop, thorough)
         with contextlib.suppress(Stopped):
             while (record := readers[1].next()) is not None:
                 lockstep.feed(record)
@@ -163,20 +165,15 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return list(names) if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
 
 
-def _notes(path: str) -> dict[str, Any]:
+def _notes(reader: Reader) -> dict[str, Any]:
     """Returns the notes at the end of a log.
 
     Raises:
-        ArgumentError: if it has none, because the run was interrupted.
+        ArgumentError: if it has none.
     """
-    reader = Reader(path)
-    try:
-        deque(reader.keys(), maxlen=0)
-        if not reader.notes:
-            raise ArgumentError(f"the log {path} ends without its notes: the run was interrupted")
-        return reader.notes
-    finally:
-        reader.close()
+    if not reader.notes:
+        raise ArgumentError(f"the log {reader.path} ends without its notes: the run was interrupted")
+    return reader.notes
 
 
 def _available(name: str) -> Any:

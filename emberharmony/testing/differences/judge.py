@@ -1,8 +1,6 @@
 """The judge of one call: its error against the same op in float64 on NumPy, in units of the tolerance of its row."""
 
 import contextlib
-import functools
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,36 +11,20 @@ from emberharmony.backend.shared.random import HOST
 from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
-from emberharmony.testing.differences.measures import carried, largest, share, unlike
+from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowed, length, reach, rows
+from emberharmony.testing.differences.measures import apart, share, unlike
 from emberharmony.testing.differences.records import Array, Host, Record, decoded
 from emberharmony.testing.differences.runs import RANDOM, STREAM, portable, streams
-from emberharmony.testing.sample import EPSILON, TINY, Sample
-
-MARGIN = 8.0
-"""So many times the tolerance of its row may an op be off, because inputs are other than those of the row."""
+from emberharmony.testing.sample import EPSILON
 
 ORACLE = "the oracle of the op's row"
 """What judges where NumPy's backend and a side disagree, if the row has an oracle that takes the arguments."""
 
-_USUAL = 4.0
-"""The tolerance, in eps, of an op without a row or whose row has no oracle."""
-
-_SENSITIVE = 16.0
-"""So many times the change that rounding of the inputs causes may an op be off."""
-
 _AS_GIVEN = frozenset(("view", "nextafter", "spacing", "frexp", "ldexp", "to_numpy", "finfo", "from_dlpack"))
 """Ops whose results depend on the dtype of the inputs."""
 
-_BLOCK = 2**16
-"""So many elements are compared at once, so that the memory for them is small."""
-
 _UNSPECIFIED = frozenset(("empty", "empty_like", "argpartition", "get_device", "to_device", "memory_info"))
 """Ops whose results may differ between backends."""
-
-_EDGES = frozenset(("isclose", "allclose", "histogram", "matrix_rank", "digitize", "mod", "remainder", "fmod"))
-"""Ops without rounding errors of their own, whose results jump where a computed number crosses an edge."""
-
-_ROUNDED = frozenset(("saturate_cast", "cast", "astype"))
 
 _WIDE = {"float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128"}
 
@@ -63,46 +45,45 @@ class Difference(NamedTuple):
     """How two results differ.
 
     `units` is the largest difference in units of the allowed one, `share` that difference as a share of the largest
-    element, and `why` says what differs in kind: a dtype, a shape, the number of results.
+    element, and `why` says what differs in kind: a dtype, a shape, the number of results. `explained` says that the
+    noise of the inputs explains the difference, whose units are then not measured.
     """
 
     units: float
     share: float
     why: str = ""
+    explained: bool = False
 
 
-@functools.cache
-def rows() -> dict[str, Sample]:
-    """Returns the sample rows, by op; none if SciPy, which they need, is not installed."""
-    if importlib.util.find_spec("scipy") is None:
-        return {}
-    from emberharmony.testing.samples import all_samples  # here, because it needs SciPy
+_NOISE = 1e-4
+"""Differences of this share of the largest element and smaller, as rounding leaves them, may explain others."""
 
-    return all_samples()
+_GROWTH = 4.0
+"""They explain differences that are so many times as large."""
 
 
-class _Allowed(NamedTuple):
-    """The error that is allowed for an op: in eps, below which magnitude it no longer shrinks, and of what."""
+def explains(one: Record, other: Record, share: float) -> bool:
+    """Returns whether the differences of the arguments are noise, and so large as to explain that of the results.
 
-    eps: float
-    floor: float
-    each: bool
-    exact: bool
+    A fault that they hide is as small as the noise. Of elementwise ops the largest relative differences of elements
+    must explain each other too.
 
-
-@functools.cache
-def _allowed(op: str) -> _Allowed:
-    row = rows().get(op)
-    if row is None or row.reference:
-        whole = op in OPS and OPS[op].category in ("comparison", "sorting", "bitwise")
-        return _Allowed(MARGIN * _USUAL, 1.0, False, whole)
-    if not row.tolerance:
-        return _Allowed(1.0, 0.0, True, op not in _EDGES)
-    return _Allowed(MARGIN * row.tolerance, row.floor, _is_elementwise(row), False)
-
-
-def _is_elementwise(row: Sample) -> bool:
-    return row.elementwise or row.op == "gelu"  # its row is not so marked, because it takes complex numbers too
+    Args:
+        one: the call on the first side.
+        other: the call on the second side.
+        share: how far the results differ.
+    """
+    given = list(zip(one.given(), other.given(), strict=False))
+    noise = sum(apart(a, b).share for a, b in given)
+    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(one.given(), other.given()):
+        return False
+    bound = allowed(one.op)
+    if bound.exact or not bound.each:
+        return True
+    floating = [(a, b) for a, b in given if a.dtype in EPSILON]
+    made = [(a, b) for a, b in zip(one.made(), other.made(), strict=True) if a.dtype in EPSILON]
+    off = max((apart(a, b).relative(a, b) for a, b in made), default=0.0)
+    return off <= _GROWTH * sum(apart(a, b).relative(a, b) for a, b in floating)
 
 
 class Judge:
@@ -113,29 +94,45 @@ class Judge:
     """
 
     def __init__(self, tolerance: float | None = None) -> None:
-        self._share = 1.0 if tolerance is None else tolerance / MARGIN
+        self._bounds = Bounds(1.0 if tolerance is None else tolerance / MARGIN)
         self.fallbacks: set[str] = set()
 
-    def difference(self, one: Record, other: Record) -> Difference:
-        """Returns how the results of the same call on two sides differ."""
+    def difference(self, one: Record, other: Record, explain: bool = False) -> Difference:
+        """Returns how the results of the same call on two sides differ.
+
+        Args:
+            one: the call on the first side.
+            other: the call on the second side.
+            explain: whether noise of the inputs may explain it.
+        """
         if one.op in _UNSPECIFIED:
             return Difference(0.0, 0.0)
         first, second = one.made(), other.made()
         why = unlike(first, second) or ("" if one.numbers() == other.numbers() else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
-        ratio = _length(one)
-        allowed = _allowed(one.op)
-        worst, most = 0.0, 0.0
-        for a, b in zip(first, second, strict=True):
-            if np.array_equal(a.bits, b.bits):
-                continue
-            part = carried(a, b)
-            most = max(most, part)
-            if allowed.each or a.dtype not in EPSILON or not math.isfinite(part):
-                worst = max(worst, self._units(one.op, a, b.wide(), ratio, _reach(one)))
-            else:
-                worst = max(worst, part / (self._share * allowed.eps * ratio * EPSILON[a.dtype]))
+        found = [apart(a, b) for a, b in zip(first, second, strict=True)]
+        most = max((x.share for x in found), default=0.0)
+        if not most:
+            return Difference(0.0, 0.0)
+        of, bounds, bound = length(one), self._bounds, allowed(one.op)
+        worst, looked_into = 0.0, []
+        for a, b, x in zip(first, second, found, strict=True):
+            if a.dtype not in EPSILON or not math.isfinite(x.share):
+                looked_into.append((a, b))
+            elif not bound.each:
+                worst = max(worst, x.share / bounds.relative(one.op, a.dtype, of))
+            elif (
+                x.share
+                and not bounds.covers(one.op, a.dtype, x.most, x.most / x.share)
+                and x.relative(a, b) > bounds.relative(one.op, a.dtype, 1.0)
+            ):
+                looked_into.append((a, b))
+        if (worst > 1 or looked_into) and explain and explains(one, other, most):
+            return Difference(math.inf, most, explained=True)
+        if looked_into:
+            reached = reach(one)
+            worst = max(worst, *(bounds.units(one.op, a, b, of, reached) for a, b in looked_into))
         return Difference(worst, most)
 
     def judged(self, record: Record, kinds: bool = True) -> Judged:
@@ -160,7 +157,7 @@ class Judge:
         for place, (got, want) in enumerate(zip(made, wanted, strict=True)):
             if got.shape != want.shape:
                 return Judged(math.inf, "NumPy in float64", f"its shape is {got.shape}, expected {want.shape}")
-            units = self._units(record.op, got, want, _length(record), _reach(record))
+            units = self._units(record, got, want)
             if not units <= 1:
                 off.append(place)
             error = max(error, units)
@@ -178,74 +175,9 @@ class Judge:
                 return Judged(min(oracle, error) if oracle <= 1 else error, ORACLE)
         return Judged(error, by, why)
 
-    def _units(self, op: str, got: Host, want: Array, length: float, reach: float, spare: Any = 0.0) -> float:
-        """Returns the error of a tensor in units of the allowed one.
-
-        Args:
-            op: the name of the op.
-            got: the tensor.
-            want: what it should be.
-            length: by how much sums allow larger errors.
-            reach: the magnitude of the inputs.
-            spare: the error that rounding of the inputs explains.
-        """
-        allowed = _allowed(op)
-        if got.dtype not in EPSILON:
-            values = got.values()
-            if op in _EDGES and values.shape == want.shape and np.any(spare):
-                return 0.0
-            return 0.0 if np.array_equal(values, want) else math.inf
-        if not got.bits.size:
-            return 0.0
-        eps, limit = EPSILON[got.dtype], largest(got.dtype)
-        tiny = TINY.get(got.dtype, 2.0**-1022)
-        scale: Any
-        units: Any
-        with np.errstate(all="ignore"):
-            if np.ndim(spare) == 0:
-                finite = self._units_if_finite(allowed, got, want, length, reach, float(spare))
-                if math.isfinite(finite):
-                    return finite
-            values = got.wide()
-            off = np.abs(values - want)
-            same = (values == want) | (np.isnan(values) & np.isnan(want))
-            if same.all():
-                return 0.0
-            off = np.where(same, 0.0, np.abs(values - want))
-            over = (np.abs(want) > limit) & ~np.isfinite(values)  # the result is too large for the dtype on every side
-            off = np.where(over & ~np.isnan(values) & ~np.isnan(want), 0.0, off)
-            size = np.abs(np.where(np.isfinite(want), want, 0.0))
-            most = float(size.max())
-            scale = np.maximum(size if allowed.each else most, min(allowed.floor, max(most, reach)))
-            bound = self._share * allowed.eps * (1.0 if allowed.each else length) * eps * scale + tiny
-            if not allowed.exact:
-                bound = bound + _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
-            units = off / bound
-        units = np.where(np.isnan(off) | np.isinf(off), math.inf, units)
-        return float(units.max())
-
-    def _units_if_finite(
-        self, allowed: _Allowed, got: Host, want: Array, length: float, reach: float, spare: float
-    ) -> float:
-        """Returns the result of `_units` if all numbers are finite, as in most calls, else NaN; a block at a time."""
-        values, flat, eps = got.values().reshape(-1), want.reshape(-1), EPSILON[got.dtype]
-        blocks = [slice(i, i + _BLOCK) for i in range(0, flat.size, _BLOCK)]
-        most = max(float(np.abs(flat[block]).max()) for block in blocks)
-        if not most <= largest(got.dtype):
-            return math.nan
-        spared = TINY.get(got.dtype, 2.0**-1022) + (0.0 if allowed.exact else _SENSITIVE * spare)
-        unit, worst = self._share * allowed.eps * eps, 0.0
-        low = min(allowed.floor, max(most, reach))
-        for block in blocks:
-            off = np.abs(values[block] - flat[block])
-            if allowed.each:
-                units = float(np.max(off / (unit * np.maximum(np.abs(flat[block]), low) + spared)))
-            else:
-                units = float(np.max(off)) / (unit * length * max(most, low) + spared)
-            if not math.isfinite(units):
-                return math.nan
-            worst = max(worst, units)
-        return worst
+    def _units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
+        wanted = Host(want, want.dtype.name)
+        return self._bounds.units(record.op, got, wanted, length(record), reach(record), spare)
 
     def wanted(self, record: Record, change: float = 0.0) -> list[Array]:
         """Returns the results of the call on NumPy in float64.
@@ -304,7 +236,7 @@ class Judge:
     def _beyond_rounding(self, record: Record, wanted: Sequence[Array]) -> float:
         """Returns the error of a call, where an error that rounding of its inputs explains is allowed."""
         names = [host.dtype for host in (*record.given(), *record.made()) if host.dtype in EPSILON]
-        if not names or (_allowed(record.op).exact and record.op not in _EDGES):
+        if not names or (allowed(record.op).exact and record.op not in EDGES):
             return math.inf
         change = max(EPSILON[name] for name in names) / 2
         try:
@@ -315,11 +247,11 @@ class Judge:
         for got, want, other in zip(record.made(), wanted, moved, strict=True):
             with np.errstate(all="ignore"):
                 spare: Any = np.abs(np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64))
-            if not _allowed(record.op).each and spare.size and got.dtype in EPSILON:
+            if not allowed(record.op).each and spare.size and got.dtype in EPSILON:
                 spare = np.nanmax(np.where(np.isfinite(spare), spare, 0.0))
-            if got.dtype not in EPSILON and not _allowed(record.op).exact and np.any(spare):
+            if got.dtype not in EPSILON and not allowed(record.op).exact and np.any(spare):
                 continue
-            error = max(error, self._units(record.op, got, want, _length(record), _reach(record), spare))
+            error = max(error, self._units(record, got, want, spare))
         return error
 
     def by_oracle(self, record: Record) -> Judged | None:
@@ -350,8 +282,7 @@ class Judge:
             made = record.made()
             if [x.shape for x in wanted] != [host.shape for host in made]:
                 return None
-            length, reach = _length(record), _reach(record)
-            return max(self._units(record.op, g, w, length, reach) for g, w in zip(made, wanted, strict=True))
+            return max(self._units(record, g, w) for g, w in zip(made, wanted, strict=True))
         except Exception:  # noqa: BLE001  (an oracle may raise anything for arguments that its row does not have)
             return None
 
@@ -397,20 +328,3 @@ def _leaves(result: Any) -> Any:
             yield from _leaves(item)
     elif isinstance(result, (np.ndarray, np.generic)):
         yield result
-
-
-def _length(record: Record) -> float:
-    """Returns by how much longer sums allow larger errors: a quarter of the root of the inputs for each result."""
-    given = max((host.bits.size for host in record.given()), default=1)
-    made = min((host.bits.size for host in record.made()), default=1)
-    return max(1.0, math.sqrt(given / max(made, 1)) / 4)
-
-
-def _reach(record: Record) -> float:
-    """Returns the largest magnitude of a finite number in the floating inputs."""
-    row = rows().get(record.op)
-    if row is None or not _is_elementwise(row) or not row.floor:
-        return 0.0
-    sizes = [np.abs(host.values()) for host in record.given() if host.dtype in EPSILON]
-    with np.errstate(all="ignore"):
-        return max((float(np.max(x[np.isfinite(x)], initial=0.0)) for x in sizes), default=0.0)

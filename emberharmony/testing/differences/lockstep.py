@@ -2,20 +2,18 @@
 
 import contextlib
 import math
-import os
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-import numpy as np
-
 from emberharmony.testing.differences.descent import fault_inside
 from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJudgedError
-from emberharmony.testing.differences.measures import carried
+from emberharmony.testing.differences.measures import apart
 from emberharmony.testing.differences.records import Record
 from emberharmony.testing.differences.report import Divergence, Report, Row
 from emberharmony.testing.differences.runs import OPTIMIZER, Stopped
-from emberharmony.testing.differences.spool import Reader, Writer
+from emberharmony.testing.differences.spool import Calls, Reader
+from emberharmony.testing.sample import EPSILON
 
 _AMPLIFIED = 100.0
 """A difference that grows by more than this in one call is called amplified."""
@@ -26,28 +24,29 @@ class Lockstep:
 
     Args:
         report: takes what is found.
-        reader: of the calls of the first run.
+        first: the calls of the first run.
         backends: of the two sides; None for one that this machine lacks.
         judge: judges the calls.
         stop: "first" or "all".
-        folder: for the calls of the second run from where the two part.
+        thorough: whether to judge calls whose differences those of their inputs explain.
     """
 
     def __init__(
-        self, report: Report, reader: Reader, backends: Sequence[Any], judge: Judge, stop: str, folder: str
+        self,
+        report: Report,
+        first: Calls | Reader,
+        backends: Sequence[Any],
+        judge: Judge,
+        stop: str,
+        thorough: bool = False,
     ) -> None:
-        self._report, self._reader, self._backends, self._judge = report, reader, backends, judge
-        self._stop, self._folder = stop, folder
+        self._report, self._reader, self._backends, self._judge = report, first, backends, judge
+        self._stop, self._thorough, self._rest = stop, thorough, Calls()
         self._count = 0
-        self._tail: Writer | None = None
-        self._parted_at = 0
+        self._noise = 0.0
+        self._parted_at: int | None = None
         self._last = ""
         self._stopped = False
-
-    def close(self) -> None:
-        """Closes the files."""
-        if self._tail is not None:
-            self._tail.close()
 
     def feed(self, record: Record) -> None:
         """Takes the next call of the second run.
@@ -55,15 +54,14 @@ class Lockstep:
         Raises:
             Stopped: after the first wrong call, if `stop` is "first".
         """
-        if self._tail is None:
+        if self._parted_at is None:
             place = self._reader.tell()
             other = self._reader.next()
             if other is not None and other.key == record.key:
                 self._pair(other, record)
                 return
             self._parted_at = place
-            self._tail = Writer(os.path.join(self._folder, "rest"))
-        self._tail.add(record)
+        self._rest.add(record)
 
     def finish(self, errors: Sequence[str]) -> None:
         """Compares what comes after the place where the runs part, and adds the notes.
@@ -74,7 +72,7 @@ class Lockstep:
         report = self._report
         if not self._stopped:
             with contextlib.suppress(Stopped):
-                self._rest(errors)
+                self._align(errors)
         for side, error in zip(report.sides, errors, strict=True):
             if error:
                 report.notes.append(f"the run on {side} ended with {error}")
@@ -82,32 +80,26 @@ class Lockstep:
             names = ", ".join(sorted(self._judge.fallbacks))
             report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names}")
 
-    def _rest(self, errors: Sequence[str]) -> None:
-        if self._tail is None:
+    def _align(self, errors: Sequence[str]) -> None:
+        if self._parted_at is None:
             place = self._reader.tell()
             if self._reader.next() is None:
                 if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
                     self._ended(errors)
                 return
             self._parted_at = place
-            self._tail = Writer(os.path.join(self._folder, "rest"))
-        self._tail.close()
-        rest = Reader(os.path.join(self._folder, "rest"))
-        try:
-            first = list(self._reader.keys(self._parted_at))
-            second = list(rest.keys())
-            matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
-            parts = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
-            # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
-            parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
-            if parts:
-                self._parted(*parts[0], errors)
-            for block in matcher.get_matching_blocks():
-                for i in range(block.size):
-                    one = self._reader.at(first[block.a + i][0])
-                    self._pair(one, rest.at(second[block.b + i][0]))
-        finally:
-            rest.close()
+        first = list(self._reader.keys(self._parted_at))
+        second = list(self._rest.keys())
+        matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
+        parts = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+        # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
+        parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
+        if parts:
+            self._parted(*parts[0], errors)
+        for block in matcher.get_matching_blocks():
+            for i in range(block.size):
+                one = self._reader.at(first[block.a + i][0])
+                self._pair(one, self._rest.at(second[block.b + i][0]))
 
     def _ended(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
@@ -135,14 +127,19 @@ class Lockstep:
     def _pair(self, one: Record, other: Record) -> None:
         """Compares two calls, and adds their row."""
         call, self._count = self._count, self._count + 1
-        found = self._judge.difference(one, other)
         failed = bool(one.error) != bool(other.error)
+        found = self._judge.difference(one, other, not (failed or self._thorough))
         if found.units <= 1 and not failed:
             if found.share:
                 self._remember(one, other)
             self._add(call, one, found.share, (None, None), "rounding" if found.share else "equal")
             return
         self._remember(one, other)
+        before = _before(one, other)
+        self._outside(call, one, other, before)
+        if found.explained:
+            self._add(call, one, found.share, (None, None), "inherited")
+            return
         kinds = [host.dtype for host in one.made()] != [host.dtype for host in other.made()]
         judged = [self._judged(record, kinds) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
@@ -157,7 +154,7 @@ class Lockstep:
         elif judged[0] is None and judged[1] is None and not _differ(one, other):
             self._unknown(call, one, found.share)
         else:
-            self._inherited(call, one, other, found.share, errors)
+            self._inherited(call, one, max(before, default=0.0), found.share, errors)
             return
         self._add(call, one, found.share, errors, "wrong")
         if self._stop == "first":
@@ -171,13 +168,15 @@ class Lockstep:
             return None
 
     def _add(self, call: int, one: Record, share: float, errors: tuple[float | None, ...], verdict: str) -> None:
+        if share < math.inf:
+            self._noise = max(self._noise, share)
         shapes = tuple(host.shape for host in one.given())
         self._report.rows.append(Row(call, one.op, one.path, one.line, shapes, share, errors, verdict))
 
     def _remember(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
         made = [record.made() for record in (one, other)]
-        if all(len(hosts) == 1 and hosts[0].bits.size == 1 for hosts in made):
+        if all(len(hosts) == 1 and hosts[0].size == 1 for hosts in made):
             values = [hosts[0].values().reshape(-1)[0] for hosts in made]
             if values[0] != values[1]:
                 first, second = self._report.sides
@@ -226,6 +225,7 @@ class Lockstep:
         divergence.message = _message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
+            kept = kept.made_of([host.held() for host in kept.tensors])
             self._report._kept = divergence, kept, self._backends[side]
 
     def _unknown(self, call: int, one: Record, share: float) -> None:
@@ -236,8 +236,24 @@ class Lockstep:
         )
         self._report.divergences.append(divergence)
 
-    def _inherited(self, call: int, one: Record, other: Record, share: float, errors: tuple[float | None, ...]) -> None:
-        before = max((carried(a, b) for a, b in zip(one.given(), other.given(), strict=False)), default=0.0)
+    def _outside(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
+        """Notes an argument whose values no op gave, if it differs by much more than all results before."""
+        known = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
+        for share, a, b in zip(before, _seen(one), _seen(other), strict=False):
+            if share > _AMPLIFIED * max(self._noise, known) and min(a, b) < 0:
+                self._noise = share
+                divergence = self._described(call, one, "outside", share)
+                first, second = self._report.sides
+                side = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
+                last = max(-2 - seen for seen in (a, b) if seen < 0)
+                place = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
+                divergence.message = (
+                    f"values of an argument of {one.op}() come from outside of ops{side}, {place}{_where(divergence)}, "
+                    f"and differ by {share:.2g} of the largest element"
+                )
+                self._report.divergences.append(divergence)
+
+    def _inherited(self, call: int, one: Record, before: float, share: float, errors: tuple[float | None, ...]) -> None:
         if not before:
             self._add(call, one, share, errors, "rounding")
             return
@@ -274,5 +290,13 @@ def _where(found: Divergence) -> str:
 
 def _differ(one: Record, other: Record) -> bool:
     """Returns whether two calls have other inputs."""
-    pairs = zip(one.given(), other.given(), strict=False)
-    return len(one.given()) != len(other.given()) or any(not np.array_equal(a.bits, b.bits) for a, b in pairs)
+    return len(one.given()) != len(other.given()) or any(_before(one, other))
+
+
+def _before(one: Record, other: Record) -> list[float]:
+    """Returns how far the tensors of the arguments of two calls differ, as shares of the largest elements."""
+    return [apart(a, b).share for a, b in zip(one.given(), other.given(), strict=False)]
+
+
+def _seen(record: Record) -> list[int]:
+    return record.seen or [0] * len(record.given())

@@ -1,8 +1,9 @@
 """Calls of ops as data: arguments and results as JSON and bytes, so that they can be written, read and made again."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,22 +18,40 @@ Array = np.ndarray[Any, Any]
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
 
-class Host(NamedTuple):
-    """A tensor on the host: its bits (those of bfloat16 as uint16) and the neutral name of its dtype."""
+class Host:
+    """A tensor on the host: its bits (those of bfloat16 as uint16) and the neutral name of its dtype.
 
-    bits: Array
-    dtype: str
+    Attributes:
+        dtype: the name.
+        shape: the shape.
+        size: the number of elements.
+        measured: the tensor that it was compared with last, and how far the two are apart.
+    """
+
+    __slots__ = ("_bits", "dtype", "measured", "shape", "size")
+
+    def __init__(self, bits: Array, dtype: str) -> None:
+        self._bits, self.dtype = bits, dtype
+        self.measured: tuple[Host, Any] | None = None
+        self.shape, self.size = bits.shape, bits.size
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor."""
-        return tuple(self.bits.shape)
+    def bits(self) -> Array:
+        """The bits, as an array of the shape."""
+        return self._bits
+
+    def parts(self, most: int) -> Iterator[Array]:
+        """Yields the elements as vectors of at most so many; half precisions as float32."""
+        flat = self.bits.reshape(-1)
+        if 0 < self.size <= most:
+            yield _values(flat, self.dtype, True)
+            return
+        for at in range(0, self.size, most):
+            yield _values(flat[at : at + most], self.dtype, True)
 
     def values(self) -> Array:
         """Returns the tensor as an array of its dtype; bfloat16 as float32, which holds the same values."""
-        if self.dtype != "bfloat16":
-            return self.bits
-        return (self.bits.astype(np.uint32) << 16).view(np.float32)
+        return _values(self.bits, self.dtype)
 
     def wide(self) -> Array:
         """Returns the tensor in float64 or complex128; integers and booleans unchanged."""
@@ -44,6 +63,16 @@ class Host(NamedTuple):
     def exact(self) -> Array:
         """Returns the tensor as an array of NumPy of the same dtype."""
         return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
+
+    def held(self) -> "Host":
+        """Returns the tensor with memory of its own."""
+        return Host(self.bits.copy(), self.dtype)
+
+
+def _values(bits: Array, dtype: str, at_least_single: bool = False) -> Array:
+    if dtype == "bfloat16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return bits.astype(np.float32) if at_least_single and dtype == "float16" else bits
 
 
 class Record:
@@ -61,11 +90,14 @@ class Record:
         error: the error that the op raised, or "".
         streams: the states of the streams that a random op draws from, or None.
         tensors: the tensors of the arguments and of the result.
+        number: the number of the call in its run.
+        seen: for each tensor of the arguments, the number of the call that gave or was given its values last; -1 if
+            none had the tensor, and -2 - k if call k had it last, with other values.
     """
 
     __slots__ = (
-        *("args", "backend", "error", "gradient_of", "kwargs", "line", "op", "path", "result", "streams"),
-        *("_given", "_made", "tensors"),
+        *("args", "backend", "error", "gradient_of", "kwargs", "line", "number", "op", "path", "result", "seen"),
+        *("_given", "_made", "streams", "tensors"),
     )
 
     op: str
@@ -79,12 +111,20 @@ class Record:
     error: str
     streams: Any
     tensors: list[Host]
+    seen: list[int]
+    number: int
     _given: list[Host] | None
     _made: list[Host] | None
 
-    def __init__(self, **values: Any) -> None:
-        for name in self.__slots__:
-            setattr(self, name, values.get(name))
+    def __init__(
+        self, op: str, path: str, line: str, gradient_of: str, backend: str, args: Any, kwargs: Any, **more: Any
+    ) -> None:
+        self.op, self.path, self.line, self.gradient_of, self.backend = op, path, line, gradient_of, backend
+        self.args, self.kwargs = args, kwargs
+        self.result, self.error, self.streams = more.get("result"), more.get("error", ""), more.get("streams")
+        self.tensors, self.seen = more["tensors"], more.get("seen", [])
+        self.number = more.get("number", 0)
+        self._given, self._made = more.get("given"), more.get("made")
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -107,35 +147,50 @@ class Record:
         """Returns the results that are no tensors."""
         return list(_numbers(self.result))
 
+    def made_of(self, tensors: list[Host], **other: Any) -> "Record":
+        """Returns the call with other tensors, and with other values of the attributes that are named."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if not name.startswith("_")}
+        return Record(**(fields | {"tensors": tensors} | other))
 
-def encoded(value: Any, backend: Any, tensors: list[Host]) -> Any:
-    """Returns a value as JSON; its tensors are added to a list.
+
+def encoded(value: Any, backend: Any, add: Callable[[Any, Host], int]) -> Any:
+    """Returns a value as JSON, without its tensors.
 
     Args:
         value: an argument or a result of an op.
         backend: the backend whose tensors it may hold.
-        tensors: the list.
+        add: is called with each tensor and its bits, and returns its number.
     """
     kind = value.__class__
     if kind in _PLAIN:
         return value
+    if kind is tuple or kind is list:
+        own, items = backend.tensor_type, []
+        for item in value:  # without a call for most items
+            of = item.__class__
+            if of in _PLAIN:
+                items.append(item)
+            elif of is own and own is not TensorProxy:
+                items.append({"t": add(item, hosted(item, backend))})
+            else:
+                items.append(encoded(item, backend, add))
+        return {"l" if kind is list else "u": items}
+    if kind is backend.tensor_type and kind is not TensorProxy:
+        return {"t": add(value, hosted(value, backend))}
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
     if isinstance(value, backend.tensor_type):
-        tensors.append(hosted(value, backend))
-        return {"t": len(tensors) - 1}
+        return {"t": add(value, hosted(value, backend))}
     if isinstance(value, (tuple, list)):
-        return {"l" if kind is list else "u": [encoded(item, backend, tensors) for item in value]}
+        return encoded((list if isinstance(value, list) else tuple)(value), backend, add)
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
         if array.dtype.name == "bfloat16":
-            tensors.append(Host(array.view(np.uint16).copy(), "bfloat16"))
-            return {"h": len(tensors) - 1}
+            return {"h": add(value, Host(array.view(np.uint16), "bfloat16"))}
         if array.dtype.kind in "biufc":
-            tensors.append(Host(array.copy(), array.dtype.name))
-            return {"h": len(tensors) - 1}
+            return {"h": add(value, Host(array, array.dtype.name))}
     if isinstance(value, slice):
-        return {"s": [encoded(part, backend, tensors) for part in (value.start, value.stop, value.step)]}
+        return {"s": [encoded(part, backend, add) for part in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"e": 1}
     if kind is complex:
@@ -143,7 +198,7 @@ def encoded(value: Any, backend: Any, tensors: list[Host]) -> Any:
     if isinstance(value, Generator):
         return {"g": value.state_dict()}
     if isinstance(value, dict):
-        return {"d": [[encoded(k, backend, tensors), encoded(v, backend, tensors)] for k, v in value.items()]}
+        return {"d": [[encoded(k, backend, add), encoded(v, backend, add)] for k, v in value.items()]}
     if isinstance(value, (int, float)) and not isinstance(value, bool):  # an enumeration, or a subclass of a number
         return value.__index__() if isinstance(value, int) else float(value)
     with contextlib.suppress(TypeError, KeyError, EmberError):
@@ -152,11 +207,22 @@ def encoded(value: Any, backend: Any, tensors: list[Host]) -> Any:
     return str(value) if isinstance(value, str) else {"o": f"{kind.__module__}.{kind.__qualname__}"}
 
 
+@functools.cache
+def _name(dtype: Any) -> str:
+    """Returns the name of a dtype of NumPy, which NumPy makes each time."""
+    return str(dtype.name)
+
+
 def hosted(tensor: Any, backend: Any) -> Host:
     """Returns a tensor on the host, perhaps in the memory of the tensor."""
     if type(tensor) is np.ndarray and tensor.dtype.kind != "V":
-        return Host(tensor, tensor.dtype.name)
-    bits, name = backend.unwatched.packed(tensor)
+        return Host(tensor, _name(tensor.dtype))
+    plain = backend.unwatched
+    if tensor.__class__ is plain.tensor_type:
+        name = plain.dtypes.neutral[tensor.dtype].name
+        if name != "bfloat16":
+            return Host(plain.bound.to_numpy(tensor), name)
+    bits, name = plain.packed(tensor)
     return Host(np.asarray(bits), name)
 
 

@@ -28,8 +28,8 @@ class Divergence:
         call: the number of the call in the run, from 0; of the outermost composite.
         line: the user's line, as "file:line".
         cause: "local" (the op itself is wrong), "error" (it raises an error on one side), "amplified" (its inputs
-            differ already, and it enlarges that), "control flow" (the runs call other ops from here on) or "unknown"
-            (it cannot be judged).
+            differ already, and it enlarges that), "outside" (values of its inputs come from outside of ops, and
+            differ), "control flow" (the runs call other ops from here on) or "unknown" (it cannot be judged).
         wrong: the side that is wrong, several joined by " and ", or "" if none is.
         error: the error of each judged side, in units of what is allowed.
         carried: the difference of the two results as a share of the largest element.
@@ -121,7 +121,9 @@ class Report:
             return first.message
         differing = sum(row.verdict not in ("equal", "rounding") for row in self.rows)
         inherited = f"; {differing} differ by more than rounding, as their inputs do" if differing else ""
-        return f"no op of {len(self.rows)} calls is wrong{inherited}"
+        outside = [found for found in self.divergences if found.cause == "outside"]
+        also = f"; {outside[0].message}" if outside else ""
+        return f"no op of {len(self.rows)} calls is wrong{inherited}{also}"
 
     def table(self) -> str:
         """Returns a table of the divergences, and below it the notes.

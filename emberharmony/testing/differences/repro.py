@@ -124,7 +124,7 @@ def _bound(record: Record, judge: Judge) -> float:
         return 0.0
     off = 0.0
     for got, want in zip(record.made(), wanted, strict=False):
-        if got.shape == want.shape and got.bits.size:
+        if got.shape == want.shape and got.size:
             with np.errstate(all="ignore"):
                 gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
                 off = max(off, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
@@ -175,8 +175,7 @@ def _cut(bits: Any, length: int, axis: int | None, part: slice) -> Any:
 
 def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) -> Record | None:
     """Returns a call with other inputs, if it is wrong on its backend as well."""
-    fields = {name: getattr(record, name) for name in Record.__slots__ if not name.startswith("_")}
-    trial = Record(**(fields | {"tensors": list(tensors), "error": "", "result": {"u": []}}))
+    trial = record.made_of(list(tensors), error="", result={"u": []})
     try:
         result = made_again(trial, backend, OPS[record.op].function)
     except Exception as error:  # noqa: BLE001  (smaller inputs may be refused, by any error)
@@ -186,7 +185,12 @@ def _again(record: Record, backend: Any, judge: Judge, tensors: Sequence[Host]) 
         return trial if _is_wrong(trial, judge) else None
     if record.error:
         return None
-    trial.result = encoded(result, backend, trial.tensors)
+
+    def add(_: Any, host: Host) -> int:
+        trial.tensors.append(host)
+        return len(trial.tensors) - 1
+
+    trial.result = encoded(result, backend, add)
     return trial if _is_wrong(trial, judge) else None
 
 

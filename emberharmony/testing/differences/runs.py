@@ -18,8 +18,9 @@ from emberharmony.core.dispatch import Bound
 from emberharmony.core.errors import ArgumentTypeError, EmberError, brief
 from emberharmony.core.trees.tree import tree_map
 from emberharmony.testing.differences.records import Host, Record, encoded
+from emberharmony.testing.differences.spool import Stored, Writer
 from emberharmony.transforms.observe import Call, Observation, Watcher
-from emberharmony.transforms.recording import user_line
+from emberharmony.transforms.recording import line_of
 
 STREAM: ContextVar[Generator] = ContextVar("emberharmony_compared_stream")
 """What random ops without a seed draw from: on the host, so that both runs draw the same numbers."""
@@ -100,40 +101,73 @@ class Watch(Watcher):
 
     Args:
         tell: the function.
+        writer: keeps the tensors; without it they are in memory.
         inside: whether it also tells calls inside of composites, before the composite.
     """
 
     backward = True
 
-    def __init__(self, tell: Callable[[Record], None], inside: bool = False) -> None:
-        self._tell, self._inside = tell, inside
+    def __init__(self, tell: Callable[[Record], None], writer: Writer | None = None, inside: bool = False) -> None:
+        self._tell, self._writer, self._inside = tell, writer, inside
+        self._count = 0
 
     def before(self, call: Call) -> None:
         """Takes the arguments, before the op runs."""
         if self._is_hidden(call):
             return
-        backend, tensors = call.backend, list[Any]()
-        record = Record(op=call.spec.name, path=call.path, gradient_of=call.gradient_of, backend=backend.name)
-        record.error, record.tensors, record.streams = "", tensors, None
-        record.args = encoded(call.args, backend, tensors)
-        record.kwargs = encoded(call.kwargs, backend, tensors)
-        # The op may write into its arguments, and a host array may share their memory.
-        tensors[:] = [Host(host.bits.copy(), host.dtype) for host in tensors]
-        if call.spec.category in RANDOM or call.op == "dropout":
+        backend, tensors, seen = call.backend, list[Host](), list[int]()
+        number = self._count
+        self._count += 1
+        writer = self._writer
+
+        def add(tensor: Any, host: Host) -> int:
+            # The op may write into its arguments, and a host array may share their memory.
+            if writer is None:
+                tensors.append(host.held())
+            else:
+                stored, last = writer.keep(tensor, host, number)
+                tensors.append(stored)
+                seen.append(last)
+            return len(tensors) - 1
+
+        args = encoded(call.args, backend, add)
+        kwargs = encoded(call.kwargs, backend, add) if call.kwargs else {"d": []}
+        file, line = line_of(call.spec.name)
+        where = f"{file}:{line}" if file else ""
+        name, path = call.spec.name, call.path
+        if not path and not call.gradient_of and _is_of_optimizer(sys._getframe(2), file):
+            path = OPTIMIZER
+        record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors=tensors, seen=seen)
+        record._given = tensors[:]
+        if call.spec.category in RANDOM or name == "dropout":
             record.streams = [STREAM.get().state_dict(), HOST.get().state_dict()]
-        frame = sys._getframe(2)
-        file, line = user_line(frame)
-        record.line = f"{file}:{line}" if file else ""
-        if not record.path and not record.gradient_of and _is_of_optimizer(frame, file):
-            record.path = OPTIMIZER
+        record.number = number
         call.kept[self] = record
 
     def after(self, call: Call, result: Any) -> None:
         """Takes the result and tells the call."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None:
-            record.result = encoded(result, call.backend, record.tensors)
-            self._tell(record)
+            made, tensors, writer = list[Host](), record.tensors, self._writer
+
+            def add(tensor: Any, host: Host) -> int:
+                if writer is not None:
+                    stored, _ = writer.keep(tensor, host, record.number)
+                    if host.bits.flags.c_contiguous:  # else a vector of it would be a copy
+                        stored.live = host.bits
+                    host = stored
+                made.append(host)
+                return len(tensors) + len(made) - 1
+
+            record.result = encoded(result, call.backend, add)
+            record._made = made
+            record.tensors = [*tensors, *made]
+            try:
+                self._tell(record)
+            finally:
+                for host in made:
+                    if isinstance(host, Stored):
+                        host.live = None
 
     def failed(self, call: Call, error: Exception) -> None:
         """Tells a call that raised an error."""
@@ -162,7 +196,14 @@ def _is_of_optimizer(frame: Any, end: str) -> bool:
     return False
 
 
-def run(fn: Callable[..., Any], inputs: Any, backend: Any, tell: Callable[[Record], None], device: str = "") -> str:
+def run(
+    fn: Callable[..., Any],
+    inputs: Any,
+    backend: Any,
+    tell: Callable[[Record], None],
+    writer: Writer | None = None,
+    device: str = "",
+) -> str:
     """Runs a program on a backend; returns the error that it raised, or "".
 
     Args:
@@ -170,6 +211,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, tell: Callable[[Recor
         inputs: its arguments: trees of arrays and other values.
         backend: a backend that `portable` returned.
         tell: is called with each call.
+        writer: see `Watch`.
         device: the device to run on; "" for the default.
     """
     with contextlib.ExitStack() as stack:
@@ -178,7 +220,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, tell: Callable[[Recor
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
         given = tree_map(_own, tuple(inputs))
-        stack.enter_context(Observation(Watch(tell)))
+        stack.enter_context(Observation(Watch(tell, writer)))
         try:
             fn(*given)
         except Stopped:

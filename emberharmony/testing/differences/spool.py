@@ -1,23 +1,136 @@
 """Files of calls, which are written and read one call at a time, so that a run need not fit the memory.
 
-A file has the magic number, then for each call the length of its head (4 bytes), the head as JSON, and the bytes of its
-tensors; then a length of 0, and the notes of the run as JSON.
+A file has the magic number, then the bytes of tensors and the heads of calls as JSON in the order in which they came,
+an index as JSON (the place and the length of each head, and the notes of the run), and the place of the index (8
+bytes). A tensor that was written before, and has not changed since, is not written again.
 """
 
+import contextlib
 import json
-import os
 import struct
+import weakref
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from emberharmony.core.errors import ArgumentError
-from emberharmony.testing.differences.records import Host, Record
+from emberharmony.testing.differences.records import Array, Host, Record
 
-MAGIC = b"EHCALLS1"
-_LENGTH = struct.Struct("<I")
-_FIELDS = ("op", "path", "line", "gradient_of", "backend", "args", "kwargs", "result", "error", "streams")
+MAGIC = b"EHCALLS2"
+_PLACE = struct.Struct("<Q")
+_FIELDS = (
+    "op",
+    "path",
+    "line",
+    "gradient_of",
+    "backend",
+    "args",
+    "kwargs",
+    "result",
+    "error",
+    "streams",
+    "seen",
+    "number",
+)
+_BLOCK = 2**18
+"""So many bytes are compared at once."""
+
+_SMALL = 2**18
+"""Tensors of so many bytes may stay in memory."""
+
+MEMORY = 2**26
+"""So many bytes of small tensors stay in memory, which is faster than a file."""
+
+
+class _File:
+    """A file without a buffer, read and written at places."""
+
+    def __init__(self, path: str, mode: str) -> None:
+        self.path = path
+        self.raw: Any = open(path, mode, buffering=0)  # noqa: SIM115
+        self.size = 0
+
+    def append(self, data: Any) -> int:
+        """Writes bytes at the end and returns their place."""
+        place, file = self.size, self.raw
+        file.seek(place)
+        done = file.write(data)
+        if done != len(data):  # a large write may stop early
+            rest = memoryview(data)
+            while done < len(rest):
+                done += file.write(rest[done:])
+        self.size += done
+        return place
+
+    def read(self, place: int, into: Any) -> None:
+        """Fills a vector of bytes from a place.
+
+        Raises:
+            ArgumentError: if the file ends before.
+        """
+        self.raw.seek(place)
+        done: int = self.raw.readinto(into)
+        while done < len(into):
+            more = self.raw.readinto(into[done:])
+            if not more:
+                raise self.cut()
+            done += more
+
+    def array(self, place: int, count: int, kind: Any) -> Array:
+        """Returns so many numbers from a place."""
+        found = np.empty(count, kind)
+        if count:
+            self.read(place, found.view(np.uint8))
+        return found
+
+    def cut(self) -> ArgumentError:
+        """Returns the error about a file that is not whole."""
+        return ArgumentError(f"the log {self.path} is damaged or ends within a call: the run was interrupted")
+
+
+class Stored(Host):
+    """A tensor in a file, which is read when it is asked for; a small one may be in memory.
+
+    Attributes:
+        live: the bits, as long as they are in memory; the run may change them later.
+    """
+
+    __slots__ = ("_file", "_held", "_kind", "_place", "live")
+
+    def __init__(
+        self, file: _File, place: int, dtype: str, kind: Any, shape: Any, size: int, held: Array | None = None
+    ) -> None:
+        self._file, self._place, self._kind, self._held = file, place, kind, held
+        self.live: Array | None = None
+        self.measured = None
+        self.dtype, self.shape, self.size = dtype, shape, size
+
+    @property
+    def bits(self) -> Array:
+        """The bits, as an array of the shape."""
+        if self.live is not None:
+            return self.live
+        if self._held is not None:
+            held: Array = self._held.view(self._kind)
+            return held.reshape(self.shape)
+        read: Array = self._file.array(self._place, self.size, self._kind)
+        return read.reshape(self.shape)
+
+    def parts(self, most: int) -> Iterator[Array]:
+        """Yields the elements as vectors of at most so many; half precisions as float32."""
+        if self._held is not None or self.live is not None or self.size <= most:
+            yield from super().parts(most)
+            return
+        width = self._kind.itemsize
+        for at in range(0, self.size, most):
+            array = self._file.array(self._place + at * width, min(most, self.size - at), self._kind)
+            yield from Host(array, self.dtype).parts(most)
+
+    def row(self) -> Any:
+        """Returns what the head of a call says of the tensor."""
+        return self.dtype, self._kind.str, self.shape, self._place
 
 
 class Writer:
@@ -25,116 +138,206 @@ class Writer:
 
     Args:
         path: the file; it is complete only after `close`.
+        memory: so many bytes of small tensors may stay in memory; a file that others read has all tensors.
     """
 
-    def __init__(self, path: str) -> None:
-        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115
-        self._file.write(MAGIC)
+    def __init__(self, path: str, memory: int = 0) -> None:
+        self._memory = memory
+        self._file = _File(path, "w+b")
+        self._file.append(MAGIC)
+        self._heads: list[int] = []
+        self._block = np.empty(_BLOCK, np.uint8)
+        self._known: dict[int, list[Any]] = {}
+
+    def keep(self, tensor: Any, host: Host, call: int) -> tuple[Stored, int]:
+        """Writes a tensor, unless its values are in the file.
+
+        Args:
+            tensor: the native tensor, by which it is known when it comes again.
+            host: its bits.
+            call: the number of the call that gives it, or is given it.
+
+        Returns:
+            the tensor in the file, and the number of the call that had it last, as in `Record.seen`.
+        """
+        bits = host.bits
+        flat = (bits if bits.flags.c_contiguous else np.ascontiguousarray(bits)).reshape(-1).view(np.uint8)
+        key = id(tensor)
+        known = self._known.get(key)
+        if known is not None and known[0]() is tensor:
+            stored, seen = known[1], known[2]
+            known[2] = call
+            if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
+                return stored, seen
+            known[1] = self._written(host, flat)
+            return known[1], -2 - seen
+        stored = self._written(host, flat)
+        with contextlib.suppress(TypeError):  # scalars of NumPy have no references
+            self._known[key] = [weakref.ref(tensor, partial(self._known.pop, key)), stored, call]
+        return stored, -1
+
+    def _holds(self, stored: Stored, flat: Array) -> bool:
+        """Returns whether a tensor that was written has these bytes."""
+        if stored._held is not None:
+            return bool((stored._held == flat).all())
+        place = stored._place
+        for at in range(0, len(flat), _BLOCK):
+            part = flat[at : at + _BLOCK] if len(flat) > _BLOCK else flat
+            held = self._block[: len(part)]
+            self._file.read(place + at, held)
+            if not (held == part).all():
+                return False
+        return True
+
+    def _written(self, host: Host, flat: Array) -> Stored:
+        if flat.size <= self._memory and flat.size <= _SMALL:
+            self._memory -= flat.size
+            return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, flat.copy())
+        place = self._file.append(flat.data) if flat.size else self._file.size
+        return Stored(self._file, place, host.dtype, host.bits.dtype, host.shape, host.size)
 
     def add(self, record: Record) -> None:
         """Adds a call."""
         head: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
-        head["tensors"] = [(host.dtype, host.bits.dtype.str, host.shape) for host in record.tensors]
+        head["tensors"] = [self._row(host) for host in record.tensors]
         text = json.dumps(head).encode()
-        self._file.write(_LENGTH.pack(len(text)) + text)
-        for host in record.tensors:
-            self._file.write(np.ascontiguousarray(host.bits).data if host.bits.size else b"")
+        self._heads += (self._file.append(text), len(text))
+
+    def _row(self, host: Host) -> Any:
+        if not isinstance(host, Stored):
+            host, _ = self.keep(host, host, 0)
+        return host.row()
 
     def close(self, notes: dict[str, Any] | None = None) -> None:
-        """Completes the file."""
-        if not self._file.closed:
+        """Closes the file; with notes, it is complete."""
+        if not self._file.raw.closed:
             if notes is not None:
-                self._file.write(_LENGTH.pack(0) + json.dumps(notes).encode())
-            self._file.close()
+                place = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
+                self._file.append(_PLACE.pack(place))
+            self._known.clear()
+            self._file.raw.close()
+
+
+class Calls:
+    """The calls of a run in this process, whose tensors are in a file."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._at = 0
+
+    def add(self, record: Record) -> None:
+        """Adds a call."""
+        self._records.append(record)
+
+    def next(self) -> Record | None:
+        """Returns the next call, or None at the end."""
+        if self._at >= len(self._records):
+            return None
+        self._at += 1
+        return self._records[self._at - 1]
+
+    def at(self, number: int) -> Record:
+        """Returns the call of a number."""
+        return self._records[number]
+
+    def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yields the number and the key of each call from one on."""
+        for at in range(number, len(self._records)):
+            yield at, self._records[at].key
+
+    def tell(self) -> int:
+        """Returns the number of the next call."""
+        return self._at
 
 
 class Reader:
-    """Reads the calls of a file in their order, or by their place.
+    """Reads the calls of a file in their order, or by their number.
 
     Args:
         path: the file.
 
     Raises:
-        ArgumentError: if the file is no log of calls.
+        ArgumentError: if the file is no log of calls, or is not whole.
         OSError: if it cannot be read.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.notes: dict[str, Any] = {}
-        self._file = open(path, "rb")  # noqa: SIM115
-        self._size = os.fstat(self._file.fileno()).st_size
-        if self._file.read(len(MAGIC)) != MAGIC:
-            self._file.close()
-            raise ArgumentError(
-                f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save {path}` makes one"
-            )
+        self._file = _File(path, "rb")
+        self._at = 0
+        try:
+            self._file.size = self._file.raw.seek(0, 2)
+            if self._file.size < len(MAGIC) or self._bytes(0, len(MAGIC)) != MAGIC:
+                raise ArgumentError(
+                    f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save {path}` makes one"
+                )
+            (place,) = _PLACE.unpack(self._bytes(self._file.size - _PLACE.size, _PLACE.size))
+            end = self._file.size - _PLACE.size
+            index = self._json(place, end - place)
+            calls = index["calls"]
+            self._heads = list(zip(calls[::2], calls[1::2], strict=True))
+            self.notes: dict[str, Any] = index["notes"]
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (KeyError, TypeError, ValueError)) and not isinstance(error, ArgumentError):
+                raise self._file.cut() from error
+            raise
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        self._file.raw.close()
 
     def next(self) -> Record | None:
-        """Returns the next call, or None at the end.
+        """Returns the next call, or None at the end."""
+        if self._at >= len(self._heads):
+            return None
+        self._at += 1
+        return self.at(self._at - 1)
+
+    def at(self, number: int) -> Record:
+        """Returns the call of a number.
 
         Raises:
-            ArgumentError: if the file ends within a call.
+            ArgumentError: if the file is damaged.
         """
-        head = self._head()
-        if head is None:
-            return None
-        tensors = []
-        for name, kind, shape in head.pop("tensors"):
-            dtype = np.dtype(kind)
-            bits = np.empty(shape, dtype)
-            if bits.size and self._file.readinto(bits.reshape(-1).view(np.uint8).data) != bits.nbytes:
-                raise self._cut()
-            tensors.append(Host(bits, name))
-        return Record(**head, tensors=tensors)
+        head = self._head(number)
+        tensors: list[Host] = []
+        try:
+            for name, kind, shape, place in head.pop("tensors"):
+                of, size = np.dtype(kind), 1
+                for length in shape:
+                    size *= length
+                if not 0 <= place <= self._file.size - size * of.itemsize:
+                    raise self._file.cut()
+                tensors.append(Stored(self._file, place, name, of, tuple(shape), size))
+            return Record(**head, tensors=tensors)
+        except (KeyError, TypeError, ValueError) as error:
+            raise error if isinstance(error, ArgumentError) else self._file.cut() from error
 
-    def at(self, place: int) -> Record:
-        """Returns the call at a place that `keys` gave."""
-        self._file.seek(place)
-        record = self.next()
-        assert record is not None
-        return record
-
-    def keys(self, place: int | None = None) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yields the place and the key of each call that follows, or that follows after a place."""
-        if place is not None:
-            self._file.seek(place)
-        while True:
-            place = self._file.tell()
-            head = self._head()
-            if head is None:
-                return
-            sizes = [np.dtype(kind).itemsize * int(np.prod(shape)) for _, kind, shape in head["tensors"]]
-            self._file.seek(sum(sizes), 1)
-            yield place, (head["op"], head["path"], head["gradient_of"])
+    def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yields the number and the key of each call from one on."""
+        for at in range(number, len(self._heads)):
+            head = self._head(at)
+            yield at, (head["op"], head["path"], head["gradient_of"])
 
     def tell(self) -> int:
-        """Returns the place of the next call."""
-        return self._file.tell()
+        """Returns the number of the next call."""
+        return self._at
 
-    def _head(self) -> dict[str, Any] | None:
-        length = self._file.read(_LENGTH.size)
-        if not length and self._file.tell() == self._size:
-            return None  # a spool that is still being written has no notes
-        if len(length) < _LENGTH.size:
-            raise self._cut()
-        (size,) = _LENGTH.unpack(length)
+    def _head(self, number: int) -> dict[str, Any]:
+        return self._json(*self._heads[number])
+
+    def _json(self, place: int, length: int) -> dict[str, Any]:
+        if not 0 <= place <= place + length <= self._file.size:
+            raise self._file.cut()
         try:
-            if not size:
-                self.notes = json.loads(self._file.read())
-                self._file.seek(-0, 2)
-                return None
-            text = self._file.read(size)
-            if len(text) < size:
-                raise self._cut()
-            head: dict[str, Any] = json.loads(text)
+            found: dict[str, Any] = json.loads(self._bytes(place, length))
         except ValueError as error:
-            raise self._cut() from error
-        return head
+            raise self._file.cut() from error
+        return found
 
-    def _cut(self) -> ArgumentError:
-        return ArgumentError(f"the log {self.path} is damaged or ends within a call: the run was interrupted")
+    def _bytes(self, place: int, length: int) -> bytes:
+        found = bytearray(max(length, 0))
+        if length > 0 <= place:
+            self._file.read(place, memoryview(found))
+        return bytes(found)

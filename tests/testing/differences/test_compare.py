@@ -3,6 +3,8 @@
 import json
 import os
 import tempfile
+import tracemalloc
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ import emberharmony
 from emberharmony import nn, ops, optim
 from emberharmony.backend.discovery import is_installed
 from emberharmony.cli.main import command
-from emberharmony.errors import ArgumentError, BackendNotFoundError
+from emberharmony.errors import ArgumentError, BackendNotFoundError, DeviceError
 from emberharmony.testing.differences import compare as comparing
+from emberharmony.testing.differences.bounds import allowed
 from emberharmony.testing.differences.report import Report, Row
 from emberharmony.transforms.observe import is_open
 from tests.testing.differences.faults import faulty
@@ -74,6 +77,70 @@ def test_the_reference_may_have_the_fault_itself(monkeypatch: pytest.MonkeyPatch
     assert report.first is not None
     assert (report.first.op, report.first.wrong) == ("tanh", "numpy")
     assert "oracle" in report.first.judge
+
+
+def test_noise_of_the_inputs_explains_differences_unless_the_comparison_is_thorough() -> None:
+    """The second op adds less than the first one has left, so only its own error tells that it is off."""
+    bad = faulty(OTHER, "negative", lambda f, x: ops.multiply(f(x), 1 + 2e-5))
+    program = lambda x: ops.negative(ops.matmul(x, x))
+    noisy = faulty("numpy", "matmul", lambda f, *args: ops.multiply(f(*args), 1 + 3e-5))
+    tolerant = partial(compare, program, X, backends=(noisy, bad), stop="all")
+    assert [row.verdict for row in tolerant().rows] == ["wrong", "inherited"]
+    assert [row.verdict for row in tolerant(thorough=True).rows] == ["wrong", "wrong"]
+
+
+def test_values_that_change_outside_of_ops_are_named() -> None:
+    def program(x: Any) -> Any:
+        y = ops.tanh(x)
+        z = ops.exp(y)
+        if ops.get_backend() == OTHER:
+            y = y + 1e-3 if OTHER == "mlx" else y.add_(1e-3)
+        return ops.add(ops.sin(y), z)
+
+    if OTHER == "numpy":
+        pytest.skip("needs two backends")
+    report = compare(program, X, stop="all")
+    assert report.ok
+    found = report.divergences[0]
+    assert (found.op, found.cause, found.call) == ("sin", "outside", 2)
+    place = "between call 1 and call 2" if OTHER == "torch" else "before call 2"
+    assert f"outside of ops on {OTHER}, {place}" in found.message
+    assert "outside of ops" in report.summary()
+
+
+def test_a_comparison_takes_no_more_memory_than_two_of_the_largest_tensors() -> None:
+    x = np.random.default_rng(0).normal(size=(1024, 1024)).astype("float32")
+
+    def program(x: Any) -> Any:
+        x = ops.reshape(ops.transpose(ops.tanh(ops.multiply(x, 1.1))), x.shape)
+        return ops.sum(ops.softmax(ops.exp(x), axis=-1))
+
+    def peak(run: Callable[[], Any]) -> int:
+        tracemalloc.start()
+        run()
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    def alone() -> Any:
+        with ops.use_backend("numpy"):
+            given = x.copy()
+            return program(given)
+
+    run = partial(compare, program, x, backends=("numpy", "numpy"), stop="all")
+    assert run().ok
+    assert peak(run) - peak(alone) <= 2 * x.nbytes
+
+
+def test_an_op_works_element_by_element_if_its_oracle_does() -> None:
+    pytest.importorskip("scipy")
+    assert [allowed(op).each for op in ("gelu", "tanh", "softmax", "sum", "matmul")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_the_side_with_the_wrong_dtype_is_named() -> None:
@@ -300,5 +367,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert "control flow parts" in parts.output
     assert run(f"{source}:good", *base, "--save", log).exit_code == 0
     assert run(log, log).exit_code == 0
+    if OTHER != "numpy":
+        assert run(f"{source}:good", *base, "--device", "cpu", "--thorough").exit_code == 0
+        absent = run(f"{source}:good", *base, "--device", "gpu:99")
+        assert absent.exit_code not in (0, 1)
+        assert "gpu:99" in str(absent.exception) + absent.output
+        with pytest.raises(DeviceError, match="gpu:99"):
+            compare(ops.exp, X, device="gpu:99")
     for arguments in ([f"{source}:god", *base], ["x.py:f"], ["a", "b", "c"], [str(source)], [log, str(source)]):
         assert run(*arguments).exit_code == 2, arguments

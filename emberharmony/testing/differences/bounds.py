@@ -1,0 +1,221 @@
+"""How large an error may be: the tolerance of the op's sample row, and errors in units of it."""
+
+import functools
+import importlib.util
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emberharmony.core.registry import OPS
+from emberharmony.testing.differences.measures import PART, largest
+from emberharmony.testing.differences.records import Array, Host, Record
+from emberharmony.testing.sample import EPSILON, TINY, Sample
+
+MARGIN = 8.0
+"""So many times the tolerance of its row may an op be off, because inputs are other than those of the row."""
+
+_USUAL = 4.0
+"""The tolerance, in eps, of an op without a row or whose row has no oracle."""
+
+_SENSITIVE = 16.0
+"""So many times the change that rounding of the inputs causes may an op be off."""
+
+EDGES = frozenset(("isclose", "allclose", "histogram", "matrix_rank", "digitize", "mod", "remainder", "fmod"))
+"""Ops without rounding errors of their own, whose results jump where a computed number crosses an edge."""
+
+
+@functools.cache
+def rows() -> dict[str, Sample]:
+    """Returns the sample rows, by op; none if SciPy, which they need, is not installed."""
+    if importlib.util.find_spec("scipy") is None:
+        return {}
+    from emberharmony.testing.samples import all_samples  # here, because it needs SciPy
+
+    return all_samples()
+
+
+class Allowed(NamedTuple):
+    """The error that is allowed for an op: in eps, below which magnitude it no longer shrinks, and of what.
+
+    Attributes:
+        eps: the error, in eps.
+        floor: below this magnitude it no longer shrinks.
+        each: whether it is relative to each element, and not to the largest one.
+        exact: whether rounding of the inputs explains no error.
+    """
+
+    eps: float
+    floor: float
+    each: bool
+    exact: bool
+
+
+@functools.cache
+def allowed(op: str) -> Allowed:
+    """Returns the error that is allowed for an op."""
+    row = rows().get(op)
+    if row is None or row.reference:
+        whole = op in OPS and OPS[op].category in ("comparison", "sorting", "bitwise")
+        return Allowed(MARGIN * _USUAL, 1.0, False, whole)
+    if not row.tolerance:
+        return Allowed(1.0, 0.0, True, op not in EDGES)
+    return Allowed(MARGIN * row.tolerance, row.floor, _is_elementwise(op), False)
+
+
+@functools.cache
+def _is_elementwise(op: str) -> bool:
+    """Returns whether an op works element by element: its oracle gives some of the elements the same results."""
+    row = rows()[op]
+    return row.elementwise or any(_is_kept(row, item.args, item.kwargs) for item in row.cases)
+
+
+def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
+    arrays = [x for x in args if isinstance(x, np.ndarray)]
+    if len({x.shape for x in arrays}) != 1 or arrays[0].size < 4:
+        return False
+
+    def called(part: Any) -> Any:
+        given = [part(x) if isinstance(x, np.ndarray) else x for x in args]
+        return row.oracle(*given, **kwargs)
+
+    def some(x: Array) -> Array:
+        return x.reshape(-1)[::-2][1:].copy()
+
+    try:
+        with np.errstate(all="ignore"):
+            whole, part = called(lambda x: x), called(some)
+    except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
+        return False
+    if isinstance(whole, (tuple, list)) or np.shape(whole) != arrays[0].shape:
+        return False
+    wanted = some(np.asarray(whole))
+    return np.shape(part) == wanted.shape and np.allclose(part, wanted, 1e-12, 0.0, equal_nan=True)
+
+
+def length(record: Record) -> float:
+    """Returns by how much longer sums allow larger errors: a quarter of the root of the inputs for each result."""
+    given = max((host.size for host in record.given()), default=1)
+    made = min((host.size for host in record.made()), default=1)
+    return max(1.0, math.sqrt(given / max(made, 1)) / 4)
+
+
+def reach(record: Record) -> float:
+    """Returns the largest magnitude of a finite number in the floating inputs."""
+    row = rows().get(record.op)
+    if row is None or not row.floor or not row.tolerance or not _is_elementwise(record.op):
+        return 0.0
+    most = 0.0
+    with np.errstate(all="ignore"):
+        for host in record.given():
+            for part in host.parts(PART) if host.dtype in EPSILON else ():
+                most = max(most, _most(part))
+    return most
+
+
+def _most(part: Array) -> float:
+    """Returns the largest magnitude of a finite number in a vector; 0 if there is none."""
+    size = np.abs(part)
+    found = float(size.max())
+    return found if math.isfinite(found) else float(np.max(size[np.isfinite(size)], initial=0.0))
+
+
+class Bounds:
+    """Measures errors in units of what is allowed.
+
+    Args:
+        share: by how much larger the allowed errors are than usual.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+
+    def relative(self, op: str, dtype: str, of: float) -> float:
+        """Returns the error of the largest element that is allowed, as a share of it.
+
+        Args:
+            op: the op.
+            dtype: that of the result.
+            of: by how much sums allow larger errors.
+        """
+        return self._share * allowed(op).eps * of * EPSILON[dtype]
+
+    def covers(self, op: str, dtype: str, off: float, most: float) -> bool:
+        """Returns whether an error is allowed for each element of a tensor, however small the element is.
+
+        Args:
+            op: the op.
+            dtype: that of the tensor.
+            off: the error.
+            most: the largest element.
+        """
+        low = min(allowed(op).floor, most)
+        return off <= self._share * allowed(op).eps * EPSILON[dtype] * low
+
+    def units(self, op: str, got: Host, want: Host, of: float, reached: float, spare: Any = 0.0) -> float:
+        """Returns the error of a tensor in units of the allowed one.
+
+        Args:
+            op: the name of the op.
+            got: the tensor.
+            want: what it should be, perhaps in a wider dtype.
+            of: by how much sums allow larger errors.
+            reached: the magnitude of the inputs.
+            spare: the error that rounding of the inputs explains: a number, or one for each element.
+        """
+        bound = allowed(op)
+        if got.dtype not in EPSILON:
+            if op in EDGES and got.shape == want.shape and np.any(spare):
+                return 0.0
+            same = got.shape == want.shape and all(
+                np.array_equal(x, y) for x, y in zip(got.parts(PART), want.parts(PART), strict=True)
+            )
+            return 0.0 if same else math.inf
+        if not got.size:
+            return 0.0
+        with np.errstate(all="ignore"):
+            most = max(_most(part) for part in want.parts(PART))
+            if not bound.exact:
+                spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
+            else:
+                spare = 0.0
+            low = min(bound.floor, max(most, reached))
+            unit = self._share * bound.eps * (1.0 if bound.each else of) * EPSILON[got.dtype]
+            tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
+            worst, at = 0.0, 0
+            spare = spare.reshape(-1) if np.ndim(spare) else spare
+            for values, wanted in zip(got.parts(PART), want.parts(PART), strict=True):
+                more = spare[at : at + PART] if np.ndim(spare) else spare
+                at += PART
+                units = _units(values, wanted, bound.each, most, low, unit, tiny + more)
+                if not math.isfinite(units) or most > limit:
+                    units = _careful(values, wanted, bound.each, most, low, unit, tiny + more, limit)
+                worst = max(worst, units)
+        return worst
+
+
+def _units(values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any) -> float:
+    """Returns the error of finite numbers; infinite or NaN if they may be not."""
+    off = np.abs(values - wanted)
+    if each or np.ndim(spare):
+        scale = np.maximum(np.abs(wanted), low) if each else max(most, low)
+        return float(np.max(off / (unit * scale + spare)))
+    return float(np.max(off)) / (unit * max(most, low) + float(spare))
+
+
+def _careful(
+    values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any, limit: float
+) -> float:
+    """Returns the error of numbers of which some are infinite or NaN."""
+    if values.dtype.kind in "fc":
+        kind = np.complex128 if values.dtype.kind == "c" else np.float64
+        values = values.astype(kind)
+    same = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
+    if same.all():
+        return 0.0
+    off = np.where(same, 0.0, np.abs(values - wanted))
+    over = (np.abs(wanted) > limit) & ~np.isfinite(values)  # the result is too large for the dtype on every side
+    off = np.where(over & ~np.isnan(values) & ~np.isnan(wanted), 0.0, off)
+    size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
+    units = off / (unit * np.maximum(size if each else most, low) + spare)
+    return float(np.where(np.isnan(off) | np.isinf(off), math.inf, units).max())
