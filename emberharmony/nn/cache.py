@@ -42,8 +42,12 @@ class KVCache(Module):
     is allocated for 256 time steps at once, so that a step copies no other; where a transform differentiates or maps
     over them, they are concatenated instead.
 
+    Texts of different length begin with padding, so that they end together. An attention layer that is written with a
+    cache takes its `mask`, and a layer that adds positions takes its `offset`; `nn.MultiheadAttention` does the former.
+
     Attributes:
         keys, values: (batch, time, heads, width); None before the first call.
+        padding: how many time steps before each text are padding, a tuple of integers; None if there is none.
 
     Example:
         >>> layer, cache = nn.MultiheadAttention(8, 2, batch_first=True), nn.KVCache()
@@ -57,11 +61,57 @@ class KVCache(Module):
     def __init__(self) -> None:
         self.keys: Buffer | None = None
         self.values: Buffer | None = None
+        self.padding: tuple[int, ...] | None = None
+        self._asked = False
 
     @property
     def length(self) -> int:
         """The number of time steps in the cache."""
         return 0 if self.keys is None else int(self.keys.value.shape[1])
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether attention has asked for the mask of the padding."""
+        return self._asked
+
+    @property
+    def offset(self) -> int | tuple[int, ...]:
+        """The position of the next time step: `length`, or with padding one for each text, which is less by that."""
+        past = self.length
+        return past if self.padding is None else tuple(past - each for each in self.padding)
+
+    def mask(self, queries: int) -> Tensor | None:
+        """Returns which keys the last time steps look at, for `ops.dot_product_attention`; None if they look at all.
+
+        The first call of a cache limits each query to the keys up to its own by `is_causal`, later ones by this mask.
+
+        Args:
+            queries: the number of time steps that `extend` has added.
+
+        Example:
+            >>> cache = nn.KVCache()
+            >>> cache.padding = (0, 2)
+            >>> _ = cache.extend(ops.ones((2, 3, 1, 4)), ops.ones((2, 3, 1, 4)))
+            >>> cache.offset, cache.mask(3)[:, 0, 0].tolist()
+            ((3, 1), [[True, True, True], [False, False, True]])
+        """
+        if queries == 1 and self.padding is None:
+            return None
+        keys, text = self.length, self.texts()
+        if queries == 1 or queries == keys:
+            return text
+        earlier = ops.tri(queries, keys, keys - queries, "bool")
+        if self.keys is not None:
+            earlier = ops.to_device(earlier, ops.get_device(self.keys.value))
+        return earlier if text is None else ops.logical_and(earlier, text)
+
+    def texts(self) -> Tensor | None:
+        """Returns which keys are no padding, (batch, 1, 1, keys); None if there is no padding."""
+        if self.padding is None or self.keys is None:
+            return None
+        self._asked = True
+        first = ops.reshape(ops.array(self.padding), (-1, 1, 1, 1))
+        return ops.to_device(ops.less_equal(first, ops.arange(self.length)), ops.get_device(self.keys.value))
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds time steps, and returns the keys and values of all.

@@ -13,7 +13,11 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class LanguageModel(Protocol):
-    """What `generate` needs of a model."""
+    """What `generate` needs of a model.
+
+    For texts of different length, its attention asks each cache for the `mask`, and a layer that adds positions takes
+    the `offset` of a cache; see `nn.KVCache`. Rotary positions begin at `length`, because only distances count.
+    """
 
     def caches(self) -> Sequence[KVCache]:
         """Returns new caches, one for each layer of attention."""
@@ -49,7 +53,7 @@ def stream_generate(
         model: has the call and the method `caches` that `examples/models` show: `model(tokens, caches)` returns logits
             (batch, time, vocabulary) and `model.caches()` a list of `nn.KVCache`. Call `model.eval()` first if it has
             dropout.
-        prompt: integers (time,), or (batch, time) for several texts of equal length.
+        prompt: integers (time,), or (batch, time) for several texts, or a list of texts of different length.
         max_tokens: how many tokens are generated at most; None sets no limit.
         temperature: by what the logits are divided before a token is drawn; 0 takes the token with the largest.
         top_k: draws from the k likeliest tokens only.
@@ -62,8 +66,8 @@ def stream_generate(
         is one. A text of a batch that has ended goes on with the token that ended it until all have.
 
     Raises:
-        ArgumentError: if an option is out of range.
-        ShapeError: if the prompt is empty or has other axes.
+        ArgumentError: if an option is out of range, or the texts differ in length and the model does not mask padding.
+        ShapeError: if the prompt or a text is empty, or has other axes.
 
     Example:
         >>> class Counting(nn.Module):
@@ -83,13 +87,10 @@ def stream_generate(
     top_k = None if top_k is None else length("top_k", top_k)
     if top_p is not None and not share("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
-    tokens = ops.convert_to_tensor(prompt)
-    shape = tuple(tokens.shape)
-    if len(shape) not in (1, 2) or 0 in shape or not ops.dtype(tokens).is_integer:
-        raise ShapeError(f"expected a prompt of integers (time,) or (batch, time), got shape {shape}")
+    texts, single = _texts(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
-    return _steps(model, ops.to_numpy(tokens).tolist(), len(shape) == 1, max_tokens, ends, options)
+    return _steps(model, texts, single, max_tokens, ends, options)
 
 
 def generate(
@@ -112,8 +113,7 @@ def generate(
         a list of integers; for a batch a list of these, in which each text ends with the token that ended it.
 
     Raises:
-        ArgumentError: if an option is out of range.
-        ShapeError: if the prompt is empty or has other axes.
+        EmberError: as `stream_generate` does.
 
     Example:
         >>> class Counting(nn.Module):
@@ -124,14 +124,35 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    tokens, ends = ops.convert_to_tensor(prompt), _ends(eos)
+    (given, single), ends = _texts(prompt), _ends(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
-    made = list(stream_generate(model, tokens, length("max_tokens", max_tokens, 0), **options))
-    if len(tokens.shape) == 1:
+    count = length("max_tokens", max_tokens, 0)
+    made = list(stream_generate(model, given[0] if single else given, count, **options))
+    if single:
         return made
-    texts = [[each[row] for each in made] for row in range(tokens.shape[0])]
+    texts = [[each[row] for each in made] for row in range(len(given))]
     last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
     return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
+
+
+def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
+    """Returns the texts of a prompt, and whether it is a single text instead of a batch.
+
+    Raises:
+        ShapeError: if the prompt or a text is empty, or has other axes.
+    """
+    rows = prompt if isinstance(prompt, (list, tuple)) else ()
+    lengths = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
+    if len(lengths) > 1:  # each text alone, because a tensor has rows of equal length
+        found = [_texts(row) for row in rows]
+        if all(single for _, single in found):
+            return [texts[0] for texts, _ in found], False
+    tokens = ops.convert_to_tensor(prompt)
+    shape = tuple(tokens.shape)
+    if len(shape) not in (1, 2) or 0 in shape or not ops.dtype(tokens).is_integer:
+        raise ShapeError(f"expected a prompt of integers (time,) or (batch, time), got shape {shape}")
+    numbers = ops.to_numpy(tokens).tolist()
+    return ([numbers], True) if len(shape) == 1 else (numbers, False)
 
 
 def _ends(eos: int | Sequence[int]) -> frozenset[int]:
@@ -148,13 +169,25 @@ def _ends(eos: int | Sequence[int]) -> frozenset[int]:
 
 
 def _steps(
-    model: LanguageModel, prompt: Any, single: bool, limit: int | None, ends: frozenset[int], options: Any
+    model: LanguageModel, texts: list[list[int]], single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
     """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
-    caches, tokens = model.caches(), ops.array([prompt] if single else prompt)
+    caches, longest = model.caches(), max(map(len, texts))
+    padding = tuple(longest - len(text) for text in texts)
+    if any(padding):
+        for cache in caches:
+            if isinstance(cache, KVCache):
+                cache.padding = padding
+    tokens = ops.array([[0] * more + text for more, text in zip(padding, texts, strict=True)])
     ended: list[int | None] = [None] * len(tokens)
     while (limit is None or limit > 0) and None in ended:
-        chosen = _chosen(model(tokens, caches)[:, -1], *options)
+        logits = model(tokens, caches)
+        if any(padding) and not any(isinstance(cache, KVCache) and cache.is_masked for cache in caches):
+            raise ArgumentError(
+                f"{type(model).__name__} does not ask its caches for the mask of padding (nn.KVCache.mask), which "
+                f"texts of different length need; generate each text alone"
+            )
+        chosen = _chosen(logits[:, -1], *options)
         bound, drawn = selection.active(), ops.to_numpy(chosen).tolist()
         made = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
         ended = [token if token in ends else None for token in made]

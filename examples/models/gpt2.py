@@ -71,7 +71,7 @@ class GPT2(nn.Module):
 
     def __call__(self, tokens: Tensor, caches: list[nn.KVCache] | None = None) -> Tensor:
         """Returns the logits (batch, time, vocabulary) of the next tokens; with caches only those after the last."""
-        x = self.places(self.tokens(tokens), caches[0].length if caches else 0)
+        x = self.places(self.tokens(tokens), caches[0].offset if caches else 0)
         for position, block in enumerate(self.blocks):
             x = block(x, caches[position] if caches else None)
         return self.head(self.norm(x[:, -1:] if caches else x))

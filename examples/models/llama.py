@@ -74,9 +74,10 @@ class Attention(nn.Module):
             ops.reshape(part(x), (batch, time, -1, self.width)) for part in (self.query, self.key, self.value)
         )
         query, key = self.rope(query, past, axis=1), self.rope(key, past, axis=1)
+        mask = None
         if cache:
             key, value = cache.extend(key, value)
-        mask = ops.tri(time, past + time, past, "bool") if past and time > 1 else None
+            mask = cache.mask(time)
         found = ops.dot_product_attention(query, key, value, mask=mask, is_causal=not past)
         return self.outer(ops.reshape(found, (batch, time, -1)))
 

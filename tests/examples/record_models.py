@@ -100,6 +100,17 @@ def computed(model: Any, texts: Any) -> dict[str, Any]:
         }
 
 
+def padded(model: Any, texts: Any) -> list[list[int]]:
+    """Returns how transformers continues two texts of different length in one batch, with padding on the left."""
+    import torch
+
+    given, mask = torch.tensor(texts), torch.ones((2, LENGTH), dtype=torch.int64)
+    given[1, :4] = mask[1, :4] = 0
+    found = model.generate(given, attention_mask=mask, max_new_tokens=MORE, do_sample=False, pad_token_id=0)
+    continued: list[list[int]] = found[:, LENGTH:].tolist()
+    return continued
+
+
 def main() -> None:
     """Records the models."""
     for name in KEPT:

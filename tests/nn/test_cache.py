@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops
-from emberharmony.errors import TracedTensorError
+from emberharmony.errors import ShapeError, TracedTensorError
 from emberharmony.nn.cache import STEP
 
 DRAW = np.random.default_rng(3)
@@ -96,6 +96,29 @@ def test_gradients_flow_through_a_cache(backend: str) -> None:
         found.append([ops.to_numpy(cell.grad) for cell in layer.parameters()])
     for mine, right in zip(*found, strict=True):
         np.testing.assert_allclose(mine, right, atol=2e-5)
+
+
+def test_padding_is_masked_and_moves_the_positions(backend: str) -> None:
+    cache = nn.KVCache()
+    cache.padding = (0, 2)
+    assert (cache.texts(), cache.offset) == (None, (0, -2))
+    extend(cache, *steps(3))
+    first = np.array([[True] * 3, [False, False, True]])[:, None, None]
+    np.testing.assert_array_equal(ops.to_numpy(cache.mask(3)), first)
+    extend(cache, *steps(2))
+    seen = np.tri(2, 5, 3, bool) & (np.arange(5) >= np.array([0, 2])[:, None, None, None])
+    np.testing.assert_array_equal(ops.to_numpy(cache.mask(2)), seen)
+    assert cache.offset == (5, 3)
+    plain = nn.KVCache()
+    extend(plain, *steps(3))
+    assert plain.mask(1) is plain.mask(3) is None
+    np.testing.assert_array_equal(ops.to_numpy(plain.mask(2)), np.tri(2, 3, 1, bool))
+    layer = nn.LearnedPositional(6, 4)
+    weight, x = ops.to_numpy(layer.weight.value), ops.zeros((2, 3, 4))
+    np.testing.assert_array_equal(ops.to_numpy(layer(x, (3, -2))), weight[[[3, 4, 5], [0, 0, 0]]])
+    for wrong in ((4, 0), (0,)):
+        with pytest.raises(ShapeError):
+            layer(x, wrong)
 
 
 def test_a_failed_gradient_leaves_the_cache_as_it_was(backend: str) -> None:

@@ -62,6 +62,28 @@ def test_the_likeliest_tokens_are_those_of_the_model_without_a_cache(backend: st
     assert batch == [found, nn.generate(model, np.array([4, 0, 9]), 12)]
 
 
+def test_texts_of_different_length_go_on_as_each_does_alone(backend: str) -> None:
+    model, texts = Model(), [[1, 2, 3, 5, 8], [4], [0, 9, 7]]
+    alone = [nn.generate(model, text, 8) for text in texts]
+    assert nn.generate(model, texts, 8) == alone
+    assert nn.generate(model, [np.array(text) for text in texts], 8) == alone
+    ends = alone[1][2]
+    assert nn.generate(model, texts, 8, eos=ends) == [nn.generate(model, text, 8, eos=ends) for text in texts]
+    stream = nn.stream_generate(model, texts, 8)
+    moved = [next(stream), next(stream)]
+    with ops.use_backend("numpy"):
+        moved.append(next(stream))
+    assert [list(row) for row in zip(*moved, *stream, strict=True)] == alone
+
+
+def test_texts_of_different_length_need_a_model_that_masks_padding(backend: str) -> None:
+    for caches in ([], [nn.KVCache()]):
+        model = Fixed(0.0, 1.0)
+        model.caches = lambda caches=caches: caches  # type: ignore[method-assign]
+        with pytest.raises(ArgumentError, match="Fixed does not ask its caches for the mask of padding"):
+            nn.generate(model, [[0, 1], [1]], 1)
+
+
 @pytest.mark.parametrize("options", DRAWN, ids=str)
 def test_equal_tokens_are_drawn_on_every_backend_and_after_each_switch(backend: str, options: Any) -> None:
     model = Model()
@@ -132,6 +154,6 @@ def test_wrong_options_are_refused(backend: str) -> None:
     for kind, message, wrong in options:
         with pytest.raises(kind, match=message):
             nn.generate(model, [0], **{"max_tokens": 1, **wrong})
-    for prompt in ([], [[]], [0.5], 3):
+    for prompt in ([], [[]], [0.5], 3, [[1, 2], []], [[1, 2], [0.5]]):
         with pytest.raises(ShapeError, match="expected a prompt of integers"):
             nn.stream_generate(model, prompt, 1)

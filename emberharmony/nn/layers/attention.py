@@ -168,6 +168,10 @@ class MultiheadAttention(Module):
         keys = k.shape[1]
         k, v = self._with_more_keys(k, v)
         bias, mask = self._masked((q.shape[0], q.shape[1], keys), key_padding_mask, attn_mask, k.shape[1] - keys)
+        text = None if cache is None else cache.texts()
+        if text is not None:
+            text = _with_true(text, k.shape[1] - keys)
+            mask = text if mask is None else ops.logical_and(mask, text)
         if is_causal and (past or k.shape[1] != keys):
             is_causal = False
             if q.shape[1] > 1:

@@ -10,7 +10,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length, number
+from emberharmony.nn.options import held, length, number
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -168,7 +168,10 @@ class SinusoidalPositionalEncoding(Module):
 
 
 class LearnedPositional(Module):
-    """Adds a learned vector to each position of a sequence; a call takes the offset of the first position too.
+    """Adds a learned vector to each position of a sequence.
+
+    A call takes the offset of the first position too: an integer, or one for each element of the first axis, where
+    negative positions are padding.
 
     Shape: x (..., time, dims) to the same.
 
@@ -205,17 +208,24 @@ class LearnedPositional(Module):
         shape = (self.num_positions, self.dims)
         self.weight = Parameter(ops.random.normal(shape, 0.0, 0.02, dtype, generator=rngs.generator(rng)))
 
-    def __call__(self, x: TensorLike, offset: int = 0) -> Tensor:
+    def __call__(self, x: TensorLike, offset: "int | Sequence[int]" = 0) -> Tensor:
         x = ops.convert_to_tensor(x)
         if len(x.shape) < 2 or x.shape[-1] != self.dims:
             raise fault(ShapeError(f"expected x of shape (..., time, {self.dims}), got {tuple(x.shape)}"))
-        steps = x.shape[self.time_axis]
-        if offset < 0 or offset + steps > self.num_positions:
+        steps, each = x.shape[self.time_axis], isinstance(offset, Sequence)
+        first = offset if isinstance(offset, Sequence) else (offset,)
+        if (not each and first[0] < 0) or max(first) + steps > self.num_positions:
             raise fault(
                 ShapeError(
-                    f"expected positions below num_positions, {self.num_positions}, got {steps} from {offset} on"
+                    f"expected positions below num_positions, {self.num_positions}, got {steps} from {max(first)} on"
                 )
             )
         shape = [1] * len(x.shape)
         shape[self.time_axis], shape[-1] = steps, self.dims
-        return ops.add(x, ops.reshape(self.weight.value[offset : offset + steps], tuple(shape)))
+        if not each:
+            return ops.add(x, ops.reshape(self.weight.value[first[0] : first[0] + steps], tuple(shape)))
+        if len(first) != x.shape[0] or self.time_axis % len(x.shape) == 0:
+            raise fault(ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first)}"))
+        shape[0] = len(first)
+        positions = [max(start + step, 0) for start in first for step in range(steps)]
+        return ops.add(x, ops.reshape(ops.embedding(positions, held(self.weight)), tuple(shape)))
