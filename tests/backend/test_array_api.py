@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import ops
+from emberharmony import nn, ops, optim
 from emberharmony.backend import OPS, Backend, NativeDTypes, as_dtype, discovery, from_array_api, unsupported
 from emberharmony.backend.fallback import BODIES, READING
 from emberharmony.backend.numpy import NumpyBackend
@@ -206,3 +206,33 @@ def test_a_library_that_differs_where_the_standard_leaves_it_open() -> None:
             ops.inv(ops.zeros((2, 2)))
         with pytest.raises(ShapeError):
             ops.where([True, False], [1.0, 2.0, 3.0], 0.0)
+
+
+def trained(backends: list[Any]) -> tuple[list[float], list[float]]:
+    """Returns the losses of a network whose backend changes during training, and numbers of its last backend."""
+    generator = nn.Rngs(0)
+    layers = nn.Linear(4, 8, rng=generator), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 2, rng=generator)
+    net = nn.Sequential(*layers)
+    optimizer = optim.AdamW(net, 1e-2)
+    x, y = np.linspace(-1.0, 1.0, 24, dtype=np.float32).reshape(6, 4), np.arange(6) % 2
+    losses = []
+    for each in backends:
+        with ops.use_backend(each):
+            losses.append(float(ops.backward(lambda: nn.losses.cross_entropy(net(ops.convert_to_tensor(x)), y), net)))
+            optimizer.step()
+            state = ops.random_get_state()
+            numbers = ops.to_numpy(ops.random.uniform((3,))).tolist()
+            ops.random_set_state(state)
+            assert ops.to_numpy(ops.random.uniform((3,))).tolist() == numbers
+    return losses, numbers
+
+
+@pytest.mark.filterwarnings("ignore:You are comparing a array_api_strict dtype")  # with NumPy's of the step before
+def test_a_network_trains_on_a_library_and_moves_to_it_in_mid_training(strict: Backend) -> None:
+    ops.random.seed(0)
+    expected, numbers = trained(["numpy"] * 4)
+    ops.random.seed(0)
+    losses, same = trained(["numpy", strict, "numpy", strict])
+    assert losses == pytest.approx(expected, abs=1e-6)
+    assert len(same) == len(numbers) == 3
+    assert losses[-1] < losses[0]

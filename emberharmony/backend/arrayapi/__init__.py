@@ -86,7 +86,11 @@ def array_api_type(
     attributes |= _bind_tensors(library, tensor_type) | _bind_shapes(library)
     attributes |= {"name": name, "tensor_type": tensor_type, "dtypes": table, "library": library}
     attributes |= {"promotion": library.promotion}
-    for extra, given in (extras or {}).items():
+    extras = extras or {}
+    if {"standard_uniform", "standard_normal"} & extras.keys():
+        # The streams of the library have a state of their own.
+        attributes |= {"random_get_state": None, "random_set_state": None}
+    for extra, given in extras.items():
         attributes[extra] = _extra(name, extra, given)
     made: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reasons = dict.fromkeys(made.missing_ops(), f"the namespace {library.title} has no function for it")

@@ -7,7 +7,11 @@ import numpy as np
 
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.base import Backend
+from emberharmony.backend.fallback.random import stream_of
+from emberharmony.backend.fallback.tensor import native_device, placement_of
 from emberharmony.backend.promote import Promotion
+from emberharmony.backend.shared.random import checked_streams, restore_streams, saved_streams
+from emberharmony.backend.shared.random_state import State, restored, saved
 from emberharmony.core.errors import ArgumentError, AxisError, DTypeError, LinAlgError, ShapeError
 
 
@@ -50,7 +54,13 @@ class StandardBackend(Backend):
         Raises:
             DeviceError: if the device does not exist.
         """
-        # Imported here, because defining a class must not import the default bodies.
-        from emberharmony.backend.fallback.tensor import native_device, placement_of
-
         return placement_of(self).overridden(native_device(device))
+
+    def random_get_state(self) -> State:
+        """Returns the state of the default streams."""
+        return saved_streams(self.name, lambda: saved(stream_of(self).get()))
+
+    def random_set_state(self, state: State) -> None:
+        """Continues the default streams from a state."""
+        native, seed = checked_streams(self.name, state)
+        restore_streams(seed, stream_of(self), restored(native, "PCG64"))
