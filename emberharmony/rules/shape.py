@@ -1,5 +1,6 @@
 """Rules of `ops/shape.py`."""
 
+import math
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -41,7 +42,7 @@ def _transposed(g: T, _y: T, _x: T, axes: Any = None) -> T:
 
 def _concatenated(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     if axis is None:
-        ends = list(accumulate((x.size for x in xs), initial=0))
+        ends = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
         return [reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(ends), xs, strict=True)]
     rank = len(y.shape)
     ends = list(accumulate((x.shape[axis] for x in xs), initial=0))

@@ -95,7 +95,9 @@ class Library:
             array = array.copy()
         if self.dtypes.neutral[dtype] is not bfloat16:
             return self.xp.asarray(array, dtype=dtype)
-        return self.astype(self.xp.asarray(array.astype(np.float32), dtype=self.dtypes["float32"]), dtype)
+        # The bits, because a cast may lose the sign of NaN.
+        wide = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return self.astype(self.xp.asarray(wide, dtype=self.dtypes["float32"]), dtype)
 
     def to_host(self, x: Any) -> np.ndarray:
         """Returns a tensor as a host array."""

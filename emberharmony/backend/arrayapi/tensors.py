@@ -53,7 +53,7 @@ class _Tensors:
         return self._xp.asarray(x, copy=True)
 
     def reshape(self, x: Any, shape: Any, copy: bool | None = None) -> Any:
-        lengths = _lengths(shape)
+        lengths = _lengths(shape, x.shape)
         check_copy(copy)
         return self._xp.reshape(x, lengths) if copy is None else self._xp.reshape(x, lengths, copy=copy)
 
@@ -138,17 +138,26 @@ class _Tensors:
         return x[(*exact, ...)]
 
 
-def _lengths(shape: Any) -> tuple[int, ...]:
+def _lengths(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
     """Returns a shape, in which one length may be -1, as a tuple.
 
+    Args:
+        shape: the shape.
+        old: that of the tensor which is reshaped; a library that computes later may not know all lengths.
+
     Raises:
-        ShapeError: if another length is negative.
+        ShapeError: if another length is negative, or the shapes do not have the same number of elements.
     """
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     as_shape([n if n != -1 else 0 for n in given])
     if sum(n == -1 for n in given) > 1:
         raise ShapeError(f"shape {tuple(given)} leaves more than one length open")
-    return tuple(int(n) for n in given)
+    lengths = tuple(int(n) for n in given)
+    if all(isinstance(n, int) for n in old):
+        count, known = math.prod(old), math.prod(n for n in lengths if n != -1)
+        if (count != known) if -1 not in lengths else (not known or count % known):
+            raise ShapeError(f"a tensor of shape {tuple(old)} cannot be reshaped to {lengths}")
+    return lengths
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
