@@ -1,4 +1,8 @@
-"""Special functions, on JAX: those of `backend.shared`, because several of JAX 0.10 are less accurate."""
+"""Special functions, on JAX: those of `backend.shared`, because several of JAX 0.10 are less accurate.
+
+Small tensors in the memory of the host are computed by NumPy: to compile one of these programs takes seconds, and on
+the CPU a program of JAX 0.10 makes 0 of subnormal numbers.
+"""
 
 import math
 import types
@@ -8,47 +12,63 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from emberharmony.backend.jax.derivatives import elementwise
-from emberharmony.backend.jax.dtypes import promotion
+from emberharmony.backend.jax.dtypes import of_host, promotion
 from emberharmony.backend.jax.elementary_ops import JAXElementaryOps
+from emberharmony.backend.jax.tracing import Tracer, at_hand
 from emberharmony.backend.shared import special, special_integrals
 from emberharmony.backend.shared.special_derivatives import DERIVATIVES
 from emberharmony.core.options import constant
 
-_DOUBLE = types.SimpleNamespace(
-    **{
-        name: getattr(jnp, name)
-        for name in ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
-    },
-    column=lambda numbers, x: jnp.asarray(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
-    digits=special_integrals.DOUBLE,
-    entries=lambda table, index: jnp.asarray(table, index.dtype)[index.astype(jnp.int64)],
-    # To pick would read the mask.
-    picked=lambda mask, function, *arguments: function(*arguments),
-    picks=False,
-)
-_SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
+_FEW = 2**14
+"""Up to this number of elements NumPy computes a result, if the values are at hand."""
+
+
+def _namespace(library: Any) -> tuple[types.SimpleNamespace, types.SimpleNamespace]:
+    """Returns the namespaces for results of up to 32 and of 64 bits that the shared functions compute with."""
+    names = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
+    double = types.SimpleNamespace(
+        **{name: getattr(library, name) for name in names},
+        column=lambda numbers, x: library.asarray(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
+        digits=special_integrals.DOUBLE,
+        entries=lambda table, index: library.asarray(table, index.dtype)[index.astype(np.int64)],
+        # To pick would read the mask.
+        picked=lambda mask, function, *arguments: function(*arguments),
+        picks=False,
+    )
+    return types.SimpleNamespace(**(vars(double) | {"digits": special_integrals.SINGLE})), double
+
+
+_ON_JAX, _ON_HOST = _namespace(jnp), _namespace(np)
+
+
+def _computed(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
+    """Returns a function of `backend.shared`, computed in float64 by a library."""
+    wide = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
+    return function(spaces[tensors[0].dtype.itemsize == 8], *wide).astype(tensors[0].dtype)
 
 
 def _op(name: str, function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
-
-    def computed(*tensors: jax.Array) -> jax.Array:
-        xp = _DOUBLE if tensors[0].dtype == jnp.float64 else _SINGLE
-        wide = jnp.broadcast_arrays(*(x.astype(jnp.float64) for x in tensors))
-        return function(xp, *wide).astype(tensors[0].dtype)
-
+    computed = partial(_computed, function, jnp, _ON_JAX)
     fixed = {i: argument for i, argument in enumerate(DERIVATIVES[name]) if isinstance(argument, str)}
-    return partial(_called, jax.jit(elementwise(computed, *map(_partial, DERIVATIVES[name]))), fixed)
+    return partial(_called, function, jax.jit(elementwise(computed, *map(_partial, DERIVATIVES[name]))), fixed)
 
 
-def _called(smooth: Callable[..., jax.Array], fixed: dict[int, str], *arguments: Any) -> jax.Array:
+def _called(
+    function: Callable[..., Any], smooth: Callable[..., jax.Array], fixed: dict[int, str], *arguments: Any
+) -> jax.Array:
     for i, argument in fixed.items():
         constant(argument, arguments[i])
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
-    return smooth(*tensors)
+    known = [None if isinstance(x, Tracer) or x.size > _FEW else at_hand(x) for x in tensors]
+    if any(x is None for x in known):
+        return smooth(*tensors)
+    with np.errstate(all="ignore"):
+        return of_host(_computed(function, np, _ON_HOST, *known))
 
 
 def _partial(derivative: Any) -> Callable[..., jax.Array]:
