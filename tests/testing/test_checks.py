@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from emberharmony import ops
 from emberharmony.core.errors import BackendMismatchError, DTypeError, RangeError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.checks import CHECKS
@@ -89,3 +90,12 @@ def test_an_oracle_that_raises_is_reported_as_a_failure(backend: str) -> None:
     outcomes = [outcome for outcome in run_sample(row, backend) if outcome.check == "value"]
     assert [outcome.failure for outcome in outcomes] == ["raises ZeroDivisionError: no oracle"]
     assert "the oracle raises ZeroDivisionError('no oracle')" in outcomes[0].snippet
+
+
+def test_a_row_makes_at_most_the_calls_that_are_asked_for() -> None:
+    with ops.use_backend("numpy"):
+        found, whole = (
+            Counter((o.check, o.dtype) for o in run_sample(SAMPLES["floor"], "numpy", most=most)) for most in (2, None)
+        )
+    assert found == Counter({key: min(count, 2) for key, count in whole.items()})
+    assert max(whole.values()) > 2

@@ -34,6 +34,11 @@ NAMES = (
 )
 """The composites whose bodies read no values: neither to check arguments nor to choose what to compute."""
 _TENSOR = object()
+_MOST = 64
+"""The most programs of a composite, each for other arguments; beyond them its steps are programs.
+
+A number that changes at each call would otherwise compile the composite at each call.
+"""
 
 
 class _Fused:
@@ -52,19 +57,18 @@ class _Fused:
         leaves, structure = jax.tree.flatten((args, kwargs))
         kinds = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
         key = id(backend), default_float(), structure, *kinds
+        tensors = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind is _TENSOR]
         try:
-            program: Any = self._made.get(key, False)
+            program = self._made[key]
+        except KeyError:
+            # Tensors must not be kept here.
+            others = [None if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
+            body = functools.partial(_run, backend.composed(self.name), structure, others, kinds)
+            program = jax.jit(body) if len(self._made) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
         if program is None or checking() or any(isinstance(leaf, TensorProxy) for leaf in leaves):
             return backend.composed(self.name)(*args, **kwargs)
-        tensors = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind is _TENSOR]
-        if program is not False:
-            return program(tensors)
-        # Tensors must not be kept here.
-        others = [None if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
-        body = functools.partial(_run, backend.composed(self.name), structure, others, kinds)
-        program = jax.jit(body)
         try:
             with WithoutDraws():
                 result = program(tensors)
