@@ -39,6 +39,11 @@ class Entry(NamedTuple):
     alive: float
     call: str
 
+    @property
+    def progress(self) -> float:
+        """How many calls have ended, and a half for the one after them if it has begun; -1 before the rank joins."""
+        return self.number - (0.5 if self.state == INSIDE else 0.0) if self.process else -1.0
+
 
 class Board:
     """The entries of the ranks on this machine.
@@ -89,14 +94,18 @@ class Board:
         """
         until = time.monotonic() + wait
         while True:
-            late, found = {}, {}
+            late: dict[int, str] = {}
+            found: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
                     late[rank] = text
                 if rank != self._rank and (text := self._end(self.read(rank))):
                     found[rank] = text
             if found or time.monotonic() > until:
-                return found or late
+                # A rank may be late because it waits for another one, so only the last of them are the cause.
+                progress = {i: self.read(i).progress for i in late}
+                last = min(progress.values(), default=0.0)
+                return found or {i: text for i, text in late.items() if progress[i] == last}
             time.sleep(0.02)
 
     def _end(self, entry: Entry) -> str:
