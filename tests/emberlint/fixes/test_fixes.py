@@ -273,3 +273,44 @@ def test_a_dtype_passed_to_a_native_function_is_not_repaired(use: str) -> None:
 def test_line_ends_and_wide_characters_are_kept() -> None:
     source = "from emberharmony import ops\r\n\r\nname = 'ä'; y = ops.ones(3) + 1  # 日本\r\n"
     assert repaired(source) == source.replace("ops.ones(3) + 1", "ops.add(ops.ones(3), 1)")
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("y = (x + 1) * (x - 2)", "y = ops.multiply(ops.add(x, 1), ops.subtract(x, 2))"),
+        ("y = ((x + 1))", "y = (ops.add(x, 1))"),
+        ("y = (x + 1).sum()", "y = ops.add(x, 1).sum()"),
+        ("y = f(x + 1)", "y = f(ops.add(x, 1))"),
+        ("y = [x + 1, (x * 2)][0]", "y = [ops.add(x, 1), ops.multiply(x, 2)][0]"),
+        ("y = -x - -x", "y = ops.subtract(ops.negative(x), ops.negative(x))"),
+        ("y = -(x + 1)  # why", "y = ops.negative(ops.add(x, 1))  # why"),
+        ("y = x + (1, 2)[0]", "y = ops.add(x, (1, 2)[0])"),
+        ("y = (x if x is not None else 1) + x", "y = ops.add(x if x is not None else 1, x)"),
+        ("y = 'é', x + 1", "y = 'é', ops.add(x, 1)"),
+        ("y = f'{x + 1}'", "y = f'{ops.add(x, 1)}'"),
+        ("y = abs(x + 1); z = x > 0", "y = ops.absolute(ops.add(x, 1)); z = ops.greater(x, 0)"),
+        ("if x is None: y = 1\nelse: y = abs(x)", "if x is None: y = 1\nelse: y = ops.absolute(x)"),
+        ("def g():\n    return(x + 1)", "def g():\n    return(ops.add(x, 1))"),
+        ("def g(a=x + 1):\n    return abs(a)", "def g(a=ops.add(x, 1)):\n    return ops.absolute(a)"),
+    ],
+)
+def test_operators_are_replaced_in_place(line: str, expected: str) -> None:
+    start = USE + "def f(x):\n    return x\n\nx = ops.ones(3)\n"
+    assert repaired(f"{start}{line}\n", unsafe=True) == f"{start}{expected}\n"
+
+
+def test_line_ends_are_kept_in_every_kind_of_repair() -> None:
+    source = f"{USE}x = ops.ones(3)\ny = x + 1\nif y is None:\n    z = abs(x)\n".replace("\n", "\r\n")
+    after = repaired(source)
+    assert after.count("\r\n") == after.count("\n") == source.count("\n")
+    assert "ops.absolute(x)" in after
+
+
+def test_imports_of_a_long_file_are_added_and_dropped() -> None:
+    rows = "".join(f"n{number} = {number}\n" for number in range(4000))
+    source = f"import numpy as np\nfrom math import pi\n\n{rows}y = np.sin(pi)\n"
+    after = repaired(source, unsafe=True)
+    assert after.endswith("y = ops.sin(pi)\n")
+    assert "numpy" not in after
+    assert "from emberharmony import ops\n" in after

@@ -136,9 +136,7 @@ def _check_stdin(asked: Options, path: str, settings: Settings, choice: Choice) 
 
 def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: Choice) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
-    from emberlint.run.library import Library
-    from emberlint.run.repair import repair_content, repair_file
-    from emberlint.source.modules import Modules
+    from emberlint.run.repair import Session, repair_content, repair_file
 
     if STDIN in asked.paths:
         known = relative(places[0], settings.root)
@@ -147,11 +145,12 @@ def _repair(asked: Options, places: Sequence[Path], settings: Settings, choice: 
             click.echo(results[known].after, nl=False)
     else:
         files = options.files_for(places, settings, asked.force_exclude)
-        library = Library(Modules(settings))
+        session = Session(settings, choice.codes, not asked.no_cache)
         results = {
-            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, library)
+            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, session)
             for path, file in files.items()
         }
+        session.cache.save()
     for path, result in results.items():
         if asked.diff:
             click.echo("".join(result.diff(options.shown(path, settings))), nl=False)

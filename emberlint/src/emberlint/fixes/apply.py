@@ -2,8 +2,9 @@
 
 import ast
 import io
+import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import libcst as cst
@@ -16,10 +17,14 @@ from emberlint.findings import Finding, Safety
 from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
+from emberlint.fixes.splice import SPACE, Change, changes, op_of, spliced
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.source_file import SourceFile
 
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
+_LARGE = 6000  # twice the lines of a file whose imports are edited apart from the rest
+_ANNOTATION = 200  # the length of a string that may be an annotation
 Place = tuple[int, int, int, int]  # line and column of start and end; columns count from 0
 KERAS_LACKS = NEUTRAL | {"positive", "e", "inf", "nan", "newaxis", "pi"}
 FIXABLE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.AugAssign, cst.Call, cst.Attribute, cst.Name)
@@ -37,20 +42,169 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
             refused.append((one, reason))
     if not wanted:
         return FixResult(file.text, (), tuple(refused))
-    editor = _Editor(file, wanted)
+    work = _Work(file, wanted)
     try:
-        tree = MetadataWrapper(cst.parse_module(file.text)).visit(editor)
+        text = work.text()
     except cst.ParserSyntaxError as error:
         return FixResult(file.text, (), (*refused, *((one, f"LibCST: {error.message}") for one in wanted.values())))
-    tree = _without(file, _with(tree, editor.added), editor.renamed)
-    refused += editor.refused
-    refused += [
-        (one, "its place was not found in the syntax tree") for one in wanted.values() if one not in editor.seen
-    ]
-    fault = _fault(file.text, tree.code)
+    refused += work.refused
+    refused += [(one, "its place was not found in the syntax tree") for one in wanted.values() if one not in work.seen]
+    fault = work.fault or _fault(text)
     if fault is not None:
-        return FixResult(file.text, (), (*refused, *((one, fault) for one in editor.fixed)))
-    return FixResult(tree.code, tuple(editor.fixed), tuple(refused))
+        return FixResult(file.text, (), (*refused, *((one, fault) for one in work.fixed)))
+    return FixResult(text, tuple(work.fixed), tuple(refused))
+
+
+class _Work:
+    """The repair of one file: most operators by splicing its lines, the statements with other findings by LibCST."""
+
+    def __init__(self, file: SourceFile, wanted: dict[Place, Finding]) -> None:
+        self.file = file
+        self.wanted = wanted
+        self.fixed: list[Finding] = []
+        self.refused: list[tuple[Finding, str]] = []
+        self.seen: set[Finding] = set()
+        self.added: set[str] = set()
+        self.renamed: set[str] = set()
+        self.fault: str | None = None
+        self.simple: dict[Place, list[Change]] = {}
+        pieces = _LINE_END.split(file.text)
+        self.lines, self.ends = pieces[::2], [*pieces[1::2], ""]
+
+    def text(self) -> str:
+        """Returns the repaired text."""
+        chunks = self._chunks()
+        covered = {line for first, last in chunks for line in range(first, last + 1)}
+        found = [change for place in self.wanted if place[0] not in covered for change in self._changes(place)]
+        spliced(self.lines, found)
+        after = [*map(str.__add__, self.lines, self.ends)]
+        for first, last in reversed(chunks):
+            after[first - 1 : last] = [self._edited(first, last)]
+        return self._with_imports("".join(after))
+
+    def _changes(self, place: Place) -> list[Change]:
+        finding = self.wanted[place]
+        self.seen.add(finding)
+        try:
+            node = self._nodes[place]
+            space = spelling(self.file, node)
+            if space.namespace == "keras.ops" and op_of(node) in KERAS_LACKS:
+                raise RefusedError(f"keras.ops has no `{op_of(node)}`")
+        except (RefusedError, ShadowedError) as error:
+            self.refused.append((finding, str(error)))
+            return []
+        self.fixed.append(finding)
+        if space.added:
+            self.added.add(space.namespace)
+        return [
+            one._replace(text=one.text.replace(SPACE, space.text)) if one.text else one for one in self.simple[place]
+        ]
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Returns the first and last lines of the statements that LibCST edits."""
+        chunks: list[tuple[int, int]] = []
+        for place in sorted(self.wanted):
+            node = self._nodes.get(place)
+            finding = self.wanted[place]
+            simple = finding.code in ("EMB201", "EMB202") and node is not None
+            found = changes(self.file, node) if simple and node is not None else None
+            if found is not None:
+                self.simple[place] = found
+                continue
+            first, last = self._statement(place, node)
+            if chunks and first <= chunks[-1][1]:
+                first, last = min(first, chunks[-1][0]), max(last, chunks[-1][1])
+                chunks.pop()
+            chunks.append((first, last))
+        return chunks
+
+    @cached_property
+    def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
+        """The parser's nodes at the places of the findings."""
+        column, lines = self.file.column, {place[0] for place in self.wanted}
+        nodes = (
+            one for one in ast.walk(self.file.tree) if isinstance(one, ast.expr | ast.stmt) and one.lineno in lines
+        )
+        found: dict[Place, ast.expr | ast.stmt] = {}
+        for node in nodes:
+            end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+            place = (node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1)
+            if place in self.wanted:
+                found[place] = node
+        return found
+
+    def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
+        """Returns the lines of the statement around a finding if it has no block, else of that of the module."""
+        around = [] if node is None else [node, *self.file.ancestors(node)]
+        statements = [one for one in around if isinstance(one, ast.stmt)]
+        if not statements:
+            return 1, len(self.lines)
+        inner, outer = statements[0], statements[-1]
+        chosen = outer if getattr(inner, "body", None) or getattr(inner, "cases", None) else inner
+        if chosen is inner and not self._stands_alone(*_lines_of(inner)):
+            chosen = outer  # for example the statement after `else:` on the same line
+        return _lines_of(chosen)
+
+    def _stands_alone(self, first: int, last: int) -> bool:
+        """Returns whether lines can be parsed without those around them."""
+        try:
+            cst.parse_module("".join(self._alone(first, last)))
+        except cst.ParserSyntaxError:
+            return False
+        return True
+
+    def _alone(self, first: int, last: int) -> tuple[str, str]:
+        """Returns lines after a header that allows them to be indented."""
+        text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
+        return "if 1:\n" if text[:1] in (" ", "\t") else "", text
+
+    def _edited(self, first: int, last: int) -> str:
+        """Returns lines whose findings LibCST has repaired."""
+        head, text = self._alone(first, last)
+        inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
+        editor = _Editor(self.file, inside, self._nodes, first - 1 - head.count("\n"))
+        module = cst.parse_module(head + text)
+        after = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
+        self.fixed += editor.fixed
+        self.refused += editor.refused
+        self.seen.update(editor.seen)
+        self.added |= editor.added
+        self.renamed |= editor.renamed
+        if _comments(text, head) != _comments(after, head):
+            self.fault = "a comment would be lost"
+        return after
+
+    def _with_imports(self, text: str) -> str:
+        """Returns the text with the imports that the repairs need, and without those that they made useless."""
+        if not self.added and not self.renamed:
+            return text
+        tree = ast.parse(text)
+        imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+        last = max((one.end_lineno or 1 for one in imports), default=0)
+        pieces = _LINE_END.split(text)
+        if last == 0 or len(pieces) < _LARGE:
+            head, rest, unused = text, "", self.renamed
+        else:
+            head, rest = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
+            words = {word for one in ast.walk(tree) for word in _words(one)}
+            unused = self.renamed - words
+        after = _without(self.file, _with(cst.parse_module(head), self.added), unused).code
+        if _comments(head) != _comments(after):
+            self.fault = "a comment would be lost"
+        return after + rest
+
+
+def _lines_of(node: ast.stmt) -> tuple[int, int]:
+    first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+    return first, node.end_lineno or first
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """Yields the names that a node reads, also inside a string that may be an annotation or in `__all__`."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < _ANNOTATION:
+        yield from re.findall(r"\w+", node.value)
 
 
 def _with(tree: cst.Module, namespaces: set[str]) -> cst.Module:
@@ -97,17 +251,19 @@ def _place(finding: Finding) -> Place:
     return finding.line, finding.column - 1, finding.end_line, finding.end_column - 1
 
 
-def _fault(before: str, after: str) -> str | None:
+def _fault(after: str) -> str | None:
     """Returns what a repair broke, or None."""
     try:
         ast.parse(after)
     except SyntaxError as error:
         return f"the result would not parse: {error.msg}"
-    return None if _comments(before) == _comments(after) else "a comment would be lost"
+    return None
 
 
-def _comments(text: str) -> list[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+def _comments(text: str, head: str = "") -> list[str]:
+    if "#" not in text:
+        return []
+    tokens = tokenize.generate_tokens(io.StringIO(head + text).readline)
     return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
@@ -116,10 +272,13 @@ class _Editor(cst.CSTTransformer):
 
     METADATA_DEPENDENCIES = (PositionProvider,)
 
-    def __init__(self, file: SourceFile, wanted: dict[Place, Finding]) -> None:
+    def __init__(
+        self, file: SourceFile, wanted: Mapping[Place, Finding], nodes: Mapping[Place, ast.expr | ast.stmt], offset: int
+    ) -> None:
         super().__init__()
-        self.file, self.wanted = file, wanted
-        self.lines = file.text.splitlines()
+        self.file, self.wanted, self.nodes = file, wanted, nodes
+        self.offset = offset  # the lines of the file before the edited text
+        self.lines = file.lines
         self.fixed: list[Finding] = []
         self.seen: list[Finding] = []
         self.refused: list[tuple[Finding, str]] = []
@@ -132,7 +291,7 @@ class _Editor(cst.CSTTransformer):
         if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
             return updated
         place = self.get_metadata(PositionProvider, original_node)
-        finding = self.wanted.get(_key(place))
+        finding = self.wanted.get(_key(place, self.offset))
         if finding is None or finding in self.seen or not _fits(finding, original_node):
             return updated
         self.seen.append(finding)
@@ -169,30 +328,20 @@ class _Editor(cst.CSTTransformer):
         return edited
 
     def _spelling(self, finding: Finding) -> Spelling:
-        return spelling(self.file, self._nodes[_place(finding)])
-
-    @cached_property
-    def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
-        """Collects the parser's nodes by place."""
-        nodes = (node for node in ast.walk(self.file.tree) if isinstance(node, ast.expr | ast.stmt))
-        return {self._at(node): node for node in nodes}
-
-    def _at(self, node: ast.expr | ast.stmt) -> Place:
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-        column = self.file.column
-        return node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1
+        return spelling(self.file, self.nodes[_place(finding)])
 
     def _apart(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
         """Adds a space where a name would otherwise join the word before it, as in `return-x`."""
-        line = self.lines[place.start.line - 1] if place.start.line <= len(self.lines) else ""
+        number = place.start.line + self.offset
+        line = self.lines[number - 1] if number <= len(self.lines) else ""
         before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
         if isinstance(edited, cst.Call) and not edited.lpar and (before.isalnum() or before == "_"):
             return edited.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return edited
 
 
-def _key(place: CodeRange) -> Place:
-    return place.start.line, place.start.column, place.end.line, place.end.column
+def _key(place: CodeRange, offset: int) -> Place:
+    return place.start.line + offset, place.start.column, place.end.line + offset, place.end.column
 
 
 def _fits(finding: Finding, node: cst.CSTNode) -> bool:

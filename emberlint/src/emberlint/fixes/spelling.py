@@ -32,8 +32,9 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     """
     chain = list(_chain(file, node))
     shadowed = ""
+    imported = [one for scope in chain for one in _imports(file, scope)]
     for exact in (True, False):
-        for scope, name, binding in _bindings(chain):
+        for scope, name, binding in imported:
             namespace = _named(file, binding, exact)
             if namespace is None:
                 continue
@@ -45,7 +46,7 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)
     if shadowed:
         raise ShadowedError(f"`{shadowed}` is bound to something else here")
-    namespace = _wanted(file, chain)
+    namespace = _wanted(file, [binding.origin or "" for _, _, binding in imported])
     parent, _, name = namespace.rpartition(".")
     if not parent:
         raise ShadowedError(f"the namespace {namespace!r} has no package to import it from")
@@ -64,12 +65,17 @@ def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
         here = here.parent
 
 
-def _bindings(chain: list[Scope]) -> Iterator[tuple[Scope, str, Binding]]:
-    for scope in chain:
-        for name, bindings in scope.bindings.items():
-            for binding in bindings:
-                if binding.origin:
-                    yield scope, name, binding
+def _imports(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
+    """Returns the imports of a scope, which are collected once because many repairs ask."""
+    known = file.derived(_no_imports)
+    if scope not in known:
+        bindings = ((name, binding) for name, some in scope.bindings.items() for binding in some)
+        known[scope] = [(scope, name, binding) for name, binding in bindings if binding.origin]
+    return known[scope]
+
+
+def _no_imports(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]]]:
+    return {}
 
 
 def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
@@ -84,9 +90,8 @@ def _named(file: SourceFile, binding: Binding, exact: bool) -> str | None:
     return None
 
 
-def _wanted(file: SourceFile, chain: list[Scope]) -> str:
+def _wanted(file: SourceFile, origins: list[str]) -> str:
     """Returns the namespace whose functions the file imports by name, else the first namespace of the settings."""
-    origins = [binding.origin or "" for _, _, binding in _bindings(chain)]
     for namespace in file.settings.namespaces:
         if any(origin.startswith(f"{namespace}.") for origin in origins):
             return namespace

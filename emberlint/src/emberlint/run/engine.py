@@ -55,6 +55,7 @@ def check_texts(
     codes: frozenset[str],
     cached: bool = False,
     library: Library | None = None,
+    cache: FileCache | None = None,
 ) -> Report:
     """Checks texts that are not on disk, such as examples.
 
@@ -64,8 +65,9 @@ def check_texts(
         codes: The codes of the rules to run.
         cached: Whether to read and write the cache for the other files of the project.
         library: The summaries of files on disk from an earlier check, if there was one.
+        cache: The cache for the texts too, which the caller saves.
     """
-    cache = FileCache(settings, codes, cached)
+    cache = cache or FileCache(settings, codes, cached)
     results = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
     beyond = check_project(_project(settings, results, texts), codes, cache)
     return Report([*_merge(results, beyond, settings, codes)], tuple(texts))

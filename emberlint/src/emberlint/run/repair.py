@@ -1,6 +1,7 @@
 """Applies fixes to files until nothing more can be repaired."""
 
 import difflib
+import gc
 import os
 import shutil
 import tempfile
@@ -17,12 +18,22 @@ from emberlint.findings import Finding
 from emberlint.rule import ProjectRule
 from emberlint.run.check import source_file
 from emberlint.run.engine import check_texts
+from emberlint.run.file_cache import FileCache
 from emberlint.run.library import Library
 from emberlint.run.registry import all_rules
 from emberlint.source.modules import Modules
 from emberlint.source.reading import read_text
 
+LARGE = 500_000  # characters
 ROUNDS = 8  # a repair may expose another finding; expressions are rarely nested deeper than this
+
+
+class Session:
+    """What the repairs of one command know of the project; the check that follows finds the results in the cache."""
+
+    def __init__(self, settings: Settings, codes: frozenset[str], cached: bool) -> None:
+        self.library = Library(Modules(settings))
+        self.cache = FileCache(settings, codes, cached)
 
 
 class Repaired(NamedTuple):
@@ -39,9 +50,9 @@ class Repaired(NamedTuple):
 
 
 def repair_text(
-    path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool, library: Library | None = None
+    path: str, text: str, settings: Settings, codes: frozenset[str], unsafe: bool, session: Session | None = None
 ) -> Repaired:
-    """Returns a text with its findings repaired; `library` has the summaries that earlier repairs of a command made.
+    """Returns a text with its findings repaired; the repairs of one command share a session.
 
     Raises:
         UsageError: if libcst is not installed.
@@ -54,12 +65,17 @@ def repair_text(
     # Findings of project rules have no automatic repair.
     alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused: tuple[tuple[Finding, str], ...] = ()
-    known = library or Library(Modules(settings))
+    known = session or Session(settings, codes, cached=False)
     for _ in range(ROUNDS):
-        report = check_texts({path: text}, settings, alone, library=known)
+        if len(text) > LARGE:
+            gc.collect()  # the tree of the round before, which refers to itself
+        report = check_texts({path: text}, settings, alone, library=known.library, cache=known.cache)
         findings = [one for one in report.findings if one.fix is not None]
         if not findings:
             break
+        del report
+        if len(text) > LARGE:
+            gc.collect()
         result = fix(source_file(path, text, settings), findings, unsafe=unsafe)
         refused = result.refused
         if result.text == text:
@@ -88,7 +104,7 @@ def repair_file(
     codes: frozenset[str],
     unsafe: bool,
     write: bool,
-    library: Library | None = None,
+    session: Session | None = None,
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
@@ -96,7 +112,7 @@ def repair_file(
         text = read_text(content, newline="")
     except (OSError, SyntaxError, UnicodeDecodeError):
         return Repaired("", "")  # the check that follows reports the file
-    result = repair_text(path, text, settings, codes, unsafe, library)
+    result = repair_text(path, text, settings, codes, unsafe, session)
     if write and result.after != result.before:
         encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")

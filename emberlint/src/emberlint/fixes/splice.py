@@ -1,0 +1,135 @@
+"""Repairs as changes of the text between a node's parts, for nodes without comments and line breaks between them.
+
+Building a tree of LibCST takes a hundred times as long, so only the statements with other nodes go that way.
+"""
+
+import ast
+import keyword
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from emberlint.fixes.edits import AUGMENTED, BINARY, COMPARE, UNARY
+from emberlint.source.source_file import SourceFile
+
+Place = tuple[int, int, int, int]
+_WRAPPED = (ast.Tuple, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.GeneratorExp, ast.Starred, ast.Await)
+_OPENING = re.compile(r"[ (]*\Z")
+_CLOSING = re.compile(r"[ )]*\Z")
+_OPS = {kind.__name__: op for table in (BINARY, UNARY, COMPARE, AUGMENTED) for kind, op in table.items()}
+_BINARY = {
+    ast.Add: "Add", ast.Sub: "Subtract", ast.Mult: "Multiply", ast.Div: "Divide", ast.FloorDiv: "FloorDivide",
+    ast.Mod: "Modulo", ast.Pow: "Power", ast.MatMult: "MatrixMultiply", ast.BitAnd: "BitAnd", ast.BitOr: "BitOr",
+    ast.BitXor: "BitXor", ast.LShift: "LeftShift", ast.RShift: "RightShift", ast.USub: "Minus", ast.UAdd: "Plus",
+    ast.Invert: "BitInvert", ast.Eq: "Equal", ast.NotEq: "NotEqual", ast.Lt: "LessThan", ast.LtE: "LessThanEqual",
+    ast.Gt: "GreaterThan", ast.GtE: "GreaterThanEqual",
+}  # fmt: skip
+
+
+SPACE = "$"  # stands for the expression for the namespace of ops
+
+
+class Change(NamedTuple):
+    """A piece of one line to replace; `rank` orders the insertions at one place, outer ones first before a node."""
+
+    line: int
+    start: int
+    end: int
+    rank: int
+    text: str
+
+
+def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
+    """Returns the changes that replace an operator by an op of `SPACE`, or None if they are not that simple."""
+    if getattr(node, "lineno", 0) != getattr(node, "end_lineno", 1) or not isinstance(node, ast.expr):
+        return None
+    line = file.lines[node.lineno - 1]
+    if not line.isascii():
+        return None
+    if isinstance(node, ast.BinOp):
+        operands, operator = [node.left, node.right], node.op
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        operands, operator = [node.left, node.comparators[0]], node.ops[0]
+    elif isinstance(node, ast.UnaryOp):
+        operands, operator = [node.operand], node.op
+    else:
+        return None
+    name = _BINARY.get(type(operator), "")
+    if name not in _OPS or any(isinstance(one, _WRAPPED) for one in operands):
+        return None
+    ancestors = [*file.ancestors(node)]
+    if any(isinstance(one, ast.JoinedStr) for one in ancestors):  # Python 3.11 reports other places in an f-string
+        return None
+    found = _around(line, node, operands)
+    if found is None:
+        return None
+    start, end, depth = node.col_offset, node.end_col_offset or 0, len(ancestors)
+    before, after = _own(line, start, end)
+    if before != start and before > 0 and (line[before - 1].isalnum() or line[before - 1] == "_"):
+        before, after = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
+    wrap = start == before and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
+    opening = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
+    number = node.lineno
+    changed = (
+        [Change(number, before, start, depth, ""), Change(number, end, after, -depth, "")] if before != start else []
+    )
+    changed += [Change(number, one, two, 0, text) for one, two, text in found]
+    return [
+        *changed,
+        Change(number, start, start, depth, opening),
+        Change(number, end, end, -depth, "))" if wrap else ")"),
+    ]
+
+
+def op_of(node: ast.AST) -> str:
+    """Returns the op that replaces the operator of a node, or an empty string."""
+    operator = node.ops[0] if isinstance(node, ast.Compare) else getattr(node, "op", None)
+    return _OPS.get(_BINARY.get(type(operator), ""), "") if isinstance(operator, ast.AST) else ""
+
+
+def _around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterator[tuple[int, int, str]] | None:
+    """Returns the texts before, between and after the operands, each with what replaces it."""
+    start, end = node.col_offset, node.end_col_offset or 0
+    first, last = operands[0], operands[-1]
+    first_end, last_end = first.end_col_offset or 0, last.end_col_offset or 0
+    head, tail = line[start : first.col_offset], line[last_end:end]
+    if not _CLOSING.match(tail) or "\\" in line[start:end]:
+        return None
+    if len(operands) == 1:
+        if head.count("(") != tail.count(")") or not _OPENING.match(head[1:]):
+            return None
+        return iter([(start, first.col_offset, ""), (last_end, end, "")])
+    gap = line[first_end : last.col_offset]
+    closed, opened = gap.count(")"), gap.count("(")
+    if not _OPENING.match(head) or head.count("(") != closed or opened != tail.count(")"):
+        return None
+    return iter([(start, first.col_offset, ""), (first_end, last.col_offset, ", "), (last_end, end, "")])
+
+
+def _own(line: str, start: int, end: int) -> tuple[int, int]:
+    """Returns the place of a node with one pair of parentheses around it that only groups, or its own place."""
+    left, right = line[:start].rstrip(" "), line[end:].lstrip(" ")
+    if not left.endswith("(") or not right.startswith(")"):
+        return start, end
+    outside = left[:-1].rstrip(" ")
+    word = re.search(r"\w+\Z", outside)
+    calls = outside[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
+    if calls or (word is not None and word[0] in ("True", "False", "None")):
+        return start, end
+    return len(left) - 1, len(line) - len(right) + 1
+
+
+def spliced(lines: list[str], found: list[Change]) -> None:
+    """Applies changes to lines, in place."""
+    by_line: dict[int, list[Change]] = {}
+    for one in found:
+        by_line.setdefault(one.line, []).append(one)
+    for number, some in by_line.items():
+        line, at, parts = lines[number - 1], 0, []
+        # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
+        # that begin there, the outer ones first, then what is replaced.
+        for one in sorted(some, key=lambda one: (one.start, one.end, one.rank)):
+            parts += [line[at : one.start], one.text]
+            at = max(at, one.end)
+        parts.append(line[at:])
+        lines[number - 1] = "".join(parts)
