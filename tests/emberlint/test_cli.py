@@ -113,6 +113,11 @@ def test_sarif_has_rules_results_and_regions(project: Path) -> None:
     assert [rules[one["ruleIndex"]]["id"] for one in run_["results"]] == ["EMB101", "EMB102"]
     region = run_["results"][0]["locations"][0]["physicalLocation"]["region"]
     assert region == {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 19}
+    driver = run_["tool"]["driver"]
+    assert driver["version"]
+    assert all(one["helpUri"].startswith(driver["informationUri"]) and one["help"]["text"] for one in rules)
+    (fix,) = run_["results"][1]["fixes"]
+    assert fix["artifactChanges"][0]["replacements"][0]["insertedContent"] == {"text": "ops.sin"}
 
 
 def test_github_prints_an_error_annotation(project: Path) -> None:
@@ -245,3 +250,10 @@ def test_inventory_counts_native_uses_and_renames(project: Path) -> None:
 def test_the_script_in_utils_runs_the_same_command() -> None:
     script = Path(__file__).parents[2] / "utils" / "emberlint.py"
     assert "from emberlint.__main__ import main" in script.read_text()
+
+
+def test_a_notebook_never_counts_as_clean(project: Path) -> None:
+    (project / "n.ipynb").write_text('{"cells": []}')
+    result = run("n.ipynb")
+    assert result.exit_code == 2
+    assert "n.ipynb: a notebook is not checked" in result.stderr

@@ -44,3 +44,9 @@ def test_the_kind_of_a_builtin_call(held: Held, expression: str, expected: str) 
 
 def test_a_shadowed_builtin_is_not_a_builtin(held: Held) -> None:
     assert held(START + "def len(y):\n    return y\nlen(x)") == "B"
+
+
+@pytest.mark.parametrize("name, expected", [("a", "tensors"), ("n", "container")])
+def test_zip_of_unpacked_pairs_gives_their_columns(held: Callable[..., str], name: str, expected: str) -> None:
+    source = "from emberharmony import Tensor\n\ndef f(pairs: list[tuple[Tensor, int]]):\n    a, n = zip(*pairs)\n    "
+    assert held(source + name) == expected

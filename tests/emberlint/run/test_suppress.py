@@ -23,6 +23,9 @@ def codes(source: str, selected: frozenset[str] = frozenset(all_rules())) -> lis
         "import numpy  # emberlint: ignore[backend-import] -- oracle\n",
         "import numpy  # noqa: F401  # emberlint: ignore[EMB101]\n",
         "import numpy  #emberlint:ignore[ EMB101 , ]\n",
+        "import numpy  # noqa: EMB101\n",
+        "import numpy  # noqa: F401, EMB101 -- the oracle\n",
+        "from numpy import (\n    sin,  # NOQA:EMB101\n    cos,\n)\n",
         "# emberlint: file-ignore[EMB101]\nimport numpy\nimport torch\n",
         "import numpy\nimport torch\n# emberlint: file-ignore[EMB101]\n",
         "# emberlint: off[EMB101]\nimport numpy\n\nimport torch\n# emberlint: on[EMB101]\n",
@@ -76,3 +79,9 @@ def test_each_off_comment_ends_at_the_on_comment_of_its_code() -> None:
 
 def test_a_file_that_does_not_parse_cannot_be_silenced() -> None:
     assert codes("# emberlint: file-ignore[EMB000]\nx = (\n") == ["2:EMB000"]
+
+
+def test_noqa_of_other_linters_silences_nothing() -> None:
+    for comment in ("# noqa", "# noqa: F401", "# noqa: E501, F401"):
+        assert codes(f"import numpy  {comment}\n") == ["1:EMB101"]
+    assert codes("x = 1  # noqa: EMB101\n") == ["1:EMB901"]

@@ -46,6 +46,8 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     line = file.lines[node.lineno - 1]
     if not line.isascii():
         return None
+    operands: list[ast.expr]
+    operator: ast.AST
     if isinstance(node, ast.BinOp):
         operands, operator = [node.left, node.right], node.op
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:

@@ -47,6 +47,9 @@ class BuiltinCalls(Calls):
         return v.Sequence(v.element_of(value))
 
     def _builtin_zip(self, name: str, given: Arguments) -> v.Value:
+        rows = given.first()
+        if given.starred and len(given.positional) == 1 and isinstance(rows, v.Sequence) and rows.items is not None:
+            return v.Sequence(items=[v.Sequence(one) for one in rows.items])  # zip(*pairs) gives the columns
         return v.Sequence(v.Sequence(items=[v.element_of(one) for one in given.positional]))
 
     def _builtin_enumerate(self, name: str, given: Arguments) -> v.Value:

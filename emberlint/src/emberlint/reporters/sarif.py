@@ -4,17 +4,28 @@ import json
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from emberlint.findings import Finding
+from emberlint import __version__
+from emberlint.config.tiers import Tier
+from emberlint.findings import Finding, Safety
 from emberlint.rule import AnyRule
+from emberlint.run.explanation import explanation
 from emberlint.run.registry import all_rules
 
+PAGE = "https://emberharmony.readthedocs.io/en/latest/emberlint.html"
+LEVELS = {Tier.A: "error", Tier.B: "warning", Tier.C: "note"}  # by the strength of the evidence
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields the document."""
     rules = all_rules()
-    driver = {"name": "emberlint", "rules": [_rule(rule) for rule in rules.values()]}
+    driver = {
+        "name": "emberlint",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "informationUri": PAGE,
+        "rules": [_rule(rule) for rule in rules.values()],
+    }
     order = {code: index for index, code in enumerate(rules)}
     results = [_result(one, order[one.code]) for one in findings]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
@@ -27,6 +38,9 @@ def _rule(rule: AnyRule) -> dict[str, object]:
         "name": rule.name,
         "shortDescription": {"text": (type(rule).__doc__ or rule.name).split("\n")[0]},
         "fullDescription": {"text": rule.why},
+        "help": {"text": rule.why, "markdown": "\n".join(explanation(rule))},
+        "helpUri": f"{PAGE}#{rule.code.lower()}-{rule.name}",
+        "defaultConfiguration": {"level": LEVELS[rule.min_tier]},
     }
 
 
@@ -41,11 +55,15 @@ def _result(finding: Finding, index: int) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": finding.code,
         "ruleIndex": index,
-        "level": "error",
+        "level": LEVELS[finding.tier],
         "message": {"text": finding.message},
         "locations": [{"physicalLocation": place}],
         "properties": {"tier": finding.tier.name, "reason": finding.reason},
     }
+    if finding.fix is not None and finding.fix.safety is not Safety.GUIDED and finding.fix.replacement:
+        change = {"deletedRegion": region, "insertedContent": {"text": finding.fix.replacement}}
+        artifact = {"artifactLocation": place["artifactLocation"], "replacements": [change]}
+        result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [artifact]}]
     if finding.fingerprint:
         result["partialFingerprints"] = {"emberlint/v1": finding.fingerprint}
     return result

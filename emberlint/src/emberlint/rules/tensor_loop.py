@@ -12,12 +12,16 @@ from emberlint.source.source_file import Evidence, NoInference, SourceFile
 ITERATING = frozenset(
     {"zip", "map", "enumerate", "reversed", "iter", "list", "tuple", "set", "sorted", "filter", "sum", "any", "all"}
 )
+ITERTOOLS = frozenset(
+    f"itertools.{name}"
+    for name in ("product", "chain", "zip_longest", "islice", "accumulate", "pairwise", "combinations", "permutations")
+)
 USE = "from emberharmony import ops\n\n"
 GUIDE = Fix(Safety.GUIDED, "work on the whole tensor at once: an op with `axis`, broadcasting, `ops.take`, `ops.where`")
 
 
 class TensorLoop(Rule):
-    """Finds for, comprehensions, zip, map, enumerate and reversed over a tensor, and `range(len(t))` with `t[i]`."""
+    """Finds for, comprehensions, zip, map, itertools and unpacking of a tensor, and `range(len(t))` with `t[i]`."""
 
     code = "EMB206"
     name = "tensor-loop"
@@ -32,6 +36,9 @@ class TensorLoop(Rule):
         Example(USE + "for part in ops.split(ops.ones(4), 2):\n    print(part)\n"),
         Example(USE + "x = ops.ones((2, 3))\nfor n in x.shape:\n    print(n)\nfor i in range(len(x)):\n    print(i)\n"),
         Example(USE + "weights = {'a': ops.ones(3)}\nfor name, w in weights.items():\n    print(name, w.shape)\n"),
+        Example(USE + "def f(pairs: list[tuple[int, str]]):\n    a, b = zip(*pairs)\n    return a, b, ops.ones(3)\n"),
+        Example(USE + "x = ops.ones((2, 3))\nrows, columns = x.shape\na, b = ops.split(x, 2)\n"),
+        Example(USE + "x = ops.ones(3)\ni = 0\nwhile i < len(x):\n    i += 1\n"),
         Example(USE + "layers = [ops.ones(3) for _ in range(2)]\nshapes = [w.shape for w in layers]\n"),
     )
     INVALID = (
@@ -41,6 +48,12 @@ class TensorLoop(Rule):
         Example(USE + "x = ops.ones(3)\nfor a, b in zip(x, [1, 2, 3]):\n    print(a, b)\n"),
         Example(USE + "x = ops.ones(3)\nfor i in range(len(x)):\n    print(x[i])\n"),
         Example(USE + "x = ops.ones(3)\ny = [*map(ops.exp, x)]\n"),
+        Example(USE + "x = ops.ones(3)\nfor i in range(1, ops.shape(x)[0]):\n    print(x[i])\n"),
+        Example(USE + "x = ops.ones(3)\ni = 0\nwhile i < len(x):\n    print(x[i])\n    i += 1\n"),
+        Example(
+            USE + "import itertools\n\nx = ops.ones(3)\nfor a, b in itertools.product(x, [1, 2]):\n    print(a, b)\n"
+        ),
+        Example(USE + "x = ops.ones(3)\na, b = x[:2]\n"),
     )
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
@@ -53,13 +66,28 @@ class TensorLoop(Rule):
             above = file.parent(generator)
             held = [above] if above is not None else []
             yield from self._over(file, generator.iter, "comprehension", generator.target, [*held])
+        for while_ in file.index.nodes(ast.While):
+            yield from self._while(file, while_)
+        for assignment in file.index.nodes(ast.Assign):
+            # A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`.
+            unpacks = any(isinstance(one, ast.Tuple | ast.List) for one in assignment.targets)
+            if unpacks and isinstance(assignment.value, ast.Name | ast.Attribute | ast.Subscript):
+                evidence = file.inference.evidence(assignment.value)
+                yield from self._found(file, assignment.value, evidence, "unpacking")
         for call in file.index.nodes(ast.Call):
-            function = call.func
-            if isinstance(function, ast.Name) and function.id in ITERATING and is_builtin(file, function):
-                for argument in call.args:
-                    yield from self._found(file, call, file.inference.evidence(argument), f"{function.id}()")
-                    if file.inference.evidence(argument) is not None:
-                        break
+            name = _iterating(file, call.func)
+            evidences = [file.inference.evidence(one) for one in call.args] if name else []
+            yield from self._found(file, call, next((one for one in evidences if one is not None), None), f"{name}()")
+
+    def _while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
+        """Yields a finding for `while i < len(t)` with `t[i]`."""
+        test = loop.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            for index, limit in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+                tensor = _length(limit)
+                evidence = None if tensor is None else file.inference.evidence(tensor)
+                if tensor is not None and isinstance(index, ast.Name) and _indexed(tensor, index.id, [*loop.body]):
+                    yield from self._found(file, test, evidence, "while")
 
     def _over(
         self, file: SourceFile, values: ast.expr, how: str, target: ast.expr, body: list[ast.AST]
@@ -76,17 +104,31 @@ class TensorLoop(Rule):
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=GUIDE, how=how)
 
 
+def _iterating(file: SourceFile, function: ast.expr) -> str:
+    """Returns the name of a function that iterates over its arguments, or an empty string."""
+    if isinstance(function, ast.Name) and function.id in ITERATING and is_builtin(file, function):
+        return function.id
+    origin = file.names.origin(function) if file.mentions("itertools") else None
+    return origin if origin in ITERTOOLS else ""
+
+
 def _measured(values: ast.expr) -> ast.expr | None:
     """Returns the `t` of `range(len(t))` or `range(t.shape[0])`."""
     if not (isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.func.id == "range"):
         return None
-    for limit in values.args:
-        if isinstance(limit, ast.Call) and isinstance(limit.func, ast.Name) and limit.func.id == "len" and limit.args:
-            return limit.args[0]
-        if isinstance(limit, ast.Subscript) and isinstance(limit.value, ast.Attribute) and limit.value.attr == "shape":
-            leading = isinstance(limit.slice, ast.Constant) and limit.slice.value == 0
-            return limit.value.value if leading else None
-    return None
+    return next((tensor for limit in values.args if (tensor := _length(limit)) is not None), None)
+
+
+def _length(limit: ast.expr) -> ast.expr | None:
+    """Returns the `t` of `len(t)`, `t.shape[0]` or `ops.shape(t)[0]`."""
+    if isinstance(limit, ast.Call) and isinstance(limit.func, ast.Name) and limit.func.id == "len" and limit.args:
+        return limit.args[0]
+    if not (isinstance(limit, ast.Subscript) and isinstance(limit.slice, ast.Constant) and limit.slice.value == 0):
+        return None
+    shape = limit.value
+    if isinstance(shape, ast.Call) and isinstance(shape.func, ast.Attribute) and shape.func.attr == "shape":
+        return shape.args[0] if shape.args else None
+    return shape.value if isinstance(shape, ast.Attribute) and shape.attr == "shape" else None
 
 
 def _indexed(tensor: ast.expr, index: str, body: list[ast.AST]) -> bool:

@@ -12,6 +12,7 @@ from emberlint.findings import Finding
 from emberlint.run.registry import all_rules, codes_by_word
 
 _COMMENT = re.compile(r"#\s*emberlint:\s*(?P<verb>[\w-]+)\s*(?:\[(?P<codes>[^\]]*)\])?")
+_NOQA = re.compile(r"#\s*noqa:\s*(?P<codes>[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)", re.IGNORECASE)
 VERBS = ("ignore", "file-ignore", "off", "on")
 END = 1 << 30
 
@@ -41,7 +42,7 @@ class Directive(NamedTuple):
 
 def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
     """Returns the suppression comments of a file; text inside strings does not count."""
-    if "emberlint:" not in text:
+    if "emberlint:" not in text and "noqa" not in text.lower():
         return ()
     found: list[Directive] = []
     for token in _comments(text):
@@ -49,24 +50,34 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
         if match:
             line, offset = token.start
             place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
-            found.append(_parse(match, place))
+            found.append(_parse(match["verb"], match["codes"] or "", place))
+        found += _noqa(token)
     return tuple(_with_ranges(found, {} if tree is None else _statements(text, tree)))
 
 
 def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT and "emberlint:" in token.string:
+            if token.type == tokenize.COMMENT:
                 yield token
     except (tokenize.TokenError, SyntaxError):
         return  # EMB000 reports the file; comments before the error still count
 
 
-def _parse(match: re.Match[str], place: tuple[int, int, int]) -> Directive:
-    words = [word.strip() for word in (match["codes"] or "").split(",") if word.strip()]
+def _noqa(token: tokenize.TokenInfo) -> Iterator[Directive]:
+    """Yields the directive of `# noqa: EMB201`, as ruff and flake8 write it; codes of other linters do not count."""
+    match = _NOQA.search(token.string)
+    codes = [code for code in re.split(r"[,\s]+", match["codes"].upper()) if code.startswith("EMB")] if match else []
+    if match and codes:
+        line, offset = token.start
+        yield _parse("ignore", ",".join(codes), (line, offset + match.start() + 1, offset + match.end() + 1))
+
+
+def _parse(verb: str, codes_text: str, place: tuple[int, int, int]) -> Directive:
+    words = [word.strip() for word in codes_text.split(",") if word.strip()]
     known = codes_by_word()
     codes = tuple(known[word] for word in words if word in known)
-    return Directive(match["verb"], codes, tuple(word for word in words if word not in known), *place, 0, 0)
+    return Directive(verb, codes, tuple(word for word in words if word not in known), *place, 0, 0)
 
 
 def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:

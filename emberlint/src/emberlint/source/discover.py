@@ -20,6 +20,10 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
     for path in paths:
         if path.is_dir():
             found.update(_below(path, settings))
+        elif path.suffix == ".ipynb" and path.exists():
+            raise UsageError(
+                f"{path}: a notebook is not checked; `jupyter nbconvert --to script` writes its code to a file"
+            )
         elif path.exists():
             found[relative(path, settings.root)] = path
         else:

@@ -1,0 +1,39 @@
+"""The page of a rule: what it finds and why, with examples."""
+
+from collections.abc import Iterator
+
+from emberlint.rule import AnyRule, Example
+
+
+def explanation(rule: AnyRule) -> Iterator[str]:
+    """Yields the lines of a rule's page, in Markdown."""
+    yield f"## {rule.code} {rule.name}"
+    yield ""
+    yield (type(rule).__doc__ or "").strip()
+    yield ""
+    yield f"{rule.why}"
+    yield ""
+    yield f"Lowest tier: {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
+    yield ""
+    yield from _shown("Found", rule.INVALID)
+    repaired = [one for one in rule.INVALID if one.fixed is not None]
+    if repaired:
+        yield from _shown("Repaired", [Example(one.fixed or "") for one in repaired[:1]])
+    yield from _shown("Clean", rule.VALID)
+
+
+def _shown(title: str, examples: object, limit: int = 3) -> Iterator[str]:
+    chosen = [one for one in examples if one.source.strip()][:limit] if isinstance(examples, list | tuple) else []
+    if not chosen:
+        return
+    yield f"{title}:"
+    yield ""
+    yield "```python"
+    for number, example in enumerate(chosen):
+        if number:
+            yield ""
+        if example.path != Example("").path:
+            yield f"# {example.path}"
+        yield example.source.rstrip("\n")
+    yield "```"
+    yield ""
