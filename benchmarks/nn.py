@@ -1,7 +1,7 @@
 """Measures training: `python benchmarks/nn.py [--backend NAME] [--rounds N] [--json FILE] [PATTERN]`.
 
 The rows are training steps (`benchmarks/training.py`), and steps of optimizers over 100 parameters: small ones (up to
-400 elements) and mixed ones (up to 65,536).
+400 elements), mixed ones (up to 65,536) and large ones (4,096 to 262,144).
 The native call is the step of `torch.optim` with `foreach=True`, in the same process, and for MLX also that of
 `mlx.optimizers`, whose results are computed too. Gradients are the same in all steps. NumPy has no optimizers, so it is
 compared with PyTorch.
@@ -24,6 +24,7 @@ COUNT = 100
 SIZES: dict[str, Callable[[np.random.Generator], tuple[int, ...]]] = {
     "small": lambda rng: tuple(rng.integers(1, 21, size=rng.integers(1, 3)).tolist()),
     "mixed": lambda rng: tuple((2 ** rng.integers(0, 9, size=rng.integers(1, 3))).tolist()),
+    "large": lambda rng: (256, int(2 ** rng.integers(4, 11))),
 }
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "AdamW": ("AdamW", {}),

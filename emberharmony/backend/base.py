@@ -15,6 +15,7 @@ from emberharmony.backend.diagnosis import explain, unpacked
 from emberharmony.backend.host import holds_tensors, is_foreign, to_host
 from emberharmony.backend.probes import Probes
 from emberharmony.backend.promote import Kinds
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.dispatch import Bound
@@ -99,6 +100,10 @@ class Backend(Probes):
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
     joinable: ClassVar[int] = 2**13
     """The most elements of a tensor for which `joined` and `parted` take less time than a few calls of ops."""
+    listed: ClassVar[int] = 0
+    """The most steps of a program that `evaluated` computes faster from lists of small tensors than from a vector."""
+    blocked: ClassVar[int] = 0
+    """The fewest elements of a tensor that `evaluated` computes faster than the ops; 0 if it computes nothing."""
     eager: ClassVar[bool] = False
     """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
     observable: ClassVar[bool] = True
@@ -280,12 +285,19 @@ class Backend(Probes):
             for start, end, like in parts
         ]
 
-    def moved(self, tensors: Sequence[Any], directions: Sequence[Any], rate: float) -> list[Any]:
-        """Returns `x - rate * direction` for tensors and directions of the same shapes and dtypes, in two roundings."""
-        return [
-            self.bound.subtract(x, self.bound.multiply(direction, rate))
-            for x, direction in zip(tensors, directions, strict=True)
-        ]
+    def evaluated(self, program: Program, columns: Sequence[Sequence[Any]], large: bool) -> list[Sequence[Any]] | None:
+        """Returns what a program of elementwise ops computes from lists of tensors, with the bits of the ops.
+
+        Args:
+            program: the program.
+            columns: a list of tensors for each input; tensors at the same place have the same shape, and all have the
+                same floating dtype.
+            large: whether the tensors are so large that blocks of them should be computed one after the other.
+
+        Returns:
+            A list of new tensors for each output, or None if the ops have to be called.
+        """
+        return None
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.

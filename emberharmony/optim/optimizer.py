@@ -9,11 +9,13 @@ from weakref import WeakKeyDictionary
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, gradients_of, replacing, values_of
-from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, vectors
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
+from emberharmony.optim.recording import recorded
+from emberharmony.optim.rows import Rows, together
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""
@@ -21,6 +23,10 @@ Hyper: TypeAlias = Mapping[str, Any]
 
 _LAYOUTS: WeakKeyDictionary["Optimizer", dict[int, vectors.Layout]] = WeakKeyDictionary()
 """The layouts of the groups of each optimizer, which are no part of its state."""
+
+_KIND = operator.attrgetter("shape", "dtype")
+_SPARSE = operator.attrgetter("is_sparse")
+_DEVICE = operator.attrgetter("device")
 
 Wide: TypeAlias = Literal["float32", "float64"]
 """The dtypes of the numbers of a step in the pure form."""
@@ -109,7 +115,7 @@ class Optimizer(ParameterGroups):
 
         Raises:
             ArgumentError: if `grads` has a key that is no parameter of the optimizer.
-            ArgumentTypeError: if a gradient is sparse.
+            ArgumentTypeError: if `grads` is no mapping, or a gradient is sparse.
             ShapeError: if a gradient does not have the shape of its parameter.
             DTypeError: if a gradient does not have the dtype of its parameter.
             TracedTensorError: inside of a transform; use `update` there.
@@ -124,9 +130,15 @@ class Optimizer(ParameterGroups):
 
         Raises:
             ArgumentError: if `grads` has a key that is no parameter of the optimizer.
+            ArgumentTypeError: if `grads` is no mapping.
         """
         if grads is None:
             return gradients_of(self._all())
+        if not isinstance(grads, Mapping):
+            raise ArgumentTypeError(
+                f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
+                f"parameters or their names to gradients, such as dict(zip(params, grads))"
+            )
         parameters = {cell: cell for cell in self._all()}
         named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
         for group in self.param_groups:
@@ -215,12 +227,8 @@ class Optimizer(ParameterGroups):
         values = values_of(cells)
         single: Iterable[int] = range(len(cells))
         kinds = self._kinds(gradients, values, cells)
-        rate = vectors.direct_rate(self.rule, hyper)
-        if rate is not None:
-            self._add_direct(plan, cells, selection.current().moved(values, gradients, rate))
-            return
         if vectors.is_elementwise(self.rule) and len(cells) >= vectors.FEWEST:
-            single = self._add_batches(plan, place, cells, kinds, gradients, values, hyper)
+            single = self._add_alike(plan, place, cells, kinds, gradients, values, hyper)
         for i in single:
             cell, value = cells[i], values[i]
             after, state = self._applied(gradients[i], value, self._held(cell, value, hyper), hyper)
@@ -228,18 +236,7 @@ class Optimizer(ParameterGroups):
             plan.tensors += [after, state]
             plan.steps += [cell.replacing(after), *self._exchange(cell, state)]
 
-    def _add_direct(self, plan: Plan, cells: list[Parameter], after: list[Any]) -> None:
-        """Adds new values to a plan, and no state."""
-        plan.values.update(zip(cells, after, strict=True))
-        plan.tensors += after
-        if selection.current().may_keep_all(after):
-            plan.steps += replacing(cells, after)
-        else:
-            plan.steps += [cell.replacing(value) for cell, value in zip(cells, after, strict=True)]
-        held = self.state
-        plan.steps += [(operator.setitem, held, cell, {}) for cell in cells if held.get(cell) != {}]
-
-    def _add_batches(
+    def _add_alike(
         self,
         plan: Plan,
         place: int,
@@ -249,32 +246,69 @@ class Optimizer(ParameterGroups):
         values: list[Any],
         hyper: Hyper,
     ) -> list[int]:
-        """Adds the parameters that are computed in vectors to a plan, and returns the places of the others."""
-        backend = selection.current()
-        home = backend.home
+        """Adds the parameters that are computed together to a plan, and returns the places of the others."""
         layouts = _LAYOUTS.setdefault(self, {})
         old = layout = layouts.get(place)
         states: Any = layout and layout.states(cells, kinds, self.state)
         if layout is None or states is None:
-            stateless = not self.initial(values[0], hyper)
-            layout, states = vectors.arranged(cells, kinds, self.state, stateless=stateless)
+            layout, states = vectors.arranged(cells, kinds, self.state, *self._first(values[0], hyper))
             plan.steps += old.left(layout.batches, self.state) if old else []
             plan.steps.append((layouts.__setitem__, place, layout))
-        for i, (batch, state) in enumerate(zip(layout.batches, states, strict=True)):
-            likes = [values[i] for i in batch.places]
-            value = backend.joined(likes)
-            gradient = backend.joined([gradients[i] for i in batch.places])
-            after, new = self._applied(gradient, value, self.initial(value, hyper) if state is None else state, hyper)
-            parts = backend.parted(after, likes)
-            plan.values.update(zip(batch.cells, parts, strict=True))
-            plan.tensors += [parts, new]
-            plan.steps += replacing(batch.cells, parts)
-            if batch.entries and state is not None and state.keys() == new.keys():
-                plan.steps += batch.exchange(new, home)
-            else:
-                begun = vectors.Batch(batch.cells, batch.places, batch.shapes)
-                plan.steps += [*begun.begin(new, self.state, home), (operator.setitem, layout.batches, i, begun)]
-        return layout.single
+        single = layout.single
+        for i in range(len(layout.batches)):
+            self._add_batch(plan, layout, i, states[i], gradients, values, hyper)
+        for rows, state in zip(layout.rows, states[len(layout.batches) :], strict=True):
+            if not self._add_rows(plan, rows, state, gradients, values, hyper):
+                single = [*single, *rows.places]
+        return single
+
+    def _first(self, value: Any, hyper: Hyper) -> tuple[State, int | None]:
+        """Returns the state of a parameter before its first step, and the number of ops in a program of the rule."""
+        state, backend = self.initial(value, hyper), selection.current()
+        # The twin of a backend tells watchers of each call.
+        found = recorded(self.rule, state, hyper) if backend.blocked and backend.unwatched is backend else None
+        return state, None if found is None else len(found.program.steps)
+
+    def _add_batch(
+        self,
+        plan: Plan,
+        layout: vectors.Layout,
+        i: int,
+        state: Any,
+        gradients: list[Any],
+        values: list[Any],
+        hyper: Hyper,
+    ) -> None:
+        """Adds the parameters of a batch to a plan, computed in one vector."""
+        backend, batch = selection.current(), layout.batches[i]
+        likes = [values[i] for i in batch.places]
+        value = backend.joined(likes)
+        gradient = backend.joined([gradients[i] for i in batch.places])
+        after, new = self._applied(gradient, value, self.initial(value, hyper) if state is None else state, hyper)
+        parts = backend.parted(after, likes)
+        plan.values.update(zip(batch.cells, parts, strict=True))
+        plan.tensors += [parts, new]
+        plan.steps += replacing(batch.cells, parts)
+        if batch.entries and state is not None and state.keys() == new.keys():
+            plan.steps += batch.exchange(new, backend.home)
+        else:
+            begun = vectors.Batch(batch.cells, batch.places, batch.shapes)
+            plan.steps += [*begun.begin(new, self.state, backend.home), (operator.setitem, layout.batches, i, begun)]
+
+    def _add_rows(
+        self, plan: Plan, rows: Rows, state: State, gradients: list[Any], values: list[Any], hyper: Hyper
+    ) -> bool:
+        """Adds parameters that a program computes to a plan; returns whether the backend has computed them."""
+        if not state and rows.cells[0] not in self.state:
+            state = rows.begun(lambda value: self.initial(value, hyper), [values[i] for i in rows.places])
+        found = rows.computed(self.rule, state, hyper, gradients, values)
+        if found is None:
+            return False
+        after, tensors, new = found
+        plan.values.update(zip(rows.cells, after, strict=True))
+        plan.tensors += [after, *tensors.values()]
+        plan.steps += [*together(rows.cells, after), *rows.exchange(self.state, state, tensors, new)]
+        return True
 
     def _kinds(self, gradients: list[Any], values: list[Any], cells: list[Parameter]) -> Any:
         """Returns the shapes, dtypes and devices of parameters after a check that the gradients fit.
@@ -284,17 +318,14 @@ class Optimizer(ParameterGroups):
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ, or are not real and floating.
         """
-        shapes, dtypes = [value.shape for value in values], [value.dtype for value in values]
-        if (
-            shapes != [gradient.shape for gradient in gradients]
-            or dtypes != [gradient.dtype for gradient in gradients]
-            or (hasattr(gradients[0], "is_sparse") and any(gradient.is_sparse for gradient in gradients))
-            or not all(ops.dtype(value).is_floating for value in dict(zip(dtypes, values, strict=True)).values())
-        ):
+        kinds, given = (list(map(_KIND, tensors)) for tensors in (values, gradients))
+        sparse = hasattr(gradients[0], "is_sparse") and any(map(_SPARSE, gradients))
+        dtypes = dict(zip([dtype for _, dtype in kinds], values, strict=True))
+        if kinds != given or sparse or not all(ops.dtype(value).is_floating for value in dtypes.values()):
             for gradient, value, cell in zip(gradients, values, cells, strict=True):
                 require_gradient(self._head, gradient, value, cell)
-        devices = [value.device for value in values] if hasattr(values[0], "device") else [None] * len(values)
-        return shapes, dtypes, devices
+        devices = list(map(_DEVICE, values)) if hasattr(values[0], "device") else [None] * len(values)
+        return kinds, devices
 
     def _held(self, parameter: Parameter, value: Any, hyper: Hyper) -> State:
         """Returns the state of a parameter as tensors of the active backend and numbers."""

@@ -34,6 +34,11 @@ def decayed(parameter: Tensor, hyper: Hyper) -> Tensor:
     return ops.multiply(parameter, numbers.subtract(1.0, numbers.multiply(hyper["lr"], decay)))
 
 
+def scaled(x: Tensor, factor: Any) -> Tensor:
+    """Returns `factor * x`, which is the tensor itself for the number 1."""
+    return x if numbers.is_python(factor) and factor == 1 else ops.multiply(x, factor)
+
+
 def averaged(average: Tensor, x: Tensor, decay: float) -> Tensor:
     """Returns the exponential moving average `average + (1 - decay) * (x - average)`."""
     return ops.add(average, ops.multiply(ops.subtract(x, average), 1 - decay))

@@ -8,7 +8,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
@@ -16,6 +16,7 @@ from emberharmony.core.cells.cell import Held, Journey
 from emberharmony.core.state.commits import Step, assigned
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
+from emberharmony.optim.rows import Rows
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -25,10 +26,15 @@ LONGEST = 2**18
 FEWEST = 4
 """The fewest parameters in a vector."""
 
+LISTED = 2**16
+"""The most elements in the tensors of a list, of which an op makes new ones that the next op reads."""
+
+WORTH = 2**17
+"""The fewest elements for which a program is recorded that computes tensors in blocks."""
+
 STATELESS = 16, 4
 """What divides the largest size, and multiplies `FEWEST`, for a rule without state, which has few calls to save."""
 
-_DIRECT: WeakKeyDictionary[Callable[..., Any], Callable[[Mapping[str, Any]], Any]] = WeakKeyDictionary()
 _ELEMENTWISE: WeakSet[Callable[..., Any]] = WeakSet()
 
 
@@ -39,29 +45,6 @@ def elementwise(rule: Rule) -> Rule:
     """
     _ELEMENTWISE.add(rule)
     return rule
-
-
-def direct(rate: Callable[[Mapping[str, Any]], Any]) -> Callable[[Rule], Rule]:
-    """Declares that a rule may have no state and be `parameter - rate * gradient`; returns a decorator.
-
-    The tensors are then computed all together, where a backend has functions for that.
-
-    Args:
-        rate: returns the rate for the options of a group, or None if they ask for more.
-    """
-
-    def declared(rule: Rule) -> Rule:
-        _DIRECT[rule] = rate
-        return rule
-
-    return declared
-
-
-def direct_rate(rule: Any, hyper: Mapping[str, Any]) -> Any:
-    """Returns the rate if a step is declared to be `parameter - rate * gradient`; None for any other."""
-    found = _DIRECT.get(rule)
-    rate = None if found is None else found(hyper)
-    return rate if numbers.is_python(rate) else None
 
 
 def is_elementwise(rule: Any) -> bool:
@@ -202,26 +185,28 @@ class Batch:
 
 
 class Layout(NamedTuple):
-    """Which of the parameters that change are computed in vectors.
+    """How the parameters that change are computed.
 
     Attributes:
         cells: the parameters that change.
-        kinds: their shapes, their dtypes and their devices.
+        kinds: their shapes and dtypes, and their devices.
         batches: those that are computed in vectors.
+        rows: those that are computed by a program.
         single: the places of the others.
     """
 
     cells: list[Parameter]
     kinds: Any
     batches: list[Batch]
+    rows: list[Rows]
     single: list[int]
 
     def states(self, cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State]) -> list[Any] | None:
-        """Returns the state of each batch, or None if something has changed so that a new layout is needed."""
+        """Returns the states of batches and rows, or None if something has changed so that a new layout is needed."""
         if self.cells != cells or self.kinds != kinds:
             return None
         home = selection.current().home
-        found = [batch.state(held, home) for batch in self.batches]
+        found = [*(batch.state(held, home) for batch in self.batches), *(rows.state(held) for rows in self.rows)]
         return None if None in found else found
 
     def left(self, batches: Iterable[Batch], held: Mapping[Parameter, State]) -> list[Step]:
@@ -233,56 +218,73 @@ class Layout(NamedTuple):
 
 
 def arranged(
-    cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State], *, stateless: bool
+    cells: list[Parameter], kinds: Any, held: Mapping[Parameter, State], first: State, steps: int | None
 ) -> tuple[Layout, list[State | None]]:
-    """Returns the layout for parameters that change, and the state of each batch; None if it is still to be made.
+    """Returns the layout for parameters that change, and the states of batches and rows; None if still to be made.
 
     Args:
         cells: the parameters.
-        kinds: their shapes, dtypes and devices.
+        kinds: their shapes and dtypes, and their devices.
         held: the states of parameters.
-        stateless: whether the rule has no state.
+        first: the state of one of them before its first step.
+        steps: the number of ops in a program of the rule; None if it has none.
     """
-    small, fewest = selection.current().joinable, FEWEST
-    if stateless:
+    backend = selection.current()
+    small, fewest = backend.joinable, FEWEST
+    if not first:
         small, fewest = small // STATELESS[0], fewest * STATELESS[1]
     groups: dict[Any, list[int]] = {}
     single = []
     states = []
-    for place, cell in enumerate(cells):
-        shape, dtype, device = (kind[place] for kind in kinds)
+    shapes = [tuple(shape) for shape, _ in kinds[0]]
+    sizes = list(map(math.prod, shapes))
+    for place, (cell, (_, dtype), device) in enumerate(zip(cells, *kinds, strict=True)):
         entry = held.get(cell)
         state = {} if entry is None else {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
         states.append(state)
         tensors = [x for x in state.values() if not numbers.is_python(x)]
-        if math.prod(shape) > small or any(tuple(x.shape) != tuple(shape) for x in tensors):
+        if any(tuple(x.shape) != shapes[place] for x in tensors):
             single.append(place)
             continue
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in state.items()]
-        groups.setdefault((dtype, device, entry is None, *looks), []).append(place)
-    batches, found = [], []
-    for places in _chunks(groups.values(), kinds[0]):
-        if len(places) < fewest:
-            single += places
-            continue
-        batches.append(Batch([cells[i] for i in places], places, [tuple(kinds[0][i]) for i in places]))
-        found.append(None if held.get(cells[places[0]]) is None else _joined([states[i] for i in places]))
-    return Layout(cells, kinds, batches, sorted(single)), found
+        if steps is None:
+            way = "vector" if sizes[place] <= small else "single"
+        elif sizes[place] >= backend.blocked:
+            way = "blocks"
+        else:
+            way = "list" if steps <= backend.listed or sizes[place] > small else "vector"
+        groups.setdefault((way, dtype, device, entry is None, *looks), []).append(place)
+    batches: list[Batch] = []
+    rows: list[Rows] = []
+    begun: list[Any] = []
+    longest = {"vector": LONGEST, "list": LISTED}
+    for (way, *_), alike in groups.items():
+        for places in _chunks(alike, sizes, longest.get(way, math.inf)):
+            chosen = [cells[i] for i in places]
+            if way == "vector" and len(places) >= fewest:
+                batches.append(Batch(chosen, places, [shapes[i] for i in places]))
+                begun.append(None if held.get(chosen[0]) is None else _joined([states[i] for i in places]))
+            elif (way == "list" and len(places) >= FEWEST) or (
+                way == "blocks" and sum(sizes[i] for i in places) >= WORTH
+            ):
+                rows.append(Rows(chosen, places, [shapes[i] for i in places], way == "blocks"))
+            else:
+                single += places
+    found = [*begun, *(each.state(held) for each in rows)]
+    return Layout(cells, kinds, batches, rows, sorted(single)), found
 
 
-def _chunks(groups: Iterable[list[int]], shapes: Sequence[Any]) -> Iterable[list[int]]:
-    """Yields the places of each group, in several lists if their tensors have too many elements together."""
-    for places in groups:
-        chunk: list[int] = []
-        length = 0
-        for place in places:
-            size = math.prod(shapes[place])
-            if chunk and length + size > LONGEST:
-                yield chunk
-                chunk, length = [], 0
-            chunk.append(place)
-            length += size
-        yield chunk
+def _chunks(places: list[int], sizes: Sequence[int], longest: float) -> Iterable[list[int]]:
+    """Yields places, in several lists if their tensors have too many elements together."""
+    chunk: list[int] = []
+    length = 0
+    for place in places:
+        if chunk and length + sizes[place] > longest:
+            yield chunk
+            chunk, length = [], 0
+        chunk.append(place)
+        length += sizes[place]
+    yield chunk
 
 
 def _joined(states: list[State]) -> State:

@@ -171,6 +171,15 @@ def test_gradients_are_given_by_name(backend: str) -> None:
         optimizer.step({"c": [1.0]})
 
 
+def test_gradients_in_a_list_are_refused(backend: str) -> None:
+    optimizer = optim.SGD([Parameter([1.0])])
+    for each in (optimizer, optim.Lookahead(optimizer)):
+        with pytest.raises(
+            errors.ArgumentTypeError, match=r"SGD\(\): grads is .* of type list, expected a mapping from"
+        ):
+            each.step([ops.ones((1,))])  # type: ignore[arg-type]
+
+
 BAD_GRADIENTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.ones((3,)), errors.ShapeError, r"gradient of Parameter\('w'.*has shape \(3,\), expected \(2,\)"),
     (lambda: ops.ones((2,), "float16"), errors.DTypeError, "has dtype float16, expected float32; use ops.cast"),

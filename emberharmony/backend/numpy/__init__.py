@@ -7,6 +7,7 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import to_host
+from emberharmony.backend.numpy import programs
 from emberharmony.backend.numpy.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.attention_ops import NumpyAttentionOps
 from emberharmony.backend.numpy.bitwise_ops import NumpyBitwiseOps
@@ -39,6 +40,7 @@ from emberharmony.backend.numpy.sorting_ops import NumpySortingOps
 from emberharmony.backend.numpy.special_ops import NumpySpecialOps
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.numpy.writing_ops import NumpyWritingOps
+from emberharmony.backend.shared.programs import Program
 from emberharmony.core import errors
 
 _generic, _asarray = np.generic, np.asarray
@@ -84,6 +86,7 @@ class NumpyBackend(
     name = "numpy"
     tensor_type = np.ndarray
     dtypes = DTYPES
+    listed, blocked = 2, 2**14
     wraps = True
     errors = (
         (np.exceptions.AxisError, "", errors.AxisError),
@@ -177,16 +180,14 @@ class NumpyBackend(
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
         return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
 
-    def moved(self, tensors: Sequence[np.ndarray], directions: Sequence[np.ndarray], rate: float) -> list[np.ndarray]:
-        """Returns `x - rate * direction` for arrays and directions of the same shapes and dtypes, in two roundings."""
-        kinds = {x.dtype.char for x in directions}
-        if {*map(type, tensors), *map(type, directions)} != {np.ndarray} or not kinds <= {"e", "f", "d"}:
-            return super().moved(tensors, directions, rate)
-        found = []
-        for x, direction in zip(tensors, directions, strict=True):
-            step = np.multiply(direction, rate, out=...)
-            found.append(np.subtract(x, step, step))
-        return found
+    def evaluated(
+        self, program: Program, columns: Sequence[Sequence[np.ndarray]], large: bool
+    ) -> list[Sequence[np.ndarray]] | None:
+        """Returns what a program computes from lists of arrays; None if a tensor is traced or of another dtype."""
+        kinds = {(x.__class__, x.dtype.char) for column in columns for x in column}
+        if len(kinds) > 1 or not kinds <= {(np.ndarray, "e"), (np.ndarray, "f"), (np.ndarray, "d")}:
+            return None
+        return (programs.blocked if large else programs.listed)(program, columns)
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int]:
         """Returns the bytes in use now, and the most since the last restart; `tracemalloc` counts them from now on."""

@@ -1,6 +1,8 @@
 """The PyTorch backend."""
 
 from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,8 @@ import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.shared.programs import Program
+from emberharmony.backend.torch import programs
 from emberharmony.backend.torch.activation_ops import TorchActivationOps
 from emberharmony.backend.torch.attention_ops import TorchAttentionOps
 from emberharmony.backend.torch.bitwise_ops import TorchBitwiseOps
@@ -103,6 +107,7 @@ class TorchBackend(
     dtypes = DTYPES
     exact_type = False
     joinable = 2**14
+    listed, blocked = 6, 2**15
     eager = True
     compiles_variants = False
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
@@ -227,20 +232,17 @@ class TorchBackend(
         torch._foreach_copy_(made, list(parts))
         return made
 
-    def moved(
-        self, tensors: Sequence[torch.Tensor], directions: Sequence[torch.Tensor], rate: float
-    ) -> list[torch.Tensor]:
-        """Returns `x - rate * direction` for tensors and directions of the same shapes and dtypes, in two roundings."""
-        if {*map(type, tensors), *map(type, directions)} != {torch.Tensor}:
-            return super().moved(tensors, directions, rate)
-        (kind, *others), first = {x.dtype for x in directions}, directions[0]
-        # On the CPU a tensor as factor takes half of the time of a number, which PyTorch 2.13 wraps for each tensor.
-        # Half precision multiplies by the number in float32.
-        wrapped = first.is_cpu and not others and kind in (torch.float32, torch.float64)
-        factor: Any = torch.tensor(-rate, dtype=kind) if wrapped else -rate
-        steps = list(torch._foreach_mul(list(directions), factor))
-        torch._foreach_add_(steps, list(tensors))
-        return steps
+    def evaluated(
+        self, program: Program, columns: Sequence[Sequence[torch.Tensor]], large: bool
+    ) -> list[Sequence[torch.Tensor]] | None:
+        """Returns what a program computes from lists of tensors; None for subclasses and tensors of several dtypes."""
+        if {*map(type, chain.from_iterable(columns))} != {torch.Tensor}:
+            return None
+        if len({*map(attrgetter("dtype"), chain.from_iterable(columns))}) > 1:
+            return None
+        if large and is_unwatched(*chain.from_iterable(columns)):
+            return programs.one_by_one(program, columns)
+        return programs.listed(program, columns)
 
     def unpacked(self, packed: HostBits, device: Any = None) -> torch.Tensor:
         """Returns bits on the host as a tensor that outlives the transforms of `torch.func` that are running.

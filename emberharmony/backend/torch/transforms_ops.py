@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,7 +53,7 @@ class TorchTransformsOps:
     @staticmethod
     def may_keep_all(tensors: Tensors) -> bool:
         inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
-        return not inside and not any(x.requires_grad for x in tensors)
+        return not inside and not any(map(operator.attrgetter("requires_grad"), tensors))
 
     bound: Any
     composed: Any

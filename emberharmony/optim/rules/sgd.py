@@ -11,19 +11,11 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import ANY_NUMBER, AT_LEAST_0, FLAG, RATE, Limit
 from emberharmony.optim.schedules import Rate
-from emberharmony.optim.terms import moved, with_decay
-from emberharmony.optim.vectors import direct, elementwise
-
-
-def _rate(hyper: Hyper) -> Any:
-    """Returns the rate of a step that is the gradient alone, else None."""
-    if hyper["momentum"] or hyper["weight_decay"]:
-        return None
-    return -hyper["lr"] if hyper["maximize"] else hyper["lr"]
+from emberharmony.optim.terms import moved, scaled, with_decay
+from emberharmony.optim.vectors import elementwise
 
 
 @elementwise
-@direct(_rate)
 def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
     """Returns a parameter and its state after one step of gradient descent, with momentum if the option is not 0."""
     gradient = with_decay(gradient, parameter, hyper)
@@ -33,7 +25,7 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     step = state["step"]
     # The first gradient is not dampened: the buffer begins as it.
     share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
-    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), ops.multiply(gradient, share))
+    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), scaled(gradient, share))
     direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
     return moved(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
 

@@ -1,0 +1,211 @@
+"""Programs: sequences of elementwise ops that a backend runs over lists of tensors, or over large tensors in blocks.
+
+The ops of a program take tensors of one shape and one floating dtype, and numbers of Python as second operands. So a
+backend needs no promotion and no checks, and may write a result into memory that no later op reads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+UNARY = ("negative", "absolute", "square", "sqrt", "sign")
+"""The ops of one tensor that a program may have."""
+
+BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+"""The ops of two operands that a program may have."""
+
+COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
+"""Those of them whose operands may change places."""
+
+WEAK = ("add", "subtract", "multiply", "divide")
+"""Those whose second operand may be a number of Python."""
+
+
+class Step(NamedTuple):
+    """An op of a program; its result is the register after all that were there before it.
+
+    Attributes:
+        op: the name of the op.
+        first: the register of the first operand.
+        second: the register of the second operand, if that is a tensor.
+        number: the last operand, if that is a number.
+        third: the register of the third operand of an op that stands for several.
+    """
+
+    op: str
+    first: int
+    second: int | None = None
+    number: float | None = None
+    third: int | None = None
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The registers of the operands."""
+        return tuple(register for register in (self.first, self.second, self.third) if register is not None)
+
+    def renumbered(self, registers: Sequence[int]) -> "Step":
+        """Returns the step with other registers in the place of its own."""
+        second, third = (None if x is None else registers[x] for x in (self.second, self.third))
+        return self._replace(first=registers[self.first], second=second, third=third)
+
+
+class Program(NamedTuple):
+    """A sequence of elementwise ops.
+
+    Attributes:
+        inputs: how many registers hold the inputs.
+        steps: the ops.
+        outputs: the registers that are wanted.
+    """
+
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+
+    def added(self) -> "Program":
+        """Returns the program with the product by `-c` added wherever one by `c` is subtracted, with the same bits.
+
+        The sum can be written into the memory of the product by libraries that write into the first operand alone.
+        """
+        steps = list(self.steps)
+        for i, (op, first, second, *_) in enumerate(steps):
+            if op != "subtract" or second is None or second < self.inputs or self.last(second) != i or first == second:
+                continue
+            product = steps[second - self.inputs]
+            if product.op == "multiply" and product.number is not None:
+                steps[second - self.inputs] = product._replace(number=-product.number)
+                steps[i] = Step("add", second, first)
+        return self._replace(steps=tuple(steps))
+
+    def fused(self) -> "Program":
+        """Returns the program with one op for several, where a sum has a multiple as operand; it rounds less often.
+
+        `add_multiple` is `x + c * y`, `lerp` is `x + c * (y - x)`, `addcmul` is `x + c * y * z`, and `addcdiv` is
+        `x + c * y / z`.
+        """
+        steps: list[Step | None] = list(self.steps)
+        for i, step in enumerate(self.steps):
+            found = self._fused(i, step)
+            if found is not None:
+                steps[i], gone = found
+                for register in gone:
+                    steps[register - self.inputs] = None
+        registers = list(range(self.inputs))
+        kept: list[Step] = []
+        for each in steps:
+            registers.append(self.inputs + len(kept))
+            if each is not None:
+                kept.append(each.renumbered(registers))
+        return Program(self.inputs, tuple(kept), tuple(registers[output] for output in self.outputs))
+
+    def _fused(self, i: int, step: Step) -> tuple[Step, list[int]] | None:
+        """Returns the op that stands for a step and earlier ones, with the registers of those; None if none does."""
+        if step.op not in ("add", "subtract") or step.second is None or step.first == step.second:
+            return None
+        for x, multiple in ((step.first, step.second), (step.second, step.first))[: 2 if step.op == "add" else 1]:
+            product = self._only_for(multiple, i)
+            if product is None or product.op != "multiply" or product.number is None:
+                continue
+            factor = product.number if step.op == "add" else -product.number
+            y = product.first
+            inner = self._only_for(y, multiple - self.inputs)
+            if inner is not None and inner.op == "subtract" and inner.second == x:
+                return Step("lerp", x, inner.first, factor), [multiple, y]
+            if inner is not None and inner.op == "square":
+                return Step("addcmul", x, inner.first, factor, inner.first), [multiple, y]
+            if inner is not None and inner.op == "divide" and inner.second is not None:
+                return Step("addcdiv", x, inner.first, factor, inner.second), [multiple, y]
+            return Step("add_multiple", x, y, factor), [multiple]
+        return None
+
+    def _only_for(self, register: int, i: int) -> Step | None:
+        """Returns the step that computes a register, if step `i` alone reads it."""
+        return self.steps[register - self.inputs] if register >= self.inputs and self.last(register) == i else None
+
+    def last(self, register: int) -> int:
+        """Returns the place of the only step that reads a register that is no output; -1 if there is none such."""
+        found = [i for i, step in enumerate(self.steps) if register in step.operands]
+        return found[0] if len(found) == 1 and register not in self.outputs else -1
+
+    def dying(self) -> list[list[int]]:
+        """Returns for each step the results of earlier ones that nothing reads after it."""
+        ends: dict[int, int] = {}
+        for i, step in enumerate(self.steps):
+            ends.update(dict.fromkeys(step.operands, i))
+        own = [register for register in ends if register >= self.inputs and register not in self.outputs]
+        return [[register for register in own if ends[register] == i] for i in range(len(self.steps))]
+
+
+def run(
+    program: Program,
+    inputs: Sequence[Any],
+    new: Callable[[Step, Sequence[Any]], Any],
+    reusing: Callable[[Step, Sequence[Any], int], bool],
+) -> list[Any]:
+    """Runs a program and returns its outputs; a register holds a tensor, or a list of tensors.
+
+    Args:
+        program: the program.
+        inputs: the first registers.
+        new: returns the result of a step in new memory, given all registers so far.
+        reusing: writes the result of a step into the memory of a register, unless it cannot; returns whether it did.
+    """
+    registers = list(inputs)
+    for step, dying in zip(program.steps, program.dying(), strict=True):
+        for register in dying:
+            if reusing(step, registers, register):
+                registers.append(registers[register])
+                break
+        else:
+            registers.append(new(step, registers))
+        for register in dying:
+            registers[register] = None
+    return [registers[register] for register in program.outputs]
+
+
+class Blocks(NamedTuple):
+    """How a program runs over the blocks of large tensors.
+
+    Attributes:
+        moves: the native function of each step, with the registers of its operands, and of its result at the end.
+        numbers: the numbers by register.
+        written: the outputs that steps compute, by register, with their place among these.
+        scratch: the place of the memory for each other result, by register.
+    """
+
+    moves: list[tuple[Any, tuple[int, ...]]]
+    numbers: dict[int, Any]
+    written: dict[int, int]
+    scratch: dict[int, int]
+
+
+def in_blocks(program: Program, natives: Mapping[str, Any], number: Callable[[Step], Any]) -> Blocks:
+    """Returns how a program runs over blocks, with as little memory for results between as possible.
+
+    Args:
+        program: the program.
+        natives: the functions by the name of the op, which write into memory that may be that of an operand.
+        number: returns the number of a step in the form in which the functions take it.
+    """
+    first = program.inputs
+    size = first + len(program.steps)
+    numbers: dict[int, Any] = {}
+    moves: list[tuple[Any, tuple[int, ...]]] = []
+    written: dict[int, int] = {}
+    scratch: dict[int, int] = {}
+    free: list[int] = []
+    used = 0
+    for i, (step, dying) in enumerate(zip(program.steps, program.dying(), strict=True)):
+        operands = step.operands
+        if step.number is not None:
+            numbers[size + len(numbers)] = number(step)
+            operands = (*operands, size + len(numbers) - 1)
+        free += [scratch[register] for register in dying]
+        register = first + i
+        moves.append((natives[step.op], (*operands, register)))
+        if register in program.outputs:
+            written[register] = len(written)
+        elif free:
+            scratch[register] = free.pop()
+        else:
+            scratch[register], used = used, used + 1
+    return Blocks(moves, numbers, written, scratch)

@@ -1,0 +1,130 @@
+"""Computes the steps of many parameters by a program of the rule's ops, over lists of tensors or in blocks.
+
+`recording.py` records the program, and `Backend.evaluated` runs it. The results are new tensors.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+from emberharmony import Buffer, Parameter
+from emberharmony.core import selection
+from emberharmony.core.cells.cell import Cell, replacing, values_of
+from emberharmony.core.state.commits import Step
+from emberharmony.optim import numbers
+from emberharmony.optim.groups import State
+from emberharmony.optim.recording import Recorded, recorded
+
+_SHAPE = operator.attrgetter("shape")
+
+
+class Rows:
+    """Parameters with equal options and equal numbers in their states, which one program computes.
+
+    Args:
+        cells: the parameters.
+        places: their places among the parameters that change.
+        shapes: their shapes.
+        large: whether they are computed in blocks.
+    """
+
+    __slots__ = ("_known", "_last", "cells", "large", "places", "shapes")
+
+    def __init__(self, cells: Sequence[Parameter], places: Sequence[int], shapes: list[Any], large: bool) -> None:
+        self.cells, self.places, self.shapes, self.large = cells, places, shapes, large
+        self._last: Recorded | None = None
+        self._known: Any = None
+
+    def state(self, held: Mapping[Parameter, State]) -> State | None:
+        """Returns a list of tensors, or a number, for each name in the states; None if the states differ in more."""
+        entries: list[Any] = list(map(held.get, self.cells))
+        first = entries[0]
+        if not first:
+            return {} if entries.count(first) == len(entries) else None
+        found: State = {}
+        try:
+            if entries.count(None) or {*map(len, entries)} != {len(first)}:
+                return None
+            for name, x in first.items():
+                column = list(map(operator.itemgetter(name), entries))
+                if not isinstance(x, Buffer):
+                    found[name] = x
+                    if column.count(x) < len(column):
+                        return None
+                    continue
+                found[name] = values_of(column)
+                if list(map(_SHAPE, found[name])) != self.shapes:
+                    return None
+        except (AttributeError, KeyError):  # the names differ, or one has a number where another has a tensor
+            return None
+        return found
+
+    def begun(self, initial: Callable[[Any], State], values: Sequence[Any]) -> State:
+        """Returns what `state` would return before the first step; the rule works element by element, so does that."""
+        states = list(map(initial, values))
+        return {name: x if numbers.is_python(x) else [state[name] for state in states] for name, x in states[0].items()}
+
+    def computed(
+        self, rule: Callable[..., Any], state: State, hyper: Mapping[str, Any], gradients: list[Any], values: list[Any]
+    ) -> tuple[list[Any], dict[str, Sequence[Any]], State] | None:
+        """Returns the parameters, and the tensors and the numbers of the states, after a step; None without a program.
+
+        Args:
+            rule: the rule of the optimizer.
+            state: what `state` or `begun` returned.
+            hyper: the options for this step.
+            gradients: the gradients of all parameters that change.
+            values: the values of all of them.
+        """
+        backend = selection.current()
+        if backend.unwatched is not backend:  # it is the twin of a backend, which tells watchers of each op
+            return None
+        known = rule, hyper, {name: x if numbers.is_python(x) else None for name, x in state.items()}
+        if known != self._known:
+            self._last, self._known = recorded(rule, state, hyper), known
+        if self._last is None:
+            return None
+        inputs = [gradients, values]
+        if len(self.cells) < len(values):
+            inputs = [[column[i] for i in self.places] for column in inputs]
+        inputs += [x for x in state.values() if not numbers.is_python(x)]
+        found = backend.evaluated(self._last.program, inputs, self.large)
+        if found is None:
+            return None
+        return list(found[0]), dict(zip(self._last.tensors, found[1:], strict=True)), self._last.numbers
+
+    def exchange(
+        self, held: dict[Parameter, State], before: State, tensors: Mapping[str, Sequence[Any]], new: State
+    ) -> list[Step]:
+        """Returns the steps that make lists of tensors and numbers the states of the parameters.
+
+        Args:
+            held: the states of parameters.
+            before: what `state` returned.
+            tensors: the lists, by name.
+            new: the numbers, by name.
+        """
+        names = {*tensors, *new}
+        if before.keys() != names or self.cells[0] not in held:
+            columns = zip(*tensors.values(), strict=True) if tensors else repeat((), len(self.cells))
+            made = [{**dict(zip(tensors, map(Buffer, column), strict=True)), **new} for column in columns]
+            return [(operator.setitem, held, *pair) for pair in zip(self.cells, made, strict=True)]
+        entries = [held[cell] for cell in self.cells] if names else []
+        steps: list[Step] = []
+        for name, column in tensors.items():
+            steps += together([entry[name] for entry in entries], column)
+        for name, x in new.items():
+            steps += [(operator.setitem, entry, name, x) for entry in entries]
+        return steps
+
+
+def together(cells: Sequence[Cell], tensors: Sequence[Any]) -> list[Step]:
+    """Returns the steps that assign a tensor to each cell.
+
+    Raises:
+        TracedTensorError: if a tensor is traced, or while a running transform holds the values of cells.
+    """
+    if selection.current().may_keep_all(tensors):
+        return replacing(cells, tensors)
+    return [cell.replacing(tensor) for cell, tensor in zip(cells, tensors, strict=True)]

@@ -1,0 +1,181 @@
+"""Parameters that a program computes: in lists with the bits of the rule, and large ones with at most its rounding."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import Parameter, errors, ops, optim
+from emberharmony.backend.shared.programs import Program, Step
+from emberharmony.core import selection
+from emberharmony.optim import vectors
+from emberharmony.optim.recording import recorded
+from tests.optim.test_vectors import KINDS, bits, cells_of, kinds, rows_of, shares, states_of, trained
+
+LARGE = [(2500,), (300, 7), (), (40, 3), (0, 3), (123,)]
+
+
+def ruled(kind: str, rows: list[list[Any]], dtype: str) -> tuple[list[Any], list[Any]]:
+    """Returns the parameters and states after steps in which the rule runs for each parameter."""
+    optimizer = KINDS[kind](cells_of(dtype))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "FEWEST", 10**6)
+        return trained(optimizer, rows), states_of(optimizer)
+
+
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Returns a list that gets whether tensors are large for each program that the active backend runs."""
+    kind, found = type(selection.current()), []
+    evaluated = kind.evaluated
+
+    def counted(self: Any, program: Any, columns: Any, large: bool) -> Any:
+        result = evaluated(self, program, columns, large)
+        if result is not None:
+            found.append(large)
+        return result
+
+    monkeypatch.setattr(kind, "evaluated", counted)
+    return found
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets small parameters be computed in lists, however many ops the rule has."""
+    monkeypatch.setattr(vectors, "FEWEST", 2)
+    monkeypatch.setattr(type(selection.current()), "listed", 100)
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets all parameters be computed as large ones are."""
+    monkeypatch.setattr(vectors, "FEWEST", 2)
+    monkeypatch.setattr(vectors, "WORTH", 0)
+    monkeypatch.setattr(type(selection.current()), "blocked", min(1, type(selection.current()).blocked))
+    monkeypatch.setattr("emberharmony.backend.numpy.programs.BLOCK", 1000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", pytest.param("float64", marks=pytest.mark.slow)])
+@kinds
+def test_lists_give_the_bits_of_the_rule(
+    kind: str, dtype: str, backend: str, lists: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (backend, dtype) == ("mlx", "float64"):
+        pytest.skip("MLX has no float64 on a GPU")
+    rows, ran = rows_of(dtype, 3), evaluations(monkeypatch)
+    optimizer = KINDS[kind](cells_of(dtype))
+    found = trained(optimizer, rows)
+    assert bool(ran) is (backend != "mlx" and kind != "Rprop")
+    assert (found, states_of(optimizer)) == ruled(kind, rows, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+@kinds
+def test_blocks_give_what_the_rule_gives(
+    kind: str, dtype: str, backend: str, blocks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX computes no program")
+    monkeypatch.setattr("tests.optim.test_vectors.SHAPES", LARGE)
+    rows, ran = rows_of(dtype, 3), evaluations(monkeypatch)
+    optimizer = KINDS[kind](cells_of(dtype))
+    found = trained(optimizer, rows)
+    assert ran == ([True] * 3 if kind != "Rprop" else [])
+    assert not shares(optimizer) or kind == "Rprop"
+    expected = ruled(kind, rows, dtype)
+    if backend == "numpy":
+        assert (found, states_of(optimizer)) == expected
+    limit = 2e-6 if dtype == "float32" else 1e-14
+    for (_, ours), (_, wanted) in zip(found, expected[0], strict=True):
+        pair = (np.frombuffer(each, dtype) for each in (ours, wanted))
+        np.testing.assert_allclose(*pair, rtol=limit, atol=limit)
+
+
+def test_a_tensor_from_before_a_step_stays_as_it_was(backend: str, blocks: None) -> None:
+    optimizer = KINDS["AdamW"](cells := cells_of())
+    trained(optimizer, rows_of()[:2])
+    averages = [optimizer.state[cell][name] for cell in cells for name in ("exp_avg", "exp_avg_sq")]
+    held = [cell.value for cell in [*cells, *averages]]
+    before = [bits(Parameter(x)) for x in held]
+    trained(optimizer, rows_of()[2:4])
+    assert [bits(Parameter(x)) for x in held] == before
+
+
+def test_after_an_error_all_is_as_before(backend: str, blocks: None) -> None:
+    optimizer = KINDS["AdamW"](cells_of())
+    rows = rows_of()
+    trained(optimizer, rows[:2])
+    before = pickle.dumps(optimizer)
+    with pytest.raises(errors.ShapeError, match=r"the gradient of Parameter\(shape=\(2, 2\).* has shape \(3,\)"):
+        trained(optimizer, [[*rows[2][:-1], ops.ones((3,))]])
+    assert pickle.dumps(optimizer) == before
+
+
+@pytest.mark.parametrize("change", ["number", "tensor", "names", "shape"])
+def test_a_state_that_somebody_changed_is_used(change: str, backend: str, lists: None) -> None:
+    if (backend, change) == ("mlx", "names"):
+        pytest.skip("vectors drop entries that the rule does not return")
+    found = []
+    for few in (2, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(vectors, "FEWEST", few)
+            optimizer = KINDS["momentum"](cells := cells_of())
+            trained(optimizer, rows_of()[:2])
+            entry = optimizer.state[cells[2]]
+            if change == "number":
+                entry["step"] = 0
+            elif change == "tensor":
+                entry["momentum_buffer"].value = ops.ones((17,))
+            elif change == "names":
+                entry["other"] = 1
+            else:
+                entry["momentum_buffer"].value = ops.ones((1,))
+            found.append((trained(optimizer, rows_of()[2:4]), states_of(optimizer)))
+    assert found[0] == found[1]
+
+
+def test_options_may_change_between_steps(backend: str, lists: None) -> None:
+    found = []
+    for few in (2, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(vectors, "FEWEST", few)
+            optimizer = optim.SGD(cells_of(), lr=0.1)
+            trained(optimizer, rows_of()[:1])
+            optimizer.param_groups[0]["lr"] = 0.5
+            trained(optimizer, rows_of()[1:2])
+            optimizer.param_groups[0]["weight_decay"] = 0.5
+            found.append(trained(optimizer, rows_of()[2:4]))
+    assert found[0] == found[1]
+
+
+RULES: dict[str, Callable[[Any, Any], Any]] = {
+    "another op": lambda g, p: ops.exp(g),
+    "a branch": lambda g, p: g if g else p,
+    "a number first": lambda g, p: ops.subtract(1.0, g),
+    "a maximum of a number": lambda g, p: ops.maximum(g, 0.0),
+    "an operator": lambda g, p: p - g,
+    "a method": lambda g, p: p.reshape(-1),
+    "a number as result": lambda g, p: 1.0,
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_that_calls_anything_else_has_no_program(name: str, backend: str) -> None:
+    assert recorded(lambda g, p, state, hyper: (RULES[name](g, p), state), {}, {}) is None
+
+
+def test_the_ops_of_a_rule_are_recorded(backend: str) -> None:
+    found = recorded(optim.SGD.rule, {"step": 3, "momentum_buffer": ops.ones(2)}, optim.SGD(momentum=0.5).defaults)
+    steps = (
+        Step("multiply", 2, number=0.5),
+        Step("add", 3, 0),
+        Step("multiply", 4, number=1e-3),
+        Step("subtract", 1, 5),
+    )
+    assert found == (Program(3, steps, (6, 4)), ["momentum_buffer"], {"step": 4})
+    assert found.program.fused().steps == (
+        Step("add_multiple", 0, 2, 0.5),
+        Step("add_multiple", 1, 3, -1e-3),
+    )
+    assert found.program.added().steps[2:] == (Step("multiply", 4, number=-1e-3), Step("add", 5, 1))
