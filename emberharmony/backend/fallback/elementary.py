@@ -80,15 +80,24 @@ for _name in ("gammainc", "gammaincc", "betainc"):
     _special(_name, getattr(special_integrals, _name))
 
 
+def _complex(backend: Any, real: Any, imag: Any) -> Any:
+    """Returns complex numbers of these parts."""
+    return backend.bound.view_as_complex(backend.bound.stack([real, imag], -1))
+
+
+def _scaled(backend: Any, x: Any, factor: float) -> Any:
+    """Returns complex numbers, multiplied part by part: a product with a complex number makes NaN of infinities."""
+    ops = backend.bound
+    return _complex(backend, ops.multiply(ops.real(x), factor), ops.multiply(ops.imag(x), factor))
+
+
 @body
 def exp2(backend: Any, x: Any) -> Any:
     """Computes a power of 2; for a complex number an exponential, of parts that are scaled one by one."""
     ops, x = backend.bound, floats(backend, x)
     if backend.kind_of(x) != "complex":
         return ops.power(2.0, x)
-    # A product with a complex number makes NaN of infinities.
-    parts = [ops.multiply(part, math.log(2.0)) for part in (ops.real(x), ops.imag(x))]
-    return ops.exp(ops.view_as_complex(ops.stack(parts, -1)))
+    return ops.exp(_scaled(backend, x, math.log(2.0)))
 
 
 @body
@@ -103,9 +112,17 @@ def expm1(backend: Any, x: Any) -> Any:
 
 @body
 def log1p(backend: Any, x: Any) -> Any:
-    """Corrects the logarithm of the rounded sum."""
+    """Corrects the logarithm of the rounded sum; for a small complex number it computes modulus and angle."""
     ops = backend.bound
     x = floats(backend, x)
+    if backend.kind_of(x) == "complex":
+        # A complex sum would lose the sign of an imaginary part of -0.
+        total = _complex(backend, ops.add(ops.real(x), 1.0), ops.imag(x))
+        small = ops.less(ops.absolute(x), 0.5)
+        real, imag = (ops.where(small, part, 0.0) for part in (ops.real(x), ops.imag(x)))
+        square = ops.add(ops.multiply(real, ops.add(real, 2.0)), ops.multiply(imag, imag))
+        near = _complex(backend, ops.divide(ops.log1p(square), 2.0), ops.arctan2(imag, ops.add(real, 1.0)))
+        return ops.where(small, near, ops.log(total))
     total = ops.add(x, 1.0)
     off = ops.subtract(total, 1.0)
     usual = ops.logical_and(ops.not_equal(off, 0.0), ops.isfinite(total))
@@ -114,16 +131,23 @@ def log1p(backend: Any, x: Any) -> Any:
     return ops.where(usual, found, ops.where(ops.isfinite(total), x, ops.log(total)))
 
 
+def _logarithm(backend: Any, x: Any, base: float) -> Any:
+    found = backend.bound.log(x)
+    if backend.kind_of(found) == "complex":
+        return _scaled(backend, found, 1.0 / math.log(base))
+    return backend.bound.divide(found, math.log(base))
+
+
 @body
 def log2(backend: Any, x: Any) -> Any:
     """Divides the natural logarithm."""
-    return backend.bound.divide(backend.bound.log(x), math.log(2.0))
+    return _logarithm(backend, x, 2.0)
 
 
 @body
 def log10(backend: Any, x: Any) -> Any:
     """Divides the natural logarithm."""
-    return backend.bound.divide(backend.bound.log(x), math.log(10.0))
+    return _logarithm(backend, x, 10.0)
 
 
 def _log_of_sum(backend: Any, x1: Any, x2: Any, scale: float) -> Any:
@@ -149,5 +173,10 @@ def logaddexp2(backend: Any, x1: Any, x2: Any) -> Any:
 
 @body
 def tan(backend: Any, x: Any) -> Any:
-    """Divides the sine by the cosine."""
-    return backend.bound.divide(backend.bound.sin(x), backend.bound.cos(x))
+    """Divides the sine by the cosine; for a complex number z, tan(z) = -i tanh(iz), which does not overflow."""
+    ops = backend.bound
+    x = floats(backend, x)
+    if backend.kind_of(x) != "complex":
+        return ops.divide(ops.sin(x), ops.cos(x))
+    turned = ops.tanh(_complex(backend, ops.negative(ops.imag(x)), ops.real(x)))
+    return _complex(backend, ops.imag(turned), ops.negative(ops.real(turned)))
