@@ -157,8 +157,9 @@ class Backend(Probes):
 
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
-        """Returns the names of the methods of `Backend` that the class declares unsupported, such as stop_gradient."""
-        return [name for name in vars(Backend) if isinstance(getattr(cls, name, None), Unsupported)]
+        """Returns the ops that `Backend` defines, such as stop_gradient, but the class declares unsupported."""
+        own = [name for name in vars(Backend) if name in OPS]
+        return [name for name in own if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
     def namespace(self) -> ArrayNamespace:
