@@ -5,14 +5,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from emberharmony.backend.jax.complex_numbers_ops import mirrored
 from emberharmony.backend.jax.derivatives import elementwise
-from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, promotion
+from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
+from emberharmony.backend.jax.tracing import Tracer, at_hand
 from emberharmony.backend.shared import elementary
 from emberharmony.core.dispatch import fast
 
+_FEW = 2**14
+"""Up to this number of elements NumPy computes a power of two, if the values are at hand."""
+_SERIES = tuple(1 / (2 * k + 1) for k in reversed(range(15)))
+"""The coefficients of the series of the inverse hyperbolic tangent, the highest first."""
 _REAL: dict[str, Any] = {"inexact": True, "kinds": ("complex",), "direct": False}
 
 
@@ -125,11 +131,43 @@ def _arcsinh(x: jax.Array) -> jax.Array:
     return jnp.where(left, -jnp.conj(right), right)
 
 
+def _small_arctanh(x: jax.Array) -> jax.Array:
+    """Returns the inverse hyperbolic tangent of numbers up to 1/4 by its series, which has all digits of float64."""
+    return x * elementary.polynomial(x * x, _SERIES)
+
+
 def _log1p(x: jax.Array) -> jax.Array:
-    # W. Kahan's formula: the error of `1 + x` cancels out. JAX 0.10 loses a digit and a half of float64.
-    above = 1 + x
-    near = jnp.where(above == 1, x, jnp.log(above) * (x / jnp.where(above == 1, 1, above - 1)))
-    return jnp.where(jnp.isfinite(above) & (above > 0), near, jnp.log1p(x))
+    """Returns `log(1 + x)` of float64, of which JAX 0.10 loses up to a digit and a half."""
+    above, small = 1 + x, jnp.abs(x) < 0.4
+    inner = jnp.where(small, x, 0.0)
+    # The last term is what rounding took from `1 + x`.
+    outer = jnp.log(above) + (x - (above - 1)) / jnp.where(above == 0, 1, above)
+    outer = jnp.where(jnp.isfinite(above) & (above > 0), outer, jnp.log1p(x))
+    return jnp.where(small, 2 * _small_arctanh(inner / (2 + inner)), outer)
+
+
+_double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
+
+
+def _arctanh(x: jax.Array) -> jax.Array:
+    if x.dtype != jnp.float64:
+        return jnp.arctanh(x)
+    size = jnp.abs(x)
+    inside = jnp.where(size < 1, size, 0.5)
+    outer = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside / (1 - inside)) / 2, x), jnp.arctanh(x))
+    return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), outer)
+
+
+_double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
+
+
+def _exp2(x: jax.Array) -> jax.Array:
+    """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
+    known = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(promotion.floats(x))
+    if known is None:
+        return _any_exp2(x)
+    with np.errstate(all="ignore"):
+        return of_host(np.exp2(known))
 
 
 _double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
@@ -145,12 +183,19 @@ def _quick(native: Any, full: Any) -> Any:
     return fast(native, "{0}.dtype is native_float32 or {0}.dtype is native_float64")(lambda x: full(x))
 
 
+def _arctanh_of_any(x: jax.Array) -> jax.Array:
+    return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
+
+
+_any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
+
+
 class JAXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
     exp = staticmethod(_quick(jnp.exp, _ended(jnp.exp, _exp_at_ends)))
     expm1 = staticmethod(_ended(_expm1, _expm1_at_ends))
-    exp2 = staticmethod(_ended(jnp.exp2, _exp2_at_ends))
+    exp2 = staticmethod(_exp2)
     log = staticmethod(promotion.unary(jnp.log))
     log1p = staticmethod(promotion.unary(lambda x: _double_log1p(x) if x.dtype == jnp.float64 else jnp.log1p(x)))
     log2 = staticmethod(promotion.unary(jnp.log2))
@@ -175,7 +220,9 @@ class JAXElementaryOps:
     arccosh = staticmethod(
         _ended(mirrored(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
     )
-    arctanh = staticmethod(_ended(jnp.arctanh, lambda re, im: (jnp.copysign(0.0, re), jnp.copysign(math.pi / 2, im))))
+    arctanh = staticmethod(
+        _ended(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), jnp.copysign(math.pi / 2, im)))
+    )
     erf = staticmethod(_special(lax.erf))
     erfc = staticmethod(_special(lax.erfc))
     erfinv = staticmethod(_special(lax.erf_inv))
