@@ -190,6 +190,15 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
 _any_exp2 = _ended(jnp.exp2, _exp2_at_ends)
 
 
+_single_erfinv = _special(lax.erf_inv)
+# JAX 0.10 loses a digit of float64.
+_double_erfinv = _in_double(elementary.erfinv, lambda x, y: jnp.exp(jnp.square(y)) * (math.sqrt(math.pi) / 2))
+
+
+def _erfinv(x: jax.Array) -> jax.Array:
+    return (_double_erfinv if x.dtype == jnp.float64 else _single_erfinv)(x)
+
+
 class JAXElementaryOps:
     """Holds the ops of `ops/elementary.py`."""
 
@@ -225,5 +234,5 @@ class JAXElementaryOps:
     )
     erf = staticmethod(_special(lax.erf))
     erfc = staticmethod(_special(lax.erfc))
-    erfinv = staticmethod(_special(lax.erf_inv))
+    erfinv = staticmethod(_erfinv)
     i0 = staticmethod(_in_double(elementary.i0, _slope_of_i0))

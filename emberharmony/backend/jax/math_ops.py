@@ -87,6 +87,22 @@ def _by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
 _pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _by_base, _by_exponent)
 
 
+def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
+    """Returns an integer power, modulo the range of the dtype; JAX 0.10 reads six bits of the exponent.
+
+    Args:
+        base: integers.
+        exponent: integers of the same dtype, from 0 up.
+    """
+
+    def step(_: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        result, square, rest = state
+        return jnp.where(rest % 2 == 1, result * square, result), square * square, rest // 2
+
+    a, b = jnp.broadcast_arrays(base, exponent)
+    return lax.fori_loop(0, base.dtype.itemsize * 8, step, (jnp.ones_like(a), a, b))[0]
+
+
 @program()
 def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_complex(x1):
@@ -95,11 +111,11 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_float(x1):
         return _pow(widened(x1), widened(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":
-        return jnp.power(x1, x2)
+        return _whole_power(x1, x2)
     # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
     sign = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
     truncated = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
-    return jnp.where(x2 < 0, truncated, jnp.power(x1, jnp.maximum(x2, 0)))
+    return jnp.where(x2 < 0, truncated, _whole_power(x1, jnp.maximum(x2, 0)))
 
 
 def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
