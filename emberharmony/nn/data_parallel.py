@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
-from emberharmony.distributed import all_mean, broadcast, wire
+from emberharmony.distributed import all_mean, broadcast, size, wire
 from emberharmony.nn.module import Module
 
 
@@ -57,6 +57,8 @@ class DataParallel(Module):
         Raises:
             DistributedError: if a rank is missing.
         """
+        if size() == 1:
+            return loss
         cells = self.module.parameters(trainable=True)
         given = [cell.grad for cell in cells]
         gradients = [ops.zeros_like(cell.value) if x is None else x for cell, x in zip(cells, given, strict=True)]

@@ -111,7 +111,7 @@ def command_of(
     path, rank = program(launcher), guarded(command, 0)
     if launcher == "torchrun":
         each = hosts[node].slots if len(hosts) > 1 else count
-        place = [f"--nnodes={len(hosts)}", f"--node-rank={node}", f"--nproc-per-node={each}"]
+        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={node}", f"--nproc-per-node={each}"]
         meeting = [f"--master-addr={hosts[0].name if len(hosts) > 1 else '127.0.0.1'}", f"--master-port={port}"]
         return [sys.executable, path, *place, *meeting, "--tee=3", "--max-restarts=0", "--no-python", *rank]
     if launcher == "mlx.launch":

@@ -1,0 +1,149 @@
+"""Measures processes that train together: `python benchmarks/distributed.py [--transport torch] [--ranks 1 2 4]`.
+
+It times `all_sum` for several lengths and fits the latency of a message and the bandwidth between two ranks to the
+times, by the formula of a ring: `2 (n - 1) latency + 2 (n - 1) / n bytes / bandwidth`. It then times the step of an MLP
+on NumPy with one batch for all ranks together (strong scaling) and one for each (weak scaling), and compares the time
+for communication with that of the formula. All times are those of the clock, the least of many rounds, because ranks
+wait for each other. `docs/distributed.md` has the figures, and the cost of more ranks by the same formula.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emberharmony import nn, ops, optim
+
+LENGTHS = (1, 256, 4096, 65536, 262144, 1048576, 4194304)
+BUCKETS = (2**16, 2**18, 2**20, 2**22, 2**24)
+BATCH, WIDTH, LAYERS = 256, 512, 4
+
+
+def ring(latency: float, bandwidth: float, ranks: int, size: float) -> float:
+    """Returns the seconds of a sum of vectors of so many bytes on a ring."""
+    return 2 * (ranks - 1) * latency + 2 * (ranks - 1) / ranks * size / bandwidth
+
+
+def fitted(ranks: int, points: dict[int, float]) -> tuple[float, float]:
+    """Returns the latency in seconds and the bandwidth in bytes per second that fit best, by relative errors."""
+    sizes, seconds = np.array(list(points), float) * 4, np.array(list(points.values()))
+    columns = np.stack([np.full_like(sizes, 2.0 * (ranks - 1)), 2 * (ranks - 1) / ranks * sizes], axis=1)
+    found = np.linalg.lstsq(columns / seconds[:, None], np.ones_like(seconds), rcond=None)[0]
+    return float(max(found[0], 0.0)), float(1.0 / max(found[1], 1e-15))
+
+
+def least(rounds: int, call: Callable[[], Any]) -> float:
+    """Returns the least seconds of a call on the slowest rank, after one that warms up."""
+    best = float("inf")
+    for _ in range(rounds + 1):
+        ops.distributed.barrier()
+        began = time.perf_counter()
+        call()
+        taken = np.float32(time.perf_counter() - began)
+        slowest = float(ops.max(ops.distributed.all_gather(ops.convert_to_tensor(taken))))
+        best = min(best, slowest)
+    return best
+
+
+def step_of(batch: int, communicates: bool) -> Callable[[], Any]:
+    """Returns a step of training with so many rows."""
+    rng = ops.random.Generator(0)
+    layers = [part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH, rng=rng), nn.ReLU())]
+    net = nn.DataParallel(nn.Sequential(*layers))
+    optimizer = optim.SGD(net, lr=1e-3)
+    x = ops.random.normal((batch, WIDTH), generator=rng)
+
+    def step() -> None:
+        loss = ops.backward(lambda: ops.mean(ops.square(net(x))), net)
+        if communicates:
+            net.synchronize(loss)
+        optimizer.step()
+
+    return step
+
+
+def worker(rounds: int) -> None:
+    """Measures on one rank of a run; rank 0 prints the figures."""
+    ops.set_backend("numpy")
+    world = ops.distributed.init(timeout=300)
+    found: dict[str, Any] = {"ranks": world.size, "all_sum": {}, "buckets": {}}
+    for length in LENGTHS if world.size > 1 else ():
+        x = ops.ones((length,))
+        few = max(3, min(rounds, rounds * 65536 // length))
+        found["all_sum"][length] = least(few, lambda x=x: ops.distributed.all_sum(x))
+    x = ops.ones((LENGTHS[-1],))
+    for size in BUCKETS if world.size > 1 else ():
+        found["buckets"][size] = least(3, lambda size=size: ops.distributed.all_sum(x, bucket_bytes=size))
+    for kind, batch in (("strong", BATCH // world.size), ("weak", BATCH)):
+        found[kind] = least(rounds, step_of(batch, True))
+        found[f"{kind} alone"] = least(rounds, step_of(batch, False))
+    if world.rank == 0:
+        sys.stdout.write(f"figures {json.dumps(found)}\n")
+        sys.stdout.flush()
+
+
+def measured(ranks: int, transport: str, rounds: int) -> dict[str, Any]:
+    """Returns the figures of a run with so many ranks."""
+    launch = [sys.executable, "-m", "emberharmony", "launch", "-n", str(ranks), "--no-prefix", "--transport", transport]
+    command = [*launch, str(Path(__file__)), "--worker", "--rounds", str(rounds)]
+    environ = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
+    text = next(line for line in done.stdout.splitlines() if line.startswith("figures "))
+    found: dict[str, Any] = json.loads(text.partition(" ")[2])
+    return found
+
+
+def main() -> None:
+    """Measures all numbers of ranks, and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--transport", default="torch", help="what connects the ranks")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4], help="how many ranks there are")
+    parser.add_argument("--rounds", type=int, default=30, help="how often each call is timed")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(options.rounds)
+        return
+    size = 4 * LAYERS * (WIDTH * WIDTH + WIDTH)
+    print(f"transport {options.transport}, {os.cpu_count()} cores, NumPy ranks, {size / 1e6:.1f} MB of gradients")
+    runs, first = [], None
+    for ranks in options.ranks:
+        found = measured(ranks, options.transport, options.rounds)
+        runs.append(found)
+        first = first or found
+        print(f"\n{ranks} ranks")
+        points = {int(length): seconds for length, seconds in found["all_sum"].items()}
+        if points:
+            latency, bandwidth = fitted(ranks, points)
+            found |= {"latency": latency, "bandwidth": bandwidth}
+            print(f"  fitted: {latency * 1e6:.0f} us a message, {bandwidth / 1e9:.2f} GB/s")
+            for length, seconds in points.items():
+                model = ring(latency, bandwidth, ranks, 4 * length)
+                print(f"  all_sum of {4 * length:>9} bytes: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms")
+            for bucket, seconds in found["buckets"].items():
+                parts = 4 * LENGTHS[-1] // int(bucket)
+                model = parts * ring(latency, bandwidth, ranks, int(bucket))
+                print(
+                    f"  {4 * LENGTHS[-1]} bytes by {bucket:>8}: {seconds * 1e3:9.3f} ms, formula {model * 1e3:9.3f} ms"
+                )
+        for kind in ("strong", "weak"):
+            whole, alone = found[kind], found[f"{kind} alone"]
+            speed = first[kind] / whole * (ranks if kind == "weak" else 1)
+            text = f"  {kind:6} step {whole * 1e3:8.2f} ms, of which communication {(whole - alone) * 1e3:7.2f} ms"
+            if points:
+                text += f" (formula {ring(found['latency'], found['bandwidth'], ranks, size) * 1e3:.2f} ms)"
+            print(f"{text}, {speed:.2f} times the rows per second of {first['ranks']} ranks")
+    if options.json:
+        options.json.write_text(json.dumps({"transport": options.transport, "runs": runs}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
