@@ -161,3 +161,23 @@ def test_a_tensor_of_one_library_in_another_file_has_no_safe_repair() -> None:
     }
     found = check_texts(texts, Settings(root=NOWHERE), frozenset({"EMB201"})).findings
     assert [one.fix.safety for one in found if one.fix] == ["unsafe"]
+
+
+def test_host_data_of_a_backend_is_no_tensor() -> None:
+    texts = {
+        "library/backend/host.py": "import numpy as np\n\ndef indices(x):\n    return np.ones(3)\n",
+        "library/use.py": "from library.backend.host import indices\ny = indices(3) + 1\n",
+    }
+    for host, count in ((("numpy",), 0), ((), 1)):
+        settings = Settings(root=NOWHERE, host=host)
+        assert len(check_texts(texts, settings, frozenset({"EMB201"})).findings) == count
+
+
+def test_the_settings_count_more_than_the_file_of_an_op() -> None:
+    texts = {
+        "library/ops.py": "def sin(x):\n    return 3\n",
+        "library/use.py": "from library import ops\ny = ops.sin(3) + 1\n",
+    }
+    settings = Settings(root=NOWHERE, namespaces=("library.ops",))
+    (one,) = check_texts(texts, settings, frozenset({"EMB201"})).findings
+    assert "`library.ops.sin` returns a tensor" in one.reason

@@ -21,7 +21,8 @@ class FileInference:
     @cached_property
     def analysis(self) -> Analysis:
         """The finished analysis of the file."""
-        analysis = Analysis(self._file.settings, package_of(self._file), self._file.neighbours)
+        file = self._file
+        analysis = Analysis(file.settings, package_of(file), file.neighbours, file.role.kind == "backend")
         analysis.run(self._file.tree)
         return analysis
 

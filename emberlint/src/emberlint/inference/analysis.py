@@ -24,10 +24,13 @@ _FIRST = ("__init__", "__post_init__", "setup", "build")
 class Analysis(Flow):
     """Infers the values of the expressions of one module."""
 
-    def __init__(self, settings: Settings, package: str, summaries: Summaries | None = None) -> None:
+    def __init__(
+        self, settings: Settings, package: str, summaries: Summaries | None = None, is_backend: bool = False
+    ) -> None:
         super().__init__(settings)
         self.package = package
         self.libraries = settings.backends
+        self.host = frozenset(settings.host) if is_backend else frozenset[str]()
         self.reader = None if summaries is None else Reader(summaries)
         self.classes: dict[ast.ClassDef, v.ClassUnit] = {}
         self.module = v.Env(None, None)
@@ -263,7 +266,9 @@ class Analysis(Flow):
 
     def external(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
-        return None if self.reader is None else self.reader.find(origin)
+        if self.reader is None or self.kinds.is_op(origin) or self.kinds.is_tensor_type(origin):
+            return None  # what the settings say of a name counts more than its file, if the project has that too
+        return self.reader.find(origin)
 
     def result_of(self, unit: v.FunctionUnit) -> v.Value:
         """Returns the result of a function, for the summary of the file."""

@@ -20,6 +20,7 @@ class Analysed(Protocol):
 
     module: v.Env
     libraries: tuple[str, ...]
+    host: frozenset[str]  # libraries whose arrays are host data in this file
     aliases: dict[str, ast.expr]
 
     def result_of(self, unit: v.FunctionUnit) -> v.Value:
@@ -72,8 +73,11 @@ class _Writer:
             self.is_telling |= mark == "L"
             return mark
         if isinstance(value, v.Tensor):
+            library = self._library(value)
+            if library in self.analysis.host:
+                return None  # host data of a backend, which no op has to handle
             self.is_telling = True
-            return ["t", int(value.tier), self._library(value)]
+            return ["t", int(value.tier), library]
         if isinstance(value, v.Sequence):
             items = None if value.items is None else [self.value(one, depth + 1) for one in value.items]
             return ["q", self.value(value.element, depth + 1), items]
