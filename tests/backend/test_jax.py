@@ -61,7 +61,7 @@ def test_gradients_nest_with_those_of_jax() -> None:
     np.testing.assert_allclose(ops.grad(loss)(x), np.cos([1.0, 2.0]) * [1.0, 2.0] + np.sin([1.0, 2.0]), rtol=1e-6)
     np.testing.assert_allclose(jax.grad(loss)(x), ops.grad(loss)(x), rtol=1e-6)
     np.testing.assert_allclose(jax.jit(ops.grad(loss))(x), ops.grad(loss)(x), rtol=1e-6)
-    np.testing.assert_allclose(ops.jvp(loss, (x,), (x,))[1], ops.sum(ops.grad(loss)(x) * x), rtol=1e-6)
+    np.testing.assert_allclose(ops.jvp(loss, (x,), (x,))[1], float(ops.sum(ops.grad(loss)(x) * x)), rtol=1e-6)
 
 
 @pytest.mark.usefixtures("on_jax")
