@@ -59,6 +59,7 @@ def require_right(found: list[dict[str, Any]]) -> None:
         assert each["differing"] == [0] if size > 2 else each["differing"] == [1]
 
 
+@pytest.mark.slow
 def test_a_ring_of_mlx_between_two_backends() -> None:
     if not transports.is_installed("mlx"):
         pytest.skip("MLX is not installed")
