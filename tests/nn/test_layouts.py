@@ -27,7 +27,8 @@ WITHOUT_TENSORS = set(
             "ZeroPad2d ZeroPad3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d",
             "AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d GlobalAvgPool GlobalMaxPool",
             "LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d ALiBi",
-            "RoPE SinusoidalPositionalEncoding ChannelShuffle Flatten Fold Permute PixelShuffle PixelUnshuffle",
+            "RoPE SinusoidalPositionalEncoding ChannelShuffle DataParallel Flatten Fold Permute PixelShuffle",
+            "PixelUnshuffle",
             "Reshape Unflatten Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d",
         )
     ).split()

@@ -280,6 +280,12 @@ def test_pytorch_compiles_a_function_as_a_whole_while_an_override_is_alive(quick
         ops.set_backend("torch")
 
 
+def test_ops_that_read_unsigned_numbers_on_the_host_are_compiled_in_parts(quick: str) -> None:
+    compiled = ops.compile(lambda x, ids: ops.segment_sum(ops.multiply(x, 2.0), ids, 3))
+    for _ in range(2):
+        assert lists(compiled(ops.array([1.0, 2.0, 4.0]), ops.array([0, 2, 2]))) == [2.0, 0.0, 12.0]
+
+
 def test_torch_compile_alone_does_not_keep_the_backend_of_an_override(quick: str) -> None:
     """After `ops.compile` has found the override of a block, what `torch.compile` compiles alone still looks it up."""
     torch = pytest.importorskip("torch")

@@ -54,7 +54,7 @@ class Program(NamedTuple):
     Attributes:
         inputs: how many registers hold the inputs.
         steps: the ops.
-        outputs: the registers that are wanted.
+        outputs: the registers that hold the results.
     """
 
     inputs: int

@@ -183,7 +183,10 @@ class Compiled:
         with _LOCK:
             _State.in_parts += 1
         try:
-            return self._parts(*args, **kwargs)
+            # Ops that read values compute with NumPy. torch.compile would translate parts of that into PyTorch ops, and
+            # fails for unsigned numbers between two parts (PyTorch 2.13).
+            with torch._dynamo.config.patch(trace_numpy=False):
+                return self._parts(*args, **kwargs)
         finally:
             with _LOCK:
                 _State.in_parts -= 1
