@@ -45,7 +45,7 @@ ops.split(a, "2")  # wrong
 a.shpe  # wrong
 ops.sin(a).unsqueeze(0)  # wrong
 ops.set_backend("tensorflow")  # wrong
-ops.use_backend("jax")  # wrong
+ops.use_backend("tensorflow")  # wrong
 create_backend("tensroflow")  # wrong
 ops.tensor([1.0])  # wrong
 ops.choice([1, 2])  # wrong
