@@ -1,5 +1,6 @@
 """Every op refuses a nonsensical value for any of its arguments with a typed error."""
 
+import os
 from typing import Any
 
 import pytest
@@ -27,13 +28,16 @@ def nested(depth: int) -> Any:
 
 
 WRONG = {"nested": nested(2000), "unprintable": Unprintable(), "dict": {}}
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 CALLS = sorted(op for op, row in all_samples().items() if row.cases and not OPS[op].takes_callable)
 
 
 @pytest.mark.parametrize("wrong", sorted(WRONG))
 def test_a_nonsensical_argument_raises_a_typed_error(wrong: str, backend: str) -> None:
     refused, faults = 0, []
-    for op in CALLS:
+    # Most conversions are shared, so other backends than NumPy run a third of the ops in a quick run.
+    chosen = CALLS if backend == "numpy" or DEEP else CALLS[::3]
+    for op in chosen:
         item = all_samples()[op].cases[0]
         args, parameters = in_dtype(item.args, "float32"), OPS[op].parameters
         for place, parameter in enumerate(parameters):
@@ -53,4 +57,4 @@ def test_a_nonsensical_argument_raises_a_typed_error(wrong: str, backend: str) -
             except Exception as error:  # noqa: BLE001  (any untyped error is a fault that this test looks for)
                 faults.append(f"{op}({parameter.name}=...) raises {type(error).__name__}: {error}")
     assert not faults
-    assert refused > 600
+    assert refused > 600 * len(chosen) / len(CALLS)

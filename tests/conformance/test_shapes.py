@@ -27,7 +27,7 @@ UNIQUE = ("unique", "unique_values", "unique_all", "unique_counts", "unique_inve
 BY_VALUE = {"argwhere", "bincount", "get_item", "host_call", "nonzero", "repeat", "to_numpy", *SEGMENTS, *UNIQUE}
 """The ops whose shapes depend on values in some calls, or that read values for functions of other libraries."""
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""Whether every call runs on every backend. Shapes hardly depend on the backend, so others run a third otherwise."""
+"""Whether every call runs on every backend. Shapes hardly depend on the backend, so others run a sixth otherwise."""
 SUMMED = ("float32", "float64", "complex64", "complex128")
 
 
@@ -63,7 +63,7 @@ def judged(op: str, call: Call) -> None:
 @pytest.mark.parametrize("op", sorted(SAMPLES))
 def test_the_shapes_are_those_of_the_op(op: str, backend: str) -> None:
     calls = [call for check in (values, promotion, errors) for call in check(SAMPLES[op])]
-    for call in calls if backend == "numpy" or DEEP else calls[::3]:
+    for call in calls if backend == "numpy" or DEEP else calls[::6]:
         judged(op, call)
 
 
@@ -91,5 +91,6 @@ def test_the_shapes_of_gradients_are_those_of_the_arguments(op: str, backend: st
     wanted = tuple(TensorSpec(args[i].shape, "float32") for i in places)
     slope = ops.grad(loss, argnums=tuple(range(len(places))))
     assert ops.eval_shape(slope, *wanted) == wanted
-    many = tuple(TensorSpec((2**30, *given.shape), "float32") for given in wanted)
-    assert ops.eval_shape(ops.vmap(slope), *many) == many
+    if backend == "numpy" or DEEP:
+        many = tuple(TensorSpec((2**30, *given.shape), "float32") for given in wanted)
+        assert ops.eval_shape(ops.vmap(slope), *many) == many

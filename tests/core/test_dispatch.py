@@ -163,6 +163,7 @@ def test_the_globals_of_each_backend_have_its_prefix(backend: str) -> None:
     assert vars(op_globals)[f"{prefix}_type"] is current().tensor_type
 
 
+@pytest.mark.slow
 def test_torch_compile_accepts_a_function_that_calls_ops_of_numpy() -> None:
     """Constants of the code that are not literals would make torch.compile raise an AssertionError here."""
     pytest.importorskip("torch")

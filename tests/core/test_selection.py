@@ -165,7 +165,7 @@ def test_threads_that_override_while_another_sets_the_backend_see_their_own(back
     try:
         for thread in threads:
             thread.start()
-        for i in range(100):
+        for i in range(40):
             ops.set_backend((backend, other)[i % 2])
             time.sleep(0.0005)
     finally:

@@ -91,7 +91,7 @@ def _moments(interrupted: Case) -> list[int]:
 @every_case
 def test_an_interruption_at_some_instructions_leaves_a_consistent_state(interrupted: Case) -> None:
     instants = _moments(interrupted)
-    _instructions(interrupted, instants[:: -(-len(instants) // 25)])
+    _instructions(interrupted, instants[:: -(-len(instants) // 12)])
 
 
 @pytest.mark.slow

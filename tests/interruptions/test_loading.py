@@ -71,7 +71,15 @@ def _interrupted(name: str, count: int, folder: Path) -> None:
 pytestmark = [
     pytest.mark.fresh_process,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork"),
-    pytest.mark.parametrize("name", [name for name in BUILTIN if is_installed(name)]),
+    # PyTorch takes seconds to load in each of the processes.
+    pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(name, marks=[pytest.mark.slow] if name == "torch" else [])
+            for name in BUILTIN
+            if is_installed(name)
+        ],
+    ),
 ]
 
 

@@ -491,6 +491,7 @@ def test_no_backend_is_chosen_for_the_process_and_no_other_library_is_loaded() -
     assert run(program, EMBERHARMONY_BACKEND="") == "(3,) () [0.0, 0.0, 0.0]\nNone False"
 
 
+@pytest.mark.slow
 @pytest.mark.fresh_process
 def test_torch_compile_traces_a_function_that_asks_for_the_namespace() -> None:
     pytest.importorskip("torch")

@@ -310,7 +310,9 @@ print([children, drawn()])
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.fresh_process
-@pytest.mark.parametrize(("name", "used"), [("numpy", "used"), ("numpy", "fresh"), ("torch", "used")])
+@pytest.mark.parametrize(
+    ("name", "used"), [("numpy", "used"), ("numpy", "fresh"), pytest.param("torch", "used", marks=pytest.mark.slow)]
+)
 def test_forked_children_draw_different_numbers(name: str, used: str) -> None:
     """MLX is left out, because it cannot compute in a child process if the parent has computed."""
     if name not in INSTALLED:

@@ -65,6 +65,7 @@ print(len(traced), "traced")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.fresh_process
 def test_torch_compile_traces_composites_without_a_graph_break() -> None:
     """Runs in a fresh process: after a `use_backend` ops read a ContextVar, which torch.compile cannot trace."""

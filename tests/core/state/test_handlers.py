@@ -38,7 +38,7 @@ def test_an_exception_raised_anywhere_in_an_op_reaches_the_caller(kind: type[Exc
     for name, call in CALLS.items():
         call()
         instants = moments(call)
-        for at in instants[:: -(-len(instants) // 40)]:
+        for at in instants[:: -(-len(instants) // 15)]:
             where, arrived = trace(call, at, kind)
             assert arrived, f"{kind.__name__} was lost in {name} after {where[-1:]}"
 
