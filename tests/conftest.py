@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -27,3 +28,28 @@ def pytest_collection_finish() -> None:
     """Exempts the millions of objects that live until the end from garbage collection, which took half a second."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declares the mark of the tests that run in part."""
+    config.addinivalue_line(
+        "markers", "sampled(n): outside of the deep profile, an n-th of the cases on other backends"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out most cases of tests marked as `sampled` on other backends than NumPy; `make deep` runs all of them."""
+    if os.environ.get("HYPOTHESIS_PROFILE") == "deep":
+        return
+    left_out = [item for item in items if _is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    out = set(left_out)
+    items[:] = [item for item in items if item not in out]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("sampled")
+    backend = getattr(item, "callspec", None) and item.callspec.params.get("ember_backend")  # type: ignore[attr-defined]
+    if mark is None or backend in (None, "numpy"):
+        return False
+    return zlib.crc32(item.name.encode()) % int(mark.args[0]) != 0

@@ -34,6 +34,7 @@ def hosts(result: Any) -> list[Any]:
     return [np.abs(np.asarray(ops.to_numpy(leaf))) for leaf in leaves]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:torch.searchsorted:UserWarning")
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("op", MAPPED)
@@ -65,6 +66,7 @@ def test_an_op_under_vmap_equals_the_op_on_each_slice(op: str, backend: str) -> 
                 assert np.allclose(each, want, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize("op", [op for op in MAPPED if SAMPLES[op].differentiable])
 def test_gradients_of_vmap_and_vmap_of_gradients_equal_those_of_slices(op: str, backend: str) -> None:

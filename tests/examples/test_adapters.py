@@ -36,6 +36,7 @@ def test_the_backend_of_tensorly_decomposes_a_tensor(backend: str) -> None:
     assert float(found[1]) < 1e-5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.fresh_process
 def test_the_backend_of_pyhf_fits_a_model(backend: str) -> None:
     pytest.importorskip("pyhf")
@@ -146,6 +147,7 @@ print("done")
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.fresh_process
 @pytest.mark.parametrize(
     "program", [pytest.param(FUNCTIONS, id="functions"), pytest.param(MODELS, id="models", marks=pytest.mark.slow)]

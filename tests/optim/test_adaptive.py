@@ -32,6 +32,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", LIMIT)
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_steps_equal_those_of_torch(name: str, options: dict[str, Any], dtype: str, backend: str) -> None:

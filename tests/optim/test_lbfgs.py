@@ -84,6 +84,7 @@ def worst(found: list[Any], expected: list[Any]) -> float:
     return max(float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b)))) for a, b in pairs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", CASES)
 def test_steps_equal_those_of_torch(options: dict[str, Any], backend: str) -> None:
     require(backend, "float64")

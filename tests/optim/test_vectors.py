@@ -106,6 +106,7 @@ def test_each_rule_that_works_element_by_element_is_tested() -> None:
     assert {type(kind()) for kind in KINDS.values()} == ELEMENTWISE
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @kinds
 def test_vectors_give_the_same_bits(kind: str, dtype: str, alone: Callable[..., Any], backend: str) -> None:
@@ -143,6 +144,7 @@ def test_parameters_may_lack_gradients(kind: str, alone: Callable[..., Any], bac
     assert (trained(optimizer, rows), states_of(optimizer)) == alone(kind, rows)
 
 
+@pytest.mark.sampled(3)
 @kinds
 def test_reading_and_assigning_the_state(kind: str, alone: Callable[..., Any], backend: str) -> None:
     rows = rows_of()

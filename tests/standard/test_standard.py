@@ -38,6 +38,7 @@ def _labels(name: str, listed: Iterable[str]) -> set[str]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_function_follows_the_standard(name: str, backend: str) -> None:
     listed = _labels(name, DEVIATIONS.get((backend, name), {}))
