@@ -220,9 +220,11 @@ class NativeDTypes(dict[Any, Any]):
                 f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
                 f"{', '.join(self.available)}: cast to one of these"
             )
-        made = self._on_first_use.pop(neutral, _do_nothing)()
+        # Removed after the call, because another thread that looks up the dtype meanwhile must not go on without it.
+        made = self._on_first_use.get(neutral, _do_nothing)()
         if made is not None:
             self.natives[neutral] = made
+        self._on_first_use.pop(neutral, None)
         native = self.natives[neutral]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
             # Do not cache a Python class, because `set_default_float` changes the dtype that it denotes.

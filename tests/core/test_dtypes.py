@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -134,3 +135,26 @@ def test_native_dtypes_of_a_third_party_are_known_once_its_table_exists() -> Non
 def test_an_array_of_a_dtype_that_no_backend_has_is_refused(array: np.ndarray, backend: str) -> None:
     with pytest.raises(DTypeError):
         ops.sin(array)
+
+
+def test_two_threads_may_look_up_a_dtype_for_the_first_time() -> None:
+    """The second one must not go on before the first has the native dtype."""
+    begun, go = threading.Event(), threading.Event()
+    native = np.dtype("V2")
+
+    def made() -> np.dtype:
+        begun.set()
+        go.wait(10)
+        return native
+
+    table = dtypes.NativeDTypes("other", {dtypes.bfloat16: None}, on_first_use={dtypes.bfloat16: made})
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(table["bfloat16"])) for _ in range(2)]
+    threads[0].start()
+    begun.wait(10)
+    threads[1].start()
+    threads[1].join(0.1)
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert found == [native, native]
