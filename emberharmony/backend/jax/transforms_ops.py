@@ -14,6 +14,7 @@ from emberharmony.backend.diagnosis import says
 from emberharmony.backend.jax.compilation import Compiled
 from emberharmony.backend.jax.dtypes import is_complex, kind_of
 from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
+from emberharmony.backend.shared.compilation import OnTapeError, untraced
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
@@ -22,10 +23,6 @@ TensorFunction = Callable[..., Sequence[jax.Array]]
 Tensors = Sequence[jax.Array]
 _INEXACT = ("float", "complex")
 _NO_FORWARD = "forward-mode|custom_vjp|Differentiation rule .* not implemented|jvp"
-
-
-class OnTapeError(Exception):
-    """Raised when JAX cannot transform a function because a tape records what the function computes."""
 
 
 def turned(x: jax.Array) -> jax.Array:
@@ -64,7 +61,7 @@ class JAXTransformsOps:
             filled = list(primals)
             for i, leaf in zip(wanted, leaves, strict=True):
                 filled[i] = leaf
-            outputs = _on_jax(fn(*filled))
+            outputs = untraced(fn(*filled))
             places[:] = [i for i, y in enumerate(outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in places), tuple(outputs)
 
@@ -98,7 +95,7 @@ class JAXTransformsOps:
                 for x, t in zip(primals, tangents, strict=True)
             )
             try:
-                outputs, pushed = jax.jvp(lambda *leaves: tuple(_on_jax(fn(*leaves))), tuple(primals), given)
+                outputs, pushed = jax.jvp(lambda *leaves: tuple(untraced(fn(*leaves))), tuple(primals), given)
             except Exception as error:
                 if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
@@ -113,7 +110,7 @@ class JAXTransformsOps:
     def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[jax.Array]:
         if any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = jax.vmap(lambda *slices: tuple(_on_jax(fn(*slices))), in_axes=tuple(axes))
+        function = jax.vmap(lambda *slices: tuple(untraced(fn(*slices))), in_axes=tuple(axes))
         try:
             with contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -147,17 +144,6 @@ def _by_tape(tensors: Tensors) -> bool:
 
 def _like(cotangent: jax.Array, output: jax.Array) -> jax.Array:
     return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
-
-
-def _on_jax(outputs: Sequence[Any]) -> list[jax.Array]:
-    """Returns the outputs of a function as a list of arrays.
-
-    Raises:
-        OnTapeError: if an output is recorded on a tape, because the function closes over a tensor that is.
-    """
-    if any(isinstance(output, TensorProxy) for output in outputs):
-        raise OnTapeError("the function closes over a tensor that is recorded on a tape")
-    return list(outputs)
 
 
 def _linked(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]) -> list[jax.Array]:

@@ -42,10 +42,6 @@ _INPUT = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
 _OUTPUT = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
 
 
-class OnTapeError(Exception):
-    """Raised when MLX cannot transform a function because a tape records what the function computes."""
-
-
 def is_nested() -> bool:
     """Returns whether a transform of MLX is differentiating the function that runs in this thread or task.
 

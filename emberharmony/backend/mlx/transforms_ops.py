@@ -10,7 +10,8 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.compilation import Compiled
 from emberharmony.backend.mlx.derivatives import Transforming, to_front
-from emberharmony.backend.mlx.tracing import LATER, Mapping, OnTapeError, is_nested, is_traced, watched
+from emberharmony.backend.mlx.tracing import LATER, Mapping, is_nested, is_traced, watched
+from emberharmony.backend.shared.compilation import OnTapeError, untraced
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
@@ -94,7 +95,7 @@ class MLXTransformsOps:
     def batched(self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False) -> list[mx.array]:
         if checking() or any(isinstance(tensor, TensorProxy) for tensor in tensors):
             return self.looped(fn, tensors, axes)
-        function = mx.vmap(lambda *slices: _untraced(fn(*slices)), in_axes=tuple(axes))
+        function = mx.vmap(lambda *slices: untraced(fn(*slices)), in_axes=tuple(axes))
         try:
             with Transforming(), Mapping(), contextlib.nullcontext() if same else WithoutDraws():
                 return list(function(*tensors))
@@ -126,17 +127,6 @@ class MLXTransformsOps:
 def _by_tape(tensors: Tensors) -> bool:
     """Returns whether the tape differentiates: in checked mode, inside another transform, or if a tensor is on one."""
     return checking() or is_nested() or any(isinstance(tensor, TensorProxy) for tensor in tensors)
-
-
-def _untraced(outputs: Sequence[Any]) -> list[mx.array]:
-    """Returns the outputs of a function as a list of arrays.
-
-    Raises:
-        OnTapeError: if an output is recorded on a tape, because the function closes over a tensor that is.
-    """
-    if any(isinstance(output, TensorProxy) for output in outputs):
-        raise OnTapeError("the function closes over a tensor that is recorded on a tape")
-    return list(outputs)
 
 
 def _linked(

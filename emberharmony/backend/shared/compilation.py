@@ -1,0 +1,136 @@
+"""Functions compiled by a library that takes and returns lists of arrays, with any trees as arguments and results.
+
+A backend names its class of arrays and its compiler: `mx.compile`, `jax.jit`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from emberharmony.core.cells.cell import Cell, ReadCells, differentiated
+from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.draws import WithoutDraws
+from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.trees.tree import NONE, TreeDef, tree_flatten, tree_unflatten
+
+
+class OnTapeError(Exception):
+    """Raised when a library cannot transform a function because a tape records what the function computes."""
+
+
+def untraced(outputs: Sequence[Any]) -> list[Any]:
+    """Returns the outputs of a function as a list of arrays.
+
+    Raises:
+        OnTapeError: if an output is recorded on a tape, because the function closes over a tensor that is.
+    """
+    if any(isinstance(output, TensorProxy) for output in outputs):
+        raise OnTapeError("the function closes over a tensor that is recorded on a tape")
+    return list(outputs)
+
+
+class Compiler(NamedTuple):
+    """How a library compiles.
+
+    Attributes:
+        array: the class of its arrays.
+        compile: returns a function of lists of arrays, compiled.
+    """
+
+    array: type
+    compile: Callable[[Callable[[list[Any]], list[Any]]], Callable[[list[Any]], list[Any]]]
+
+
+class Compiled:
+    """A function that is compiled once for each structure, shape, dtype and number among its arguments.
+
+    Args:
+        fn: the function.
+        cannot: returns whether an error means that the library cannot compile `fn`, which then runs uncompiled.
+    """
+
+    compiler: ClassVar[Compiler]
+
+    def __init__(self, fn: Callable[..., Any], cannot: Callable[[BaseException], bool]) -> None:
+        self._fn, self._cannot = fn, cannot
+        self._made: dict[Any, _Graph | None] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the result of the function."""
+        leaves, structure = tree_flatten((args, kwargs))
+        if checking() or any(isinstance(leaf, TensorProxy) or _is_passing(leaf) for leaf in leaves):
+            return self._fn(*args, **kwargs)
+        array = self.compiler.array
+        key = structure, *(_kind(leaf, array) for leaf in leaves)
+        try:
+            if key not in self._made:
+                self._made[key] = _Graph(self._fn, leaves, structure, self.compiler)
+        except TypeError:  # a leaf that is not hashable cannot be part of the key
+            return self._fn(*args, **kwargs)
+        graph = self._made[key]
+        if graph is not None and graph.is_current():
+            try:
+                with WithoutDraws():
+                    return graph(leaves)
+            except OnTapeError:
+                return self._fn(*args, **kwargs)
+            except Exception as error:
+                if not self._cannot(error):
+                    raise
+        self._made[key] = None
+        return self._fn(*args, **kwargs)
+
+
+class _Graph:
+    """A compiled function for the calls whose arguments differ in the values of their arrays only.
+
+    Leaves of the arguments and the result that are no arrays are constants, recorded when the function is traced.
+    """
+
+    def __init__(self, fn: Callable[..., Any], leaves: list[Any], structure: TreeDef, compiler: Compiler) -> None:
+        self._fn, self._structure, self._array = fn, structure, compiler.array
+        self._leaves = [None if isinstance(leaf, self._array) else leaf for leaf in leaves]
+        self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self._array)]
+        self._compiled = compiler.compile(self._traced)
+        self._result = NONE
+        self._others: list[Any] = []
+        self._read: dict[Cell, Any] = {}
+
+    def is_current(self) -> bool:
+        """Returns whether the cells that the function read while it was traced still hold the same tensors."""
+        return all(cell.value is value for cell, value in self._read.items())
+
+    def __call__(self, leaves: list[Any]) -> Any:
+        arrays = self._compiled([leaves[i] for i in self._places])
+        given = iter(arrays)
+        return tree_unflatten(self._result, [next(given) if leaf is _ARRAY else leaf for leaf in self._others])
+
+    def _traced(self, arrays: list[Any]) -> list[Any]:
+        filled = list(self._leaves)
+        for i, array in zip(self._places, arrays, strict=True):
+            filled[i] = array
+        args, kwargs = tree_unflatten(self._structure, filled)
+        with ReadCells() as self._read:
+            returned = self._fn(*args, **kwargs)
+        open_cells = differentiated()
+        if any(cell.is_passing or cell in open_cells for cell in self._read):
+            self._read = {}
+            raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
+        leaves, self._result = tree_flatten(returned)
+        leaves = untraced(leaves)
+        self._others = [_ARRAY if isinstance(leaf, self._array) else leaf for leaf in leaves]
+        return [leaf for leaf in leaves if isinstance(leaf, self._array)]
+
+
+_ARRAY = object()
+
+
+def _is_passing(leaf: Any) -> bool:
+    return isinstance(leaf, Cell) and leaf.is_passing
+
+
+def _kind(leaf: Any, array: Any) -> Any:
+    """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class.
+
+    The class tells 1, 1.0 and True apart, which are equal.
+    """
+    return (leaf.shape, leaf.dtype) if isinstance(leaf, array) else (type(leaf), leaf)
