@@ -275,6 +275,22 @@ def single(axis: Any, ndim: int) -> int:
     return axes[0]
 
 
+def along(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]:
+    """Returns a tensor and the axis to work along; without an axis, the flattened tensor and 0.
+
+    Args:
+        x: the tensor.
+        axis: its axis.
+        least: how many axes a tensor counts as having at least. With 1 a 0-d tensor has the axis 0.
+    """
+    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, least)))
+
+
+def remaining(shape: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """Returns the shape of the result of a reduction."""
+    return tuple([1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes])
+
+
 def nonempty(shape: Any, axis: Any) -> None:
     """Checks that a reduction without an identity has elements to reduce.
 

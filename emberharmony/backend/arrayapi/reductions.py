@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberharmony.backend.arrayapi.library import Library
-from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.promote import nonempty, normalized, remaining, single
 from emberharmony.backend.shared.products import check_factors
 from emberharmony.core.options import without_axes
 
@@ -74,7 +74,7 @@ class _Reductions:
             found = getattr(xp, name)(self._truth(x), axis=axes, keepdims=keepdims)
             larger = getattr(xp, f"{name}imum")
             return library.astype(larger(found, self._truth(start)), x.dtype)
-        kept = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+        kept = remaining(x.shape, axes, keepdims)
         return xp.broadcast_to(start, tuple(kept))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.fallback.tools import body, common, floats, on_host, placed, promotion_of, reading, width
-from emberharmony.core.errors import ShapeError
+from emberharmony.backend.shared.shape import check_parts
 
 _INEXACT = ("bool", "float", "complex")
 
@@ -133,8 +133,7 @@ def conj(backend: Any, x: Any) -> Any:
 def view_as_complex(backend: Any, x: Any) -> Any:
     """Makes the complex numbers on the host: a sum with 1j times infinity would be NaN."""
     x = floats(backend, x, ("complex",))
-    if tuple(x.shape[-1:]) != (2,):
-        raise ShapeError(f"shape {tuple(x.shape)} must end in 2, the real and the imaginary part")
+    check_parts(x.shape)
     host = on_host(backend, x)
     wide = "complex128" if backend.dtypes.neutral[x.dtype] == "float64" else "complex64"
     pairs = np.ascontiguousarray(host.astype(np.float64 if wide == "complex128" else np.float32))

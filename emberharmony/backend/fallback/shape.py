@@ -10,7 +10,7 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import normalized, single
 from emberharmony.backend.shared import shape as shared
 from emberharmony.backend.shared.device import check_memory, memory_limit
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.core.errors import ShapeError
 
 
 @body
@@ -32,9 +32,7 @@ def swapaxes(backend: Any, x: Any, axis1: int, axis2: int) -> Any:
 def moveaxis(backend: Any, x: Any, source: Any, destination: Any) -> Any:
     """Transposes."""
     ndim = len(x.shape)
-    sources, places = normalized(source, ndim), normalized(destination, ndim)
-    if len(sources) != len(places):
-        raise AxisError(f"{len(sources)} axes do not move to {len(places)} places")
+    sources, places = shared.moved(source, destination, ndim)
     order = [axis for axis in range(ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)
@@ -90,9 +88,7 @@ def split(backend: Any, x: Any, indices_or_sections: Any, axis: int = 0) -> list
 @body
 def unstack(backend: Any, x: Any, num: int | None = None, axis: int = 0) -> tuple[Any, ...]:
     """Takes each index along the axis."""
-    (axis,) = normalized(axis, len(x.shape))
-    if num not in (None, x.shape[axis]):
-        raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+    axis = shared.unstacked(num, axis, x.shape)
     head: tuple[slice, ...] = (slice(None),) * axis
     return tuple(backend.bound.get_item(x, (*head, i)) for i in range(x.shape[axis]))
 

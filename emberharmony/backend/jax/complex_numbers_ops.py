@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widened
-from emberharmony.core.errors import ShapeError
+from emberharmony.backend.shared.shape import check_parts
 
 
 def mirrored(native: Any) -> Any:
@@ -46,6 +46,5 @@ class JAXComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: jax.Array) -> jax.Array:
         promotion.refuse(x, ("complex",))
-        if x.shape[-1:] != (2,):
-            raise ShapeError(f"shape {x.shape} must end in 2, the real and the imaginary part")
+        check_parts(x.shape)
         return _paired(widened(promotion.floats(x)))

@@ -170,9 +170,6 @@ def _exp2(x: jax.Array) -> jax.Array:
         return of_host(np.exp2(known))
 
 
-_double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
-
-
 def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
     wide = x.astype(jnp.float64)
     return elementary.i0_slope(jnp, wide, y.astype(jnp.float64)).astype(x.dtype)

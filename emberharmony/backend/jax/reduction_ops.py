@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from emberharmony.backend.jax.dtypes import cast, is_complex, is_float, kind_of, program, promotion, widened
-from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.promote import along, nonempty, normalized, remaining
 from emberharmony.core.options import is_number, without_axes
 
 _COMPLEX = ("complex",)
@@ -100,7 +100,7 @@ def _extreme(native: Callable[..., jax.Array], pair: Callable[..., jax.Array]) -
         if not x.size:
             if bound is None:
                 nonempty(x.shape, axes)
-            left = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+            left = remaining(x.shape, axes, keepdims)
             return jnp.broadcast_to(jnp.zeros((), x.dtype) if bound is None else bound, left)
         result = native(x, axes, keepdims=bool(keepdims)) if axes else x
         return result if bound is None else pair(result, bound)
@@ -114,16 +114,11 @@ def _arg(native: Callable[..., jax.Array]) -> Any:
         axes = normalized(axis, x.ndim)
         nonempty(x.shape, axes)
         if not x.size or x.ndim == 0:
-            left = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+            left = remaining(x.shape, axes, keepdims)
             return jnp.zeros(left, np.int64)
         return native(x, None if axis is None else axes[0], keepdims=bool(keepdims))
 
     return arg
-
-
-def _along(x: jax.Array, axis: int | None) -> tuple[jax.Array, int]:
-    """Returns `x` and the axis to accumulate along; `x` is flattened if `axis` is None."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, x.ndim))
 
 
 def _cumulative(native: Any) -> Any:
@@ -135,7 +130,7 @@ def _cumulative(native: Any) -> Any:
         return native(wide, axis).astype(x.dtype)
 
     def cumulative(x: jax.Array, axis: int | None = None, dtype: Any = None) -> jax.Array:
-        x, axis = _along(_summable(x, dtype), axis)
+        x, axis = along(_summable(x, dtype), axis)
         return run(x, axis) if x.size else x
 
     return cumulative
@@ -153,7 +148,7 @@ def _running(native: Any) -> Any:
 
     def running(x: jax.Array, axis: int | None = None) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis)
         return run(x, axis) if x.size else x
 
     return running

@@ -22,14 +22,16 @@ from emberharmony.backend.shared.shape import (
     expanded,
     joinable,
     matrices,
+    moved,
     pad_indices,
     pad_pairs,
     permuted,
     shifts_of,
     squeezed,
     total,
+    unstacked,
 )
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.core.errors import ShapeError
 
 
 class JAXShapeOps:
@@ -62,11 +64,7 @@ class JAXShapeOps:
 
     @staticmethod
     def moveaxis(x: jax.Array, source: Any, destination: Any) -> jax.Array:
-        sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
-        if len(sources) != len(places):
-            raise AxisError(
-                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
-            )
+        sources, places = moved(source, destination, x.ndim)
         return jnp.moveaxis(x, sources, places)
 
     @staticmethod
@@ -110,9 +108,7 @@ class JAXShapeOps:
 
     @staticmethod
     def unstack(x: jax.Array, num: int | None = None, axis: int = 0) -> tuple[jax.Array, ...]:
-        (axis,) = normalized(axis, x.ndim)
-        if num not in (None, x.shape[axis]):
-            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
+        axis = unstacked(num, axis, x.shape)
         return tuple(jnp.unstack(x, axis=axis))
 
     @staticmethod

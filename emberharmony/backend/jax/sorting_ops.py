@@ -6,7 +6,7 @@ import numpy as np
 
 from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widened
 from emberharmony.backend.jax.tracing import on_host
-from emberharmony.backend.promote import single
+from emberharmony.backend.promote import along
 from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
@@ -16,11 +16,6 @@ _COMPLEX = ("complex",)
 def _reversed(x: jax.Array) -> jax.Array:
     """Returns values whose ascending order is the descending order of `x`, NaN still last; it is its own inverse."""
     return -x if is_float(x) else ~x
-
-
-def _along(x: jax.Array, axis: int | None) -> tuple[jax.Array, int]:
-    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
 
 
 @program("axis", "descending")
@@ -35,7 +30,7 @@ def _sorted(x: jax.Array, axis: int, descending: bool) -> jax.Array:
 
 def _argsort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
     promotion.refuse(x, _COMPLEX)
-    x, axis = _along(x, axis)
+    x, axis = along(x, axis, least=1)
     return _argsorted(x, axis, bool(descending)) if x.ndim and x.size else jnp.zeros(x.shape, np.int64)
 
 
@@ -52,7 +47,7 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis, least=1)
         return _sorted(x, axis, bool(descending)) if x.ndim and x.size else x
 
     @staticmethod

@@ -5,7 +5,8 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.math_ops import is_complex
-from emberharmony.core.errors import DTypeError, ShapeError
+from emberharmony.backend.shared.shape import check_parts
+from emberharmony.core.errors import DTypeError
 
 
 def _moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -38,8 +39,7 @@ class MLXComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: mx.array) -> mx.array:
         promotion.refuse(x, ("complex",))
-        if x.shape[-1:] != (2,):
-            raise ShapeError(f"shape {tuple(x.shape)} must end in 2, the real and the imaginary part")
+        check_parts(x.shape)
         if x.dtype == mx.float64:
             raise DTypeError("float64 makes complex128, which MLX does not have; cast to float32 (ops.cast)")
         return paired(x.astype(mx.float32))

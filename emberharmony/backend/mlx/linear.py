@@ -1,12 +1,7 @@
 """Linear algebra with derivatives, on MLX: LAPACK on the host reads MLX's memory without a copy.
 
 Matrices are float32, float64 or complex64. The differential of a function `f` is `_f_moved` (see
-`derivatives.Differential`). Factors that are unique only up to phases get the phases that `shared.lapack` chooses, and
-the differentials keep them. The differentials are right where the factors are unique: singular values and eigenvalues
-are distinct, and matrices have full rank.
-
-Source: M. B. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
-(2008); for complex factors Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD" (2019).
+`derivatives.Differential`), those of decompositions are in `shared.solver_derivatives`.
 """
 
 from collections.abc import Callable
@@ -19,7 +14,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, Differential, Function,
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared import lapack
-from emberharmony.core.errors import UnsupportedOpError
+from emberharmony.backend.shared.solver_derivatives import Differentials
 
 
 def imported(array: np.ndarray) -> mx.array:
@@ -66,31 +61,32 @@ def smooth(
     return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
 
-def adjoint(x: mx.array) -> mx.array:
-    """Returns the conjugate transpose of matrices."""
-    turned = mx.swapaxes(x, -1, -2)
-    return mx.conj(turned) if is_complex(x) else turned
+def _over(x: mx.array, r: mx.array) -> mx.array:
+    """Returns `x @ inv(triu(r))`, where only the leading square block of `r` counts."""
+    return x @ _of_upper(r)
 
 
-def _hermitian(x: mx.array) -> mx.array:
-    return (x + adjoint(x)) / 2
+def _similar(vectors: mx.array, x: mx.array) -> mx.array:
+    """Returns `inv(vectors) @ x @ vectors`."""
+    return inv(vectors) @ x @ vectors
 
 
-def _diagonal(x: mx.array) -> mx.array:
-    return mx.diagonal(x, 0, -2, -1)
+def _within(factor: mx.array, x: mx.array) -> mx.array:
+    """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
+    inverse = _of_lower(factor)
+    return inverse @ x @ adjoint(inverse)
 
 
-def _as_matrix(diagonal: mx.array) -> mx.array:
-    return diagonal[..., None] * mx.eye(diagonal.shape[-1], dtype=diagonal.dtype)
-
-
-def _real(x: mx.array) -> mx.array:
-    return mx.real(x) if is_complex(x) else x
-
-
-def _imaginary(x: mx.array) -> mx.array:
-    """Returns the imaginary part of complex numbers times i, as complex numbers."""
-    return x - mx.real(x)
+_RULES = Differentials(
+    mx,
+    is_complex,
+    mx.stop_gradient,
+    same=lambda gaps: gaps == 0,
+    over=_over,
+    within=_within,
+    similar=_similar,
+)
+adjoint = _RULES.adjoint
 
 
 def _trace_of_product(x: mx.array, y: mx.array) -> mx.array:
@@ -164,7 +160,7 @@ def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Array
     # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
     (cofactors,) = outputs
     moved = cofactors @ tangents[0]
-    grown = mx.sum(_diagonal(moved), -1)[..., None, None] * cofactors - moved @ cofactors
+    grown = mx.sum(_RULES.diagonal(moved), -1)[..., None, None] * cofactors - moved @ cofactors
     determinant = _trace_of_product(cofactors, primals[0]) / cofactors.shape[-1]
     return (grown / determinant[..., None, None],)
 
@@ -187,7 +183,7 @@ def slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
     growth = _trace_of_product(inverse, tangents[0])
-    return (_imaginary(growth) * sign if is_complex(sign) else mx.zeros_like(sign)), _real(growth)
+    return (_RULES.imaginary(growth) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(growth)
 
 
 def _solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
@@ -215,137 +211,43 @@ below = _solver(lapack.solve_triangular, _of_lower, mx.tril, True)
 above = _solver(lapack.solve_triangular, _of_upper, mx.triu, False)
 
 
-def _cholesky_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    (factor,) = outputs
-    inverse = _of_lower(factor)
-    inner = inverse @ _hermitian(tangents[0]) @ adjoint(inverse)
-    return (factor @ (mx.tril(inner, -1) + _as_matrix(_diagonal(inner) / 2)),)
-
-
-cholesky = hosted(lapack.cholesky, _cholesky_moved)
-
-
-def _qr_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    q, r = outputs
-    k = min(r.shape[-2:])
-    if q.shape[-1] > k:
-        raise UnsupportedOpError(
-            "the additional columns of Q in mode 'complete' are arbitrary and have no derivative; use mode 'reduced'"
-        )
-    square = r[..., :k]
-    scaled = tangents[0][..., :k] @ _of_upper(r)
-    inner = adjoint(q) @ scaled
-    lower = mx.tril(inner, -1)
-    turn = lower - adjoint(lower)
-    if is_complex(inner):
-        # The diagonal of R must stay real.
-        turn = turn + _as_matrix(_imaginary(_diagonal(inner)))
-    grown = mx.triu(inner - turn)
-    beside = adjoint(q) @ tangents[0][..., k:] - turn @ r[..., k:] if r.shape[-1] > k else r[..., k:]
-    return scaled - q @ grown, mx.concatenate([grown @ square, beside], -1)
+cholesky = hosted(lapack.cholesky, _RULES.cholesky)
 
 
 def qr(x: mx.array, mode: str) -> Any:
     """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
-    return hosted(lapack.qr, _qr_moved, None, mode)(x)
-
-
-def _gaps(values: mx.array) -> mx.array:
-    """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal, because infinity gives NaN."""
-    gaps = values[..., None, :] - values[..., :, None]
-    same = gaps == 0
-    return mx.where(same, mx.zeros_like(gaps), 1 / mx.where(same, mx.ones_like(gaps), gaps))
-
-
-def _turned_back(columns: mx.array, moved: mx.array) -> mx.array:
-    """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
-
-    Args:
-        columns: the vectors, shape (..., n, k).
-        moved: their tangents before the rotation.
-    """
-    sizes = mx.abs(columns)
-    nearly = sizes >= lapack.NEARLY * mx.max(sizes, -2, keepdims=True)
-    first = mx.stop_gradient(mx.argmax(nearly.astype(mx.uint8), -2, keepdims=True))
-    largest = mx.real(mx.take_along_axis(columns, first, -2))
-    return -_imaginary(mx.take_along_axis(moved, first, -2)) / largest
-
-
-def _padded(columns: mx.array, like: mx.array) -> mx.array:
-    """Returns columns followed by zero columns, as many as `like` has in all."""
-    extra = like.shape[-1] - columns.shape[-1]
-    return mx.concatenate([columns, mx.zeros((*like.shape[:-1], extra), like.dtype)], -1) if extra else columns
-
-
-def _svd_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    u_full, s, vh_full = outputs
-    k = s.shape[-1]
-    u, v, tangent = u_full[..., :k], adjoint(vh_full[..., :k, :]), tangents[0]
-    scale, gaps = s[..., None, :].astype(u.dtype), _gaps(s * s).astype(u.dtype)
-    inner = adjoint(u) @ tangent @ v
-    left, right = inner * scale, adjoint(inner) * scale
-    turn = gaps * (left + adjoint(left))
-    if is_complex(u):
-        turn = turn + _as_matrix(_imaginary(_diagonal(inner)) / s)
-    u_moved, v_moved = u @ turn, v @ (gaps * (right + adjoint(right)))
-    if u.shape[-2] > k:
-        u_moved = u_moved + (tangent @ v - u @ inner) / scale
-    if v.shape[-2] > k:
-        v_moved = v_moved + (adjoint(tangent) @ u - v @ adjoint(inner)) / scale
-    if is_complex(u):
-        angle = _turned_back(u, u_moved)
-        u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
-    # Columns beyond the singular values are arbitrary, and are treated as constant.
-    return _padded(u_moved, u_full), _real(_diagonal(inner)), adjoint(_padded(v_moved, adjoint(vh_full)))
+    return hosted(lapack.qr, _RULES.qr, None, mode)(x)
 
 
 def svd(x: mx.array, full_matrices: bool) -> Any:
     """Returns the factors U and Vh of the singular value decomposition, and between them the singular values."""
-    return hosted(lapack.svd, _svd_moved, None, full_matrices)(x)
+    return hosted(lapack.svd, _RULES.svd, None, full_matrices)(x)
 
 
 def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    u, _, vh = svd(primals[0], False)
-    return (_real(_diagonal(adjoint(u) @ tangents[0] @ adjoint(vh))),)
+    return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
 
 
 svdvals = hosted(lapack.svdvals, _svdvals_moved)
 
 
-def _eigh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    values, vectors = outputs
-    inner = adjoint(vectors) @ _hermitian(tangents[0]) @ vectors
-    moved = vectors @ (_gaps(values).astype(inner.dtype) * inner)
-    if is_complex(vectors):
-        moved = moved + _turned_back(vectors, moved) * vectors
-    return _real(_diagonal(inner)), moved
-
-
-eigh = hosted(lapack.eigh, _eigh_moved)
+eigh = hosted(lapack.eigh, _RULES.eigh)
 
 
 def _eigvalsh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eigh(primals[0])
-    return (_real(_diagonal(adjoint(vectors) @ _hermitian(tangents[0]) @ vectors)),)
+    return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian(tangents[0]) @ vectors)),)
 
 
 eigvalsh = hosted(lapack.eigvalsh, _eigvalsh_moved)
 
 
-def _eig_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-    values, vectors = outputs
-    inner = inv(vectors) @ tangents[0].astype(vectors.dtype) @ vectors
-    moved = vectors @ (_gaps(values) * inner)
-    along = mx.real(mx.sum(mx.conj(vectors) * moved, -2, keepdims=True))
-    return _diagonal(inner), moved + (_turned_back(vectors, moved) - along) * vectors
-
-
-eig = hosted(lapack.eig, _eig_moved)
+eig = hosted(lapack.eig, _RULES.eig)
 
 
 def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eig(primals[0])
-    return (_diagonal(inv(vectors) @ tangents[0].astype(vectors.dtype) @ vectors),)
+    return (_RULES.diagonal(_similar(vectors, tangents[0].astype(vectors.dtype))),)
 
 
 eigvals = hosted(lapack.eigvals, _eigvals_moved)

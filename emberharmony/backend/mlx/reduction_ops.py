@@ -16,7 +16,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiate
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
-from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.promote import along, nonempty, normalized, remaining
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
@@ -57,16 +57,11 @@ def widened(x: mx.array, few: int = _FEW) -> mx.array:
     return x.astype(mx.float32)
 
 
-def _left(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
-    """Returns the shape of the result of a reduction."""
-    return [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
-
-
 def reduced(native: Callable[..., mx.array], x: mx.array, axes: Any, keepdims: bool, identity: float) -> mx.array:
     """Returns the result of a native reduction; for an empty tensor the identity, because MLX 0.32 can hang there."""
     if x.size:
         return native(x, axes, keepdims)
-    return mx.full(_left(x, axes, keepdims), mx.array(identity, x.dtype))
+    return mx.full(remaining(x.shape, axes, keepdims), mx.array(identity, x.dtype))
 
 
 def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
@@ -173,7 +168,7 @@ def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> 
             if bound is None:
                 nonempty(x.shape, axes)
             # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
-            return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, _left(x, axes, keepdims))
+            return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, remaining(x.shape, axes, keepdims))
         result = _shared(native, axes)(x) if axes else x
         result = result if keepdims or not axes else mx.squeeze(result, axes)
         return result if bound is None else pair(result, bound)
@@ -187,15 +182,10 @@ def _arg(native: Callable[..., mx.array]) -> Any:
         axes = normalized(axis, x.ndim)
         nonempty(x.shape, axes)
         if not x.size or x.ndim == 0:
-            return mx.zeros(_left(x, axes, keepdims), mx.int64)
+            return mx.zeros(remaining(x.shape, axes, keepdims), mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 
     return arg
-
-
-def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
-    """Returns `x` and the axis to accumulate along; `x` is flattened if `axis` is None."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, x.ndim))
 
 
 def _products_moved(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
@@ -242,7 +232,7 @@ def _product(axes: tuple[int, ...]) -> Function:
 
 def _cumulative(native: Callable[..., mx.array]) -> Any:
     def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axis = _along(_summable(x, dtype), axis)
+        x, axis = along(_summable(x, dtype), axis)
         if not x.size:
             return x
         if is_complex(x) and native is mx.cumsum:
@@ -256,7 +246,7 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
 def _running(native: Callable[..., mx.array]) -> Any:
     def running(x: mx.array, axis: int | None = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis)
         if not x.size:
             return x
         # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.

@@ -20,12 +20,14 @@ from emberharmony.backend.shared.shape import (
     expanded,
     joinable,
     matrices,
+    moved,
     pad_indices,
     pad_pairs,
     shifts_of,
     total,
+    unstacked,
 )
-from emberharmony.core.errors import AxisError, ShapeError
+from emberharmony.core.errors import ShapeError
 
 
 def _inferred(size: int, shape: Any) -> tuple[int, ...]:
@@ -72,11 +74,7 @@ class MLXShapeOps:
     def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
         if source.__class__ is int and destination.__class__ is int:
             return mx.moveaxis(x, source, destination)
-        sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
-        if len(sources) != len(places):
-            raise AxisError(
-                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
-            )
+        sources, places = moved(source, destination, x.ndim)
         order = [axis for axis in range(x.ndim) if axis not in sources]
         for place, axis in sorted(zip(places, sources, strict=True)):
             order.insert(place, axis)
@@ -122,9 +120,7 @@ class MLXShapeOps:
 
     @staticmethod
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:
-        (axis,) = normalized(axis, x.ndim)
-        if num not in (None, x.shape[axis]):
-            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
+        axis = unstacked(num, axis, x.shape)
         return tuple(mx.unstack(x, axis=axis))
 
     @staticmethod

@@ -5,7 +5,7 @@ import numpy as np
 
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.promote import single
+from emberharmony.backend.promote import along
 from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
@@ -17,18 +17,13 @@ def _reversed(x: mx.array) -> mx.array:
     return -x if is_float(x) else ~x
 
 
-def _along(x: mx.array, axis: int | None) -> tuple[mx.array, int]:
-    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
-
-
 def _sortable(x: mx.array) -> mx.array:
     """Returns booleans as integers, because MLX cannot sort booleans on a GPU."""
     return x.astype(mx.uint8) if x.dtype == mx.bool_ else x
 
 
 def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
-    x, axis = _along(x, axis)
+    x, axis = along(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return mx.zeros(x.shape, mx.int64)
     x = _sortable(x)
@@ -36,7 +31,7 @@ def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.arra
 
 
 def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
-    x, axis = _along(x, axis)
+    x, axis = along(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return x
     values = _sortable(x)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.core.errors import ShapeError
+from emberharmony.backend.shared.shape import check_parts
 
 
 class NumpyComplexNumbersOps:
@@ -25,8 +25,7 @@ class NumpyComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: np.ndarray) -> np.ndarray:
         promotion.refuse(x, ("complex",))
-        if x.shape[-1:] != (2,):
-            raise ShapeError(f"shape {x.shape} must end in 2, the real and the imaginary part")
+        check_parts(x.shape)
         result = np.empty(x.shape[:-1], np.complex128 if x.dtype == np.float64 else np.complex64)
         result.real, result.imag = x[..., 0], x[..., 1]
         return result

@@ -23,6 +23,7 @@ from emberharmony.backend.shared.shape import (
     pad_indices,
     pad_pairs,
     shifts_of,
+    unstacked,
 )
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ArgumentError, ShapeError
@@ -122,9 +123,7 @@ class NumpyShapeOps:
 
     @staticmethod
     def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:
-        (axis,) = normalized(axis, x.ndim)
-        if num not in (None, x.shape[axis]):
-            raise ShapeError(f"axis {axis} has length {x.shape[axis]}, not {num}")
+        axis = unstacked(num, axis, x.shape)
         rows = x if axis == 0 else np.moveaxis(x, axis, 0)
         # The parts of a vector are NumPy scalars, so make them arrays.
         return tuple(rows) if rows.ndim > 1 else tuple(np.asarray(part) for part in rows)

@@ -319,3 +319,40 @@ def squeezed(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
         if shape[axis] != 1:
             raise ShapeError(f"axis {axis} has length {shape[axis]} and cannot be squeezed")
     return [n for axis, n in enumerate(shape) if axis not in axes]
+
+
+def moved(source: Any, destination: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the axes to move and their new places, both counted from 0.
+
+    Raises:
+        AxisError: if an axis is out of range or repeated, or if the numbers differ.
+    """
+    sources, places = normalized(source, ndim), normalized(destination, ndim)
+    if len(sources) != len(places):
+        raise AxisError(
+            f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
+        )
+    return sources, places
+
+
+def unstacked(num: int | None, axis: int, shape: Sequence[int]) -> int:
+    """Returns the axis to unstack, counted from 0.
+
+    Raises:
+        AxisError: if it is out of range.
+        ShapeError: if it has another length than `num`.
+    """
+    (axis,) = normalized(axis, len(shape))
+    if num not in (None, shape[axis]):
+        raise ShapeError(f"expected axis {axis} to have length {num}, got {shape[axis]}; leave out num")
+    return axis
+
+
+def check_parts(shape: Sequence[int]) -> None:
+    """Checks that the last axis has the real and the imaginary part.
+
+    Raises:
+        ShapeError: if it does not.
+    """
+    if tuple(shape[-1:]) != (2,):
+        raise ShapeError(f"shape {tuple(shape)} must end in 2, the real and the imaginary part")

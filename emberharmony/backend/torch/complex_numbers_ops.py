@@ -2,8 +2,8 @@
 
 import torch
 
+from emberharmony.backend.shared.shape import check_parts
 from emberharmony.backend.torch.dtypes import promotion
-from emberharmony.core.errors import ShapeError
 
 
 class TorchComplexNumbersOps:
@@ -22,7 +22,6 @@ class TorchComplexNumbersOps:
     @staticmethod
     def view_as_complex(x: torch.Tensor) -> torch.Tensor:
         promotion.refuse(x, ("complex",))
-        if x.shape[-1:] != (2,):
-            raise ShapeError(f"shape {tuple(x.shape)} must end in 2, the real and the imaginary part")
+        check_parts(x.shape)
         x = x if x.dtype is torch.float64 else x.to(torch.float32)
         return torch.complex(x[..., 0], x[..., 1])

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import nonempty, normalized, single
+from emberharmony.backend.promote import along, nonempty, normalized, remaining
 from emberharmony.backend.torch.dtypes import cast, orderable, promotion, restored
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
@@ -69,7 +69,7 @@ def _extreme(native: Any, pair: Any) -> Any:
         if not x.numel():
             if bound is None:
                 nonempty(x.shape, axes)
-            shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
+            shape = remaining(x.shape, axes, keepdims)
             return x.new_empty(shape) if bound is None else bound.expand(shape).clone()
         # An empty tuple of axes means all axes to PyTorch.
         result = native(orderable(x), axes, keepdims) if axes else orderable(x)
@@ -91,14 +91,9 @@ def _arg(native: Any) -> Any:
     return arg
 
 
-def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
-    """Returns `x` and the axis to accumulate along; `x` is flattened if `axis` is None."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, x.ndim))
-
-
 def _cumulative(native: Any) -> Any:
     def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis)
         x, wanted = _summable(x, dtype)
         return native(x.to(_kernel(wanted)), axis).to(wanted)
 
@@ -107,7 +102,7 @@ def _cumulative(native: Any) -> Any:
 
 def _running(native: Any) -> Any:
     def running(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis)
         return restored(native(orderable(x), axis).values, x.dtype)
 
     return running

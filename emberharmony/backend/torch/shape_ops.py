@@ -18,11 +18,13 @@ from emberharmony.backend.shared.shape import (
     expanded,
     joinable,
     matrices,
+    moved,
     pad_indices,
     pad_pairs,
     shifts_of,
     squeezed,
     total,
+    unstacked,
 )
 from emberharmony.backend.torch.dtypes import on_host, promotion
 from emberharmony.backend.torch.indices import flip, index_select, integers, through_signed
@@ -72,11 +74,7 @@ class TorchShapeOps:
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
         if x.ndim and source.__class__ is int and destination.__class__ is int:
             return torch.moveaxis(x, source, destination)
-        sources, places = normalized(source, x.ndim), normalized(destination, x.ndim)
-        if len(sources) != len(places):
-            raise AxisError(
-                f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
-            )
+        sources, places = moved(source, destination, x.ndim)
         return torch.moveaxis(x, sources, places)
 
     @staticmethod
@@ -134,9 +132,7 @@ class TorchShapeOps:
     @staticmethod
     @fast(lambda x, num, axis: torch.unbind(x, axis), "{1} is None and {2}.__class__ is int")
     def unstack(x: torch.Tensor, num: int | None = None, axis: int = 0) -> tuple[torch.Tensor, ...]:
-        (axis,) = normalized(axis, x.ndim)
-        if num not in (None, x.shape[axis]):
-            raise ShapeError(f"expected axis {axis} to have length {num}, got {x.shape[axis]}; leave out num")
+        axis = unstacked(num, axis, x.shape)
         return tuple(torch.unbind(x, axis))
 
     @staticmethod

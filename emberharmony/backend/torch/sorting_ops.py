@@ -3,7 +3,7 @@
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import single
+from emberharmony.backend.promote import along
 from emberharmony.backend.shared.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.backend.torch.dtypes import on_host, orderable, promotion, restored
 from emberharmony.core.errors import ShapeError
@@ -16,14 +16,9 @@ def _reversed(x: torch.Tensor) -> torch.Tensor:
     return -x if x.dtype.is_floating_point else ~x
 
 
-def _along(x: torch.Tensor, axis: int | None) -> tuple[torch.Tensor, int]:
-    """Returns `x` and the axis to sort; `x` is flattened if `axis` is None. A 0-d tensor counts as one of length 1."""
-    return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, 1)))
-
-
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
     promotion.refuse(x, _COMPLEX)
-    x, axis = _along(x, axis)
+    x, axis = along(x, axis, least=1)
     values = _reversed(orderable(x)) if descending else x
     return torch.argsort(values, dim=axis, stable=True)
 
@@ -48,7 +43,7 @@ class TorchSortingOps(WithUnique):
     @staticmethod
     def sort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
-        x, axis = _along(x, axis)
+        x, axis = along(x, axis, least=1)
         if not descending:
             return torch.sort(x, dim=axis, stable=True).values
         ordered = torch.sort(_reversed(orderable(x)), dim=axis, stable=True).values

@@ -1,0 +1,73 @@
+"""The parts of the special functions that are the same on libraries that bind `special` function by function."""
+
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+from emberharmony.backend.promote import Promotion
+from emberharmony.backend.shared import special, special_integrals
+from emberharmony.backend.shared.special_derivatives import DERIVATIVES
+from emberharmony.core.options import constant
+
+_NAMES = ("abs", "exp", "expm1", "floor", "isnan", "log", "log1p", "power", "sqrt", "sum", "where")
+_MODULES = dict.fromkeys(("gammainc", "gammaincc", "betainc"), special_integrals)
+
+
+def unpicked(mask: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns the function of all elements: to pick those where the mask is true would read the mask."""
+    return function(*arguments)
+
+
+def namespace(
+    library: Any, column: Callable[..., Any], entries: Callable[..., Any], digits: special_integrals.Digits
+) -> types.SimpleNamespace:
+    """Returns a namespace that the shared functions compute with, which picks nothing.
+
+    Args:
+        library: has functions with NumPy's names.
+        column: called as `column(numbers, x)`, returns numbers along an axis in front of those of `x`.
+        entries: called as `entries(table, index)`, returns the entries of a table at whole numbers that are floats.
+        digits: how many digits the integrals have.
+    """
+    own = {"column": column, "digits": digits, "entries": entries, "picked": unpicked, "picks": False}
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in _NAMES}, **own)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """Returns the shared function of an op, called with a namespace and tensors."""
+    found: Callable[..., Any] = getattr(_MODULES.get(name, special), name)
+    return found
+
+
+def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> list[Any]:
+    """Returns the arguments of an op as tensors of one real floating dtype.
+
+    Raises:
+        UnsupportedOpError: if an argument that has no derivative is being differentiated.
+        DTypeError: if one is complex.
+    """
+    for given, derivative in zip(arguments, DERIVATIVES[name], strict=False):
+        if isinstance(derivative, str):
+            constant(derivative, given)
+    tensors = promotion.common(*arguments, inexact=True)
+    promotion.refuse(tensors[0], ("complex",))
+    return tensors
+
+
+def partials(name: str, derived: Callable[[], Any], full_like: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Returns the partial derivatives of an op, as functions of the arguments and the result.
+
+    Args:
+        name: of the op.
+        derived: returns the namespace that the derivatives compute with; it may not exist yet.
+        full_like: called as `full_like(x, number)`. The derivative by an argument that has none is NaN, because the
+            library's own transforms are not recognized and would otherwise get a wrong number.
+    """
+
+    def of(derivative: Any) -> Callable[..., Any]:
+        if isinstance(derivative, str):
+            return lambda *known: full_like(known[-1], math.nan)
+        return lambda *known: derivative(derived(), *known)
+
+    return [of(derivative) for derivative in DERIVATIVES[name]]
