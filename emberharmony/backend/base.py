@@ -269,6 +269,9 @@ class Backend(Probes):
         """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
         return False
 
+    def forget(self) -> None:
+        """Frees what the library keeps for later calls, such as compiled programs; here it keeps nothing."""
+
     def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
         """Returns the bytes in use now, and the most since the last restart of the count; None if not known."""
         return None

@@ -8,14 +8,19 @@ from collections.abc import Iterator, Sequence
 import click
 
 from emberharmony import ops
+from emberharmony.backend.discovery import load
 from emberharmony.cli.drawing import progress
 from emberharmony.core.errors import suggest
+from emberharmony.core.types import BackendName
 from emberharmony.testing.conformance import Outcome, run_sample
 from emberharmony.testing.report import KINDS, Report, totals
 from emberharmony.testing.report import as_html as as_html
 from emberharmony.testing.report import summarize as summarize
 from emberharmony.testing.sample import Sample
 from emberharmony.testing.samples import all_samples, without_row
+
+_KEPT = 8
+"""After so many rows a backend forgets its programs: JAX's of all rows would take 5 GB and more."""
 
 
 def matching(pattern: str) -> list[Sample]:
@@ -47,9 +52,11 @@ def outcomes_of(
         warnings.simplefilter("ignore", RuntimeWarning)
         with progress(len(rows) * len(names)) as advance:
             for name in names:
-                for row in rows:
+                for i, row in enumerate(rows):
                     advance(0, description=f"{name} {row.op}")
                     yield from run_sample(row, name, quick, most)
+                    if i % _KEPT == _KEPT - 1:
+                        load(BackendName(name)).forget()
                     advance()
 
 
