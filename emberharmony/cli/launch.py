@@ -59,6 +59,5 @@ def launch(
 
     machines = tuple(commands.read_hosts(hosts.read_text(encoding="utf-8"))) if hosts else ()
     count = ranks or sum(host.slots for host in machines) or 1
-    command = [sys.executable, program] if program.endswith(".py") else [program]
     options = run.Options(count, transport, launcher, machines, node, backend, grace, prefix)
-    sys.exit(run.launch([*command, *arguments], options))
+    sys.exit(run.launch([*commands.command(program), *arguments], options))

@@ -57,7 +57,7 @@ class Board:
     def __init__(self, path: str, rank: int | None, size: int) -> None:
         with open(path, "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), size * _WIDTH)
-        self.path, self._rank, self.size = path, rank, size
+        self._rank, self.size = rank, size
         self._start = (rank or 0) * _WIDTH
         self._last = (0, "")
         if rank is not None:
@@ -68,12 +68,12 @@ class Board:
         if number is not None and call is not None:
             self._last = number, call
         number, call = self._last
-        now = time.time()
+        now = time.monotonic()
         _FORM.pack_into(self._memory, self._start, os.getpid(), state, number, now, now, call.encode()[:48])
 
     def beat(self) -> None:
         """Writes a sign of life."""
-        struct.pack_into("<d", self._memory, self._start + 32, time.time())
+        struct.pack_into("<d", self._memory, self._start + 32, time.monotonic())
 
     def read(self, rank: int) -> Entry:
         """Returns what a rank wrote."""
@@ -102,11 +102,23 @@ class Board:
                 if rank != self._rank and (text := self._end(self.read(rank))):
                     found[rank] = text
             if found or time.monotonic() > until:
-                # A rank may be late because it waits for another one, so only the last of them are the cause.
-                progress = {i: self.read(i).progress for i in late}
-                last = min(progress.values(), default=0.0)
-                return found or {i: text for i, text in late.items() if progress[i] == last}
+                # A rank may be late because it waits for another one, so only the last of them are the cause. And one
+                # that has left the call is a cause only if there is no other.
+                progress = {i: self.read(i).progress for i in (*late, *found)}
+                last = min((progress[i] for i in late), default=0.0)
+                inside = {i: text for i, text in found.items() if progress[i] < number or peer is not None}
+                return inside or found or {i: text for i, text in late.items() if progress[i] == last}
             time.sleep(0.02)
+
+    def is_hopeless(self, number: int, peer: int | None = None) -> bool:
+        """Returns whether a rank will not come to a call, or not come out of it: it has ended before, or failed."""
+        for rank in range(self.size) if peer is None else (peer,):
+            entry = self.read(rank)
+            if rank == self._rank or not entry.process or entry.progress >= number + (entry.state == FAILED):
+                continue
+            if entry.state in (FAILED, ENDED) or _condition(entry.process) == "gone":
+                return True
+        return False
 
     def _end(self, entry: Entry) -> str:
         """Returns why a rank cannot go on; an empty text if it can."""
@@ -120,7 +132,7 @@ class Board:
             where = "in" if entry.state == INSIDE else "after"
             when = f"{where} {shown(entry.call, entry.number)}" if entry.number else "before its first call"
             return f"{who} was killed or ended {when}"
-        if condition == "stopped" or time.time() - entry.alive > _SILENT:
+        if condition == "stopped" or time.monotonic() - entry.alive > _SILENT:
             return f"{who} is stopped or does not run; {last}"
         return ""
 
@@ -130,7 +142,7 @@ class Board:
             return "has not joined the run; no call of init() has come from it"
         if entry.state == FAILED:
             return ""
-        who, waited = f"(process {entry.process})", f"{time.time() - entry.since:.1f} s"
+        who, waited = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
         if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
             if entry.state == INSIDE:
                 return f"{who} is still in {shown(entry.call, entry.number)}, for {waited}"

@@ -343,6 +343,11 @@ def _require_rank(call: str, here: World, rank: int, other: bool = False) -> Non
     if type(rank) is not int or not 0 <= rank < here.size or (other and rank == here.rank):
         others = f", but not {here.rank} itself" if other else ""
         raise ArgumentError(f"{call}(): rank {brief(rank)}, expected an integer from 0 to {here.size - 1}{others}")
+    if other and not here.transport.reaches(rank):
+        raise ArgumentError(
+            f"{call}(): the ring of MLX sends to neighbours only, but rank {rank} is not next to rank {here.rank} of "
+            f"{here.size}; use the transport 'torch' or 'mpi'"
+        )
 
 
 def _bytes(bits: Vector) -> Vector:

@@ -12,9 +12,6 @@ from emberharmony.core.errors import DistributedError, brief
 BOARD = "EMBERHARMONY_BOARD"
 """The file in which the ranks on this machine say which call they are in; `emberharmony launch` makes it."""
 
-LAUNCHER = "EMBERHARMONY_LAUNCHER"
-"""The process that started this one, which ends when that one has gone."""
-
 TRANSPORT = "EMBERHARMONY_TRANSPORT"
 """The transport that `init(transport="auto")` takes."""
 
@@ -32,6 +29,12 @@ _NAMES = (
 
 `SLURM_STEP_NUM_TASKS` is set by `srun` only. `SLURM_NTASKS` is also set in a batch script, which runs once.
 """
+
+RANKS = (*(names[0] for names in _NAMES), "MLX_RANK")
+"""The variables that say the rank."""
+
+PORT = 29500
+"""The port that PyTorch and we take if nothing says another."""
 
 _JOBS = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID")
 
@@ -53,7 +56,7 @@ class Place(NamedTuple):
     local_rank: int = 0
     local_size: int = 1
     address: str = "127.0.0.1"
-    port: int = 29500
+    port: int = PORT
 
     @property
     def is_local(self) -> bool:
@@ -70,16 +73,16 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
     given = os.environ if environ is None else environ
     for rank, size, local_rank, local_size in _NAMES:
         if rank in given and size in given:
-            local = 0 if local_size.startswith("SLURM") else _number(given, local_size, 0)
+            local = 0 if local_size.startswith("SLURM") else number(given, local_size, 0)
             tasks = given.get(local_size, "") if local_size.startswith("SLURM") else ""
-            count = _number(given, size, 1)
+            count = number(given, size, 1)
             if tasks == str(count):
                 local = count
             return _checked(
                 Place(
-                    _number(given, rank, 0),
+                    number(given, rank, 0),
                     count,
-                    _number(given, local_rank, 0),
+                    number(given, local_rank, 0),
                     local,
                     _address(given, local == count),
                     _port(given),
@@ -89,7 +92,7 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
         with open(given["MLX_HOSTFILE"], encoding="utf-8") as file:
             hosts = [addresses[0] for addresses in json.load(file)]
         names = [host.rpartition(":")[0] for host in hosts]
-        rank_here = _number(given, "MLX_RANK", 0)
+        rank_here = number(given, "MLX_RANK", 0)
         same = names.count(names[rank_here]) if rank_here < len(names) else 0
         before = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
         return _checked(Place(rank_here, len(hosts), before, same, names[0], _port(given)))
@@ -123,10 +126,15 @@ def _address(given: Mapping[str, str], is_local: bool) -> str:
 def _port(given: Mapping[str, str]) -> int:
     """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
     job = "/".join(given[name] for name in _JOBS if name in given)
-    return _number(given, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else 29500)
+    return number(given, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else PORT)
 
 
-def _number(given: Mapping[str, str], name: str, default: int) -> int:
+def number(given: Mapping[str, str], name: str, default: int) -> int:
+    """Returns the integer in a variable, or another one if it is not set.
+
+    Raises:
+        DistributedError: if it holds something else.
+    """
     text = given.get(name, "")
     if not text:
         return default

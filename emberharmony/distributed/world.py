@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -38,7 +39,9 @@ class World:
         transport: what connects the processes.
     """
 
-    def __init__(self, place: environment.Place, transport: Transport, timeout: float) -> None:
+    def __init__(
+        self, place: environment.Place, transport: Transport, timeout: float, seen: board.Board | None = None
+    ) -> None:
         self.rank, self.size, self.timeout = transport.rank, transport.size, timeout
         self.local_rank = place.local_rank
         self.transport = transport
@@ -46,8 +49,8 @@ class World:
         self._peer: int | None = None
         self._begun: float | None = None
         self._failure: DistributedError | None = None
-        self._board: board.Board | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._board = seen
+        self._process, self._busy, self._has_ended = os.getpid(), threading.Lock(), threading.Event()
 
     def __repr__(self) -> str:
         return f"World(rank={self.rank}, size={self.size}, transport={self.transport.name!r})"
@@ -61,8 +64,25 @@ class World:
             peer: the only other rank that takes part; such a call has the number of the collective before it.
 
         Raises:
-            DistributedError: if the call does not end in time, or a rank is missing; the message names them.
+            DistributedError: if the call does not end in time, or a rank is missing; the message names them. Also if
+                another thread is in a call, or this process is a copy of the one that has joined.
         """
+        if os.getpid() != self._process:
+            raise DistributedError(
+                f"{call}(): this process was forked from rank {self.rank} (process {self._process}), which alone can "
+                f"make calls; start a process that does not by the method 'spawn'",
+                call,
+            )
+        if not self._busy.acquire(blocking=False):
+            raise DistributedError(
+                f"{call}() on rank {self.rank}: another thread is in {self.call}; make all calls in one thread", call
+            )
+        try:
+            return self._made(call, fn, peer)
+        finally:
+            self._busy.release()
+
+    def _made(self, call: str, fn: Callable[[Transport], T], peer: int | None) -> T:
         if self._failure is not None:
             raise DistributedError(
                 f"{call}() on rank {self.rank}: the ranks are no longer in step since an earlier call failed: "
@@ -111,33 +131,23 @@ class World:
         if missing:
             found = "; ".join(f"rank {rank} {text}" for rank, text in missing.items())
         elif self._board is None:
-            found = "the ranks are on several machines, so it is unknown which one is missing"
+            found = "it is unknown which rank is missing, because the ranks do not share a machine"
         else:
             found = "no rank is known to be missing"
         return DistributedError(
             f"{self.call} on rank {self.rank} of {self.size} cannot end: {found} ({reason})", self.call, missing
         )
 
-    def watch(self, path: str) -> None:
-        """Uses the board in a file, and starts the thread that looks after this process."""
-        self._board = board.Board(path, self.rank, self.size)
-        self._start_watching()
-
-    def _start_watching(self) -> None:
-        threading.Thread(target=self._watch, name="emberharmony-watch", daemon=True).start()
-
     def _watch(self) -> None:
-        """Gives signs of life, and ends the process if it is stuck in a call or its launcher has gone."""
-        launcher = int(os.environ.get(environment.LAUNCHER, "0"))
-        parent = os.getppid()
-        while True:
-            time.sleep(0.25)
+        """Gives signs of life, and looks after a call that does not end."""
+        while not self._has_ended.wait(0.25):
             if self._board is not None:
                 self._board.beat()
-            if launcher and parent == launcher and os.getppid() != launcher:
-                os._exit(EXIT)
             begun = self._begun
-            if begun is not None and time.monotonic() - begun > self.timeout + _MARGIN:
+            waited = 0.0 if begun is None else time.monotonic() - begun
+            if waited > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
+                self.transport.is_hopeless = True
+            if waited > self.timeout + _MARGIN:
                 self._end_stuck()
 
     def _end_stuck(self) -> None:
@@ -150,41 +160,50 @@ class World:
         os._exit(EXIT)
 
     def share_board(self) -> None:
-        """Finds out whether all ranks are on one machine, and gives them a board then."""
-        path = os.environ.get(environment.BOARD, "")
-        if not path and self.rank == 0:
+        """Finds out whether all ranks are on one machine, and gives them a board then; starts to watch over the calls.
+
+        The board is that of `emberharmony launch`. With another launcher rank 0 makes one, which has no name any more
+        when all have opened it.
+        """
+        folder = ""
+        if self._board is None and self.rank == 0:
+            folder = tempfile.mkdtemp(prefix="emberharmony-board-")
+            board.make(os.path.join(folder, "board"), self.size)
+        try:
             # Some file systems for temporary files are not those of the other processes, so they look for it.
-            self._folder = tempfile.TemporaryDirectory(prefix="emberharmony-board-", ignore_cleanup_errors=True)
-            path = os.path.join(self._folder.name, "board")
-            board.make(path, self.size)
-        shared = np.zeros(256, np.uint8)
-        if self.rank == 0:
-            _write(shared, f"{socket.gethostname()}\n{path}")
-        self.run("init", lambda transport: transport.broadcast(shared, 0))
-        host, _, path = bytes(shared).rstrip(b"\0").decode().partition("\n")
-        here = host == socket.gethostname() and os.path.exists(path)
-        seen = np.asarray([here], np.uint8)
-        everywhere = bool(self.run("init", lambda transport: transport.all_gather(seen)).all())
-        if everywhere:
-            self.watch(path)
+            path = os.path.join(folder, "board") if folder else os.environ.get(environment.BOARD, "")
+            shared = np.zeros(256, np.uint8)
+            if self.rank == 0:
+                _write(shared, f"{socket.gethostname()}\n{path}")
+            self.run("init", lambda transport: transport.broadcast(shared, 0))
+            host, _, path = bytes(shared).rstrip(b"\0").decode().partition("\n")
+            here = host == socket.gethostname() and os.path.exists(path)
+            if not here:
+                self._board = None
+            elif self._board is None:
+                self._board = board.Board(path, self.rank, self.size)
+            seen = np.asarray([here], np.uint8)
+            if not self.run("init", lambda transport: transport.all_gather(seen)).all():
+                self._board = None
             self.run("init", lambda transport: transport.all_gather(seen))  # all have opened it before one can end
-        else:
-            self._start_watching()
+        finally:
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+        threading.Thread(target=self._watch, name="emberharmony-watch", daemon=True).start()
 
     def end(self) -> None:
         """Ends the connections; after it, `init` can be called again."""
-        if self._failure is None:
+        self._has_ended.set()
+        if self._failure is None and os.getpid() == self._process:
             if self._board is not None:
                 self._board.write(board.ENDED)
             self.transport.close()
-        if self._folder is not None:
-            self._folder.cleanup()
 
 
 _WORLD: World | None = None
 
 
-def init(transport: str = "auto", timeout: float = TIMEOUT) -> World:
+def init(transport: str = "auto", timeout: float | None = None) -> World:
     """Connects this process with the others of its run, and returns the world of all of them.
 
     Rank and size come from the variables of `emberharmony launch`, torchrun, mpirun, `mlx.launch` or Slurm. A program
@@ -195,10 +214,11 @@ def init(transport: str = "auto", timeout: float = TIMEOUT) -> World:
         transport: "torch" (gloo), "torch:nccl", "mlx" (a ring), "mlx:jaccl", "mlx:mpi", "mpi" (by mpi4py), "single",
             or the name of a plugin. "auto" takes the one that fits the launcher. It is the same one on all ranks,
             whatever their backends are.
-        timeout: the seconds after which the connection and each call fail.
+        timeout: the seconds after which the connection and each call fail; 600 if none are given.
 
     Raises:
-        ArgumentError: if the time-out is not positive, or the process is connected by another transport.
+        ArgumentError: if the time-out is not positive, or the process is connected by another transport or with
+            another time-out.
         DistributedError: if the transport is not available, or a rank does not come in time; the message names it.
 
     Example:
@@ -208,12 +228,18 @@ def init(transport: str = "auto", timeout: float = TIMEOUT) -> World:
         (0, 1)
     """
     global _WORLD
-    if not timeout > 0:
+    if timeout is not None and not timeout > 0:
         raise ArgumentError(f"init(): timeout is {brief(timeout)}, expected seconds above 0")
     if _WORLD is not None:
-        if transport not in ("auto", _WORLD.transport.name, f"{_WORLD.transport.name}:"):
+        if transport != "auto" and transports.full_name(transport) != transports.full_name(_WORLD.transport.name):
             raise ArgumentError(f"init(): the transport is {_WORLD.transport.name!r} already, not {transport!r}")
+        if timeout not in (None, _WORLD.timeout):
+            raise ArgumentError(
+                f"init(): the time-out is {_WORLD.timeout:g} s since the first call of init(), or of a collective "
+                f"without it, not {timeout:g} s; call init() with the time-out first"
+            )
         return _WORLD
+    timeout = TIMEOUT if timeout is None else timeout
     place = environment.place()
     name = transports.automatic(place) if transport == "auto" else transport
     path = os.environ.get(environment.BOARD, "")
@@ -228,7 +254,7 @@ def init(transport: str = "auto", timeout: float = TIMEOUT) -> World:
         raise DistributedError(
             f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{found}", "init()", missing
         ) from error
-    made = World(place, connected, timeout)
+    made = World(place, connected, timeout, early)
     if made.size > 1:
         made.share_board()
     _WORLD = made

@@ -84,6 +84,9 @@ def test_wrong_transports_are_named() -> None:
     world.init()
     with pytest.raises(ArgumentError, match="the transport is 'single' already, not 'torch'"):
         world.init("torch")
+    assert world.init("single", timeout=600.0) is world.init()
+    with pytest.raises(ArgumentError, match=r"the time-out is 600 s since the first call .*, not 5 s; call init"):
+        world.init(timeout=5)
 
 
 def test_the_lines_of_a_hostfile() -> None:
@@ -108,14 +111,24 @@ def test_the_launcher_fits_the_transport(monkeypatch: pytest.MonkeyPatch) -> Non
         "mlx.launch",
         "mpirun",
     ]
-    with pytest.raises(DistributedError, match="local processes run on one machine"):
+    with pytest.raises(DistributedError, match="local processes run on this machine"):
         commands.chosen("torch", "local", two)
-    line = " ".join(commands.command_of("torchrun", ["train.py"], 3, two, "hosts", 7, 1))
-    assert "--nnodes=2 --node-rank=1 --nproc-per-node=2 --master-addr=a --master-port=7" in line
-    assert "--hosts a,b,b -- train.py" in " ".join(
-        commands.command_of("mlx.launch", ["train.py"], 3, two, "hosts", 7, 0)
-    )
-    assert "--hostfile hosts -n 3" in " ".join(commands.command_of("mpirun", ["train.py"], 3, two, "hosts", 7, 0))
+    monkeypatch.setattr(commands, "_is_open_mpi", lambda path: True)
+    machines = commands.Machines(3, two, "hosts", 7, 1)
+    variables = {"EMBERHARMONY_BACKEND": "numpy", "OMP_NUM_THREADS": "2", "HOME": "/"}
+
+    def line(launcher: str, transport: str, machines: commands.Machines = machines) -> str:
+        return " ".join(commands.command_of(launcher, transport, ["train.py"], machines, variables))
+
+    found = line("torchrun", "torch")
+    assert "--nnodes=2 --node-rank=1 --nproc-per-node=2 --master-addr=a --master-port=7 --log-dir=/dev/null" in found
+    carried = "--env EMBERHARMONY_BACKEND=numpy --env OMP_NUM_THREADS=2"
+    assert line("mlx.launch", "mlx").endswith(f"--backend ring --hosts a,b,b {carried} -- train.py")
+    assert line("mlx.launch", "mlx:jaccl", machines._replace(hosts=())).endswith("--backend jaccl -n 3 -- train.py")
+    assert line("mpirun", "mpi").endswith("--hostfile hosts -x EMBERHARMONY_BACKEND -x OMP_NUM_THREADS -n 3 train.py")
+    assert line("mpirun", "mpi", machines._replace(hosts=())).endswith("--oversubscribe -n 3 train.py")
+    monkeypatch.setattr(commands, "_is_open_mpi", lambda path: False)
+    assert line("mpirun", "mpi") == "/bin/mpirun -f hosts -n 3 train.py"
     monkeypatch.setattr(commands, "program", lambda name: "")
     with pytest.raises(DistributedError, match="mpirun is not installed"):
         commands.chosen("mpi", "auto", [])

@@ -1,7 +1,6 @@
 """`emberharmony launch`: output with ranks, one end for all, and no process that stays."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -42,20 +41,20 @@ def alive(process: int) -> bool:
         return not os.path.exists("/proc/self")
 
 
-def test_each_line_has_its_rank(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_line_has_its_rank(capfd: pytest.CaptureFixture[str]) -> None:
     program = "import os, sys; print('here', os.environ['RANK']); sys.stderr.write('last')"
     assert run.launch([*PYTHON, "-c", program], run.Options(3)) == 0
-    out, err = capsys.readouterr()
+    out, err = capfd.readouterr()
     assert sorted(out.splitlines()) == [f"[{rank}] here {rank}" for rank in range(3)]
     assert sorted(err.splitlines()) == [f"[{rank}] last" for rank in range(3)]
     assert run.launch([*PYTHON, "-c", "print(1)"], run.Options(1, prefix=False)) == 0
-    assert capsys.readouterr().out == "1\n"
+    assert capfd.readouterr().out == "1\n"
     with pytest.raises(ArgumentError, match="0 ranks, expected at least 1"):
         run.launch(PYTHON, run.Options(0))
 
 
 @pytest.mark.parametrize("how", ["exit", "signal"])
-def test_all_end_when_one_fails(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_end_when_one_fails(how: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The others have started processes of their own, and ignore SIGTERM."""
     program = f"""
 import os, signal, subprocess, sys, time
@@ -77,7 +76,7 @@ time.sleep(60)
         run._BRIEF = run_brief
     assert status == (7 if how == "exit" else 137)
     ended = "exit status 7" if how == "exit" else "signal SIGKILL"
-    assert f"emberharmony launch: rank 1 ended with {ended}; the others have 0.1 s to end" in capsys.readouterr().err
+    assert f"emberharmony launch: rank 1 ended with {ended}; the others have 0.1 s to end" in capfd.readouterr().err
     processes = [int(word) for path in tmp_path.iterdir() for word in path.read_text().split()]
     assert len(processes) == 4
     assert not any(map(alive, processes))
@@ -112,16 +111,3 @@ def test_no_process_stays_when_the_launcher_ends(name: str, status: int) -> None
         time.sleep(0.01)
     if name != "SIGKILL" or sys.platform == "linux":
         assert not any(map(alive, processes))
-
-
-def test_the_tags_of_other_launchers_become_ranks() -> None:
-    for line, rank in (
-        (b"[default3]:text\n", b"3"),
-        (b"[1,2]<stdout>:text\n", b"2"),
-        (b"[prterun-host-123@1,0]<stderr>: text\n", b"0"),
-    ):
-        tag = run._TAGS.match(line)
-        assert tag is not None
-        assert (tag[1] or tag[2], line[tag.end() :]) == (rank, b"text\n")
-    assert run._TAGS.match(b"[1, 2] is a list\n") is None
-    assert re.match(run._TAGS, b"text\n") is None

@@ -1,95 +1,126 @@
-"""Kills or stops a rank at random, again and again: `python trials.py torch 100` prints a line of JSON for each trial.
+"""Lets a rank fail at random, again and again: `python tests/distributed/trials.py mpi 100 --out trials.jsonl`.
 
-The libraries are imported once, and each trial forks the ranks, which takes a tenth of a second instead of some.
+Each trial is a run of 3 ranks by `emberharmony launch`, of which one is killed, stopped or sleeps. Results are added to
+the file, so that an interrupted series goes on where it was; a table ends it.
 """
 
+import argparse
 import json
 import os
-import random
-import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from emberharmony import ops
-from emberharmony.distributed import board
-from emberharmony.distributed.launching.run import _free_ports as free_ports
-
-D = ops.distributed
-SIZE, CALLS, TIMEOUT = 3, 12, 2.0
-if sys.argv[1] == "torch":
-    import torch.distributed  # noqa: F401  (before the ranks are forked)
+FOLDER = Path(__file__).parent
+SIZE, TIMEOUT = 3, 3.0
 
 
-def rank_program(rank: int, seed: int, report: int) -> None:
-    """Makes calls until one fails, and reports the error."""
-    dice = random.Random(seed)
-    victim, at, how = dice.randrange(SIZE), dice.randrange(CALLS), dice.choice(["kill", "stop", "sleep"])
-    moment, is_late = dice.random() * 0.01, dice.random() < 0.5
-    found: dict[str, Any] = {"rank": rank, "error": ""}
-    try:
-        D.init(sys.argv[1], timeout=TIMEOUT if how != "kill" else 20.0)
-        for i in range(CALLS):
-            if rank == victim and i == at:
-                if how == "sleep":
-                    time.sleep(60)
-                number = signal.SIGKILL if how == "kill" else signal.SIGSTOP
-                if not is_late:
-                    os.kill(os.getpid(), number)
-                else:  # a little later, perhaps in the middle of the call
-                    process = os.getpid()
-                    if not os.fork():
-                        time.sleep(moment)
-                        os.kill(process, number)
-                        os._exit(0)
-            length = dice.choice([1, 1000, 300_000])
-            dice.choice([D.all_sum, D.all_mean, D.all_gather, D.broadcast])(ops.ones((length,)))
-        found["error"] = "none"
-        time.sleep(0.1)  # the victim may be hit after its last call
-    except D.DistributedError as error:
-        found |= {"error": type(error).__name__, "ranks": list(error.ranks), "call": error.call, "text": str(error)}
-    except BaseException as error:  # noqa: BLE001  (the report must be written)
-        found["error"] = repr(error)
-    os.write(report, (json.dumps(found) + "\n").encode())
-    os._exit(0)
+def living(groups: Iterable[int]) -> list[int]:
+    """Returns the processes of process groups; one that has ended and waits for its parent does not count."""
+    wanted, found = set(groups), []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state not in "ZX" and int(group) in wanted:
+            found.append(int(path.parent.name))
+    return found
 
 
-def trial(seed: int) -> dict[str, Any]:
-    """Returns what the ranks of one trial reported."""
-    dice = random.Random(seed)
-    victim, _, how = dice.randrange(SIZE), dice.randrange(CALLS), dice.choice(["kill", "stop", "sleep"])
+def trial(transport: str, seed: int, how: str = "") -> dict[str, Any]:
+    """Returns what happened in a trial: what the ranks and the launcher said, and the processes that stay."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "board")
-        board.make(path, SIZE)
-        port, *ring = free_ports(1 + SIZE)
-        hosts = os.path.join(folder, "ring.json")
-        with open(hosts, "w", encoding="utf-8") as file:
-            json.dump([[f"127.0.0.1:{each}"] for each in ring], file)
-        os.environ |= {"WORLD_SIZE": str(SIZE), "LOCAL_WORLD_SIZE": str(SIZE), "EMBERHARMONY_BOARD": path}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": hosts}
-        began, (reading, writing) = time.monotonic(), os.pipe()
-        processes = []
-        for rank in range(SIZE):
-            process = os.fork()
-            if not process:
-                os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "MLX_RANK": str(rank)}
-                rank_program(rank, seed, writing)
-            processes.append(process)
-        os.close(writing)
-        for rank, process in enumerate(processes):
-            if rank != victim:
-                os.waitpid(process, 0)
-        seconds = time.monotonic() - began
-        with open(reading, encoding="utf-8") as file:
-            for process in (processes[victim],):
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)
-            reports = [json.loads(line) for line in file]
-    return {"seed": seed, "victim": victim, "how": how, "seconds": round(seconds, 2), "reports": reports}
+        environ = {**os.environ, "EMBERHARMONY_BACKEND": "numpy", "EMBERHARMONY_TRIAL_RANKS": str(SIZE)}
+        environ["PYTHONPATH"] = os.pathsep.join([str(FOLDER.parents[1]), os.environ.get("PYTHONPATH", "")])
+        # A rank that was killed is noticed within this time by all others; one that is stopped never ends by itself.
+        options = ["-n", str(SIZE), "--transport", transport, "--grace", "5"]
+        program = [str(FOLDER / "failing.py"), folder, str(seed), str(TIMEOUT), how]
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "emberharmony", "launch", *options, *program],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        ended = time.monotonic()
+    reports = [json.loads(line.partition("{")[1] + line.partition("{")[2]) for line in done.stdout.splitlines()]
+    hits = [each for each in reports if "hit" in each]
+    groups = {group for each in reports for group in each.get("groups", ())}
+    return {
+        "seed": seed,
+        "victim": hits[0]["rank"] if hits else None,
+        "how": hits[0]["hit"] if hits else None,
+        "errors": [each for each in reports if "error" in each],
+        "noticed": [round(each["time"] - hits[0]["time"], 2) for each in reports if hits and "error" in each],
+        "ended": round(ended - (hits[0]["time"] if hits else began), 2),
+        "status": done.returncode,
+        "launcher": [line for line in done.stderr.splitlines() if line.startswith("emberharmony launch:")],
+        "stayed": living(groups - {os.getpgrp()}),
+        "stderr": done.stderr[-3000:],
+    }
+
+
+def faults(transport: str, found: dict[str, Any]) -> list[str]:
+    """Returns what is wrong with a trial."""
+    victim, wrong = found["victim"], []
+    if victim is None:
+        return ["no rank was hit"]
+    others = sorted(each["rank"] for each in found["errors"] if each["rank"] != victim)
+    wanted = [rank for rank in range(SIZE) if rank != victim]
+    # When a rank ends with an error, mpirun ends the others at once, before they can say anything.
+    if others != wanted and not (transport == "mpi" and found["how"] in ("kill", "raise")):
+        wrong.append(f"ranks {others} raise an error, expected {wanted}")
+    wrong += [
+        f"rank {each['rank']} names ranks {each['ranks']} in {each['call']!r}, expected {[victim]}: {each['text']}"
+        for each in found["errors"]
+        if each["rank"] != victim and (each["ranks"] != [victim] or "() (call " not in each["call"])
+    ]
+    said = " ".join(found["launcher"])
+    if "() (call " not in said or (found["how"] in ("kill", "raise") and f"rank {victim} ended with" not in said):
+        wrong.append(f"the launcher says {said!r}")
+    if found["status"] in (0, 2):
+        wrong.append(f"the exit status is {found['status']}")
+    if found["stayed"]:
+        wrong.append(f"the processes {found['stayed']} stay")
+    return wrong
+
+
+def table(transport: str, trials: list[dict[str, Any]]) -> str:
+    """Returns how many trials went as they should, and the longest times."""
+    lines = [f"{transport}, time-out {TIMEOUT:g} s", "how    trials  right  noticed at most  all ended at most"]
+    for how in sorted({each["how"] or "none" for each in trials}):
+        rows = [each for each in trials if (each["how"] or "none") == how]
+        right = sum(not faults(transport, each) for each in rows)
+        noticed = max((seconds for each in rows for seconds in each["noticed"]), default=float("nan"))
+        ended = max(each["ended"] for each in rows)
+        lines.append(f"{how:6} {len(rows):6} {right:6} {noticed:14.1f} s {ended:16.1f} s")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Makes the trials that the file lacks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("transport", choices=["torch", "mlx", "mpi"], help="what connects the ranks")
+    parser.add_argument("count", type=int, help="how many trials there are; their seeds are 0 to count - 1")
+    parser.add_argument("--out", type=Path, required=True, help="the file of the results")
+    options = parser.parse_args()
+    found = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    for seed in sorted(set(range(options.count)) - {each["seed"] for each in found}):
+        found.append(trial(options.transport, seed))
+        with options.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found[-1]) + "\n")
+        wrong = faults(options.transport, found[-1])
+        sys.stdout.write(f"{seed} {found[-1]['how']} {found[-1]['ended']} s {'; '.join(wrong) or 'right'}\n")
+        sys.stdout.flush()
+    sys.stdout.write(table(options.transport, found) + "\n")
 
 
 if __name__ == "__main__":
-    for seed in range(int(sys.argv[2])):
-        sys.stdout.write(json.dumps(trial(seed)) + "\n")
-        sys.stdout.flush()
+    main()

@@ -1,16 +1,24 @@
 """The commands that start the ranks: our own processes, or torchrun, mlx.launch and mpirun."""
 
+import functools
 import os
 import shutil
+import socket
+import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from emberharmony.core.errors import ArgumentError, DistributedError
+from emberharmony.core.errors import ArgumentError, DistributedError, brief
 from emberharmony.distributed import transports
+from emberharmony.distributed.environment import RANKS
+from emberharmony.distributed.launching import guard
 
 _BY_TRANSPORT = {"torch": "torchrun", "mlx": "mlx.launch", "mpi": "mpirun"}
+
+_CARRIED = ("OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUNBUFFERED")
+"""The variables, besides our own, that the ranks on other machines need as well."""
 
 
 class Host(NamedTuple):
@@ -18,6 +26,29 @@ class Host(NamedTuple):
 
     name: str
     slots: int
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine, as far as its name says it."""
+        return self.name in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn())
+
+
+class Machines(NamedTuple):
+    """Where the ranks run.
+
+    Attributes:
+        ranks: how many there are.
+        hosts: the machines; empty for this one alone.
+        hostfile: a file of them for mpirun.
+        port: a port for the ranks to find each other.
+        node: the number of this machine among them, for torchrun, which is started on each.
+    """
+
+    ranks: int
+    hosts: Sequence[Host]
+    hostfile: str
+    port: int
+    node: int
 
 
 def read_hosts(text: str) -> list[Host]:
@@ -52,7 +83,7 @@ def chosen(transport: str, launcher: str, hosts: Sequence[Host]) -> tuple[str, s
     `mpirun`, and several machines need the launcher of the transport.
 
     Raises:
-        DistributedError: if what is needed is not installed.
+        DistributedError: if there is no such transport, or what is needed is not installed.
     """
     if transport == "auto":
         if launcher in ("torchrun", "mlx.launch", "mpirun"):
@@ -67,17 +98,33 @@ def chosen(transport: str, launcher: str, hosts: Sequence[Host]) -> tuple[str, s
                 )
             transport = installed[0]
     family = transport.partition(":")[0]
+    transports.require_known(family)
     if launcher == "auto":
-        needs = len(hosts) > 1 or family == "mpi" or transport == "mlx:mpi"
+        needs = bool(hosts) or family == "mpi" or transport == "mlx:mpi"
         launcher = _BY_TRANSPORT.get(family, "local") if needs else "local"
         launcher = "mpirun" if transport == "mlx:mpi" else launcher
-    if launcher == "local" and len(hosts) > 1:
-        raise DistributedError("local processes run on one machine; for several choose torchrun, mlx.launch or mpirun")
+    if launcher == "local" and hosts:
+        raise DistributedError("local processes run on this machine; for others choose torchrun, mlx.launch or mpirun")
     if launcher != "local" and not program(launcher):
         raise DistributedError(
             f"{launcher} is not installed, which starts the processes for the transport {transport!r}"
         )
     return transport, launcher
+
+
+def command(program: str) -> list[str]:
+    """Returns how a program is run: by this Python if its name ends in .py.
+
+    Raises:
+        ArgumentError: if there is none.
+    """
+    is_python = program.endswith(".py")
+    if not (os.path.isfile(program) if is_python else shutil.which(program)):
+        raise ArgumentError(
+            f"launch: there is no program {brief(program)}; give the path of a Python file, or a program that can be "
+            f"run (python -m MODULE for a module)"
+        )
+    return [sys.executable, program] if is_python else [program]
 
 
 def program(name: str) -> str:
@@ -88,36 +135,63 @@ def program(name: str) -> str:
     return shutil.which(name) or ""
 
 
-def guarded(command: Sequence[str], launcher: int) -> list[str]:
-    """Returns a command that ends when its parent does."""
-    guard = os.path.join(os.path.dirname(__file__), "guard.py")
-    return [sys.executable, "-S", "-E", guard, str(launcher), *command]
+def guarded(command: Sequence[str], launcher: int, prefix: bool) -> list[str]:
+    """Returns a command with its guard.
+
+    Args:
+        command: the program and its arguments.
+        launcher: the process of ours that starts it; 0 if a launcher of another library does.
+        prefix: whether the rank stands before each line of output.
+    """
+    return [sys.executable, "-S", "-E", guard.__file__, str(launcher), str(int(prefix)), ",".join(RANKS), *command]
 
 
 def command_of(
-    launcher: str, command: Sequence[str], count: int, hosts: Sequence[Host], hostfile: str, port: int, node: int
+    launcher: str, transport: str, rank: Sequence[str], machines: Machines, variables: Mapping[str, str]
 ) -> list[str]:
     """Returns the command of a launcher of another library.
 
     Args:
         launcher: "torchrun", "mlx.launch" or "mpirun".
-        command: the program of each rank, with its arguments.
-        count: how many ranks there are.
-        hosts: the machines.
-        hostfile: a file of them for mpirun; empty for this machine alone.
-        port: a free port.
-        node: the number of this machine among them, for torchrun, which is started on each.
+        transport: what connects the ranks.
+        rank: the command of each rank.
+        machines: where they run.
+        variables: those of the environment, some of which other machines need too.
     """
-    path, rank = program(launcher), guarded(command, 0)
+    path, hosts = program(launcher), machines.hosts
+    carried = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
     if launcher == "torchrun":
-        each = hosts[node].slots if len(hosts) > 1 else count
-        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={node}", f"--nproc-per-node={each}"]
-        meeting = [f"--master-addr={hosts[0].name if len(hosts) > 1 else '127.0.0.1'}", f"--master-port={port}"]
-        return [sys.executable, path, *place, *meeting, "--tee=3", "--max-restarts=0", "--no-python", *rank]
+        each = hosts[machines.node].slots if hosts else machines.ranks
+        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={machines.node}", f"--nproc-per-node={each}"]
+        meeting = [f"--master-addr={hosts[0].name if hosts else '127.0.0.1'}", f"--master-port={machines.port}"]
+        # Without a folder for logs, torchrun makes one that stays.
+        return [
+            sys.executable,
+            path,
+            *place,
+            *meeting,
+            f"--log-dir={os.devnull}",
+            "--max-restarts=0",
+            "--no-python",
+            *rank,
+        ]
     if launcher == "mlx.launch":
         names = ",".join(name for host in hosts for name in [host.name] * host.slots)
-        named = ["--hosts", names] if hostfile else ["-n", str(count)]
-        return [sys.executable, path, "--backend", "ring", *named, "--", *command]
+        named = ["--hosts", names] if hosts else ["-n", str(machines.ranks)]
+        given = [word for name in carried if hosts for word in ("--env", f"{name}={variables[name]}")]
+        option = transport.partition(":")[2] or "ring"
+        return [sys.executable, path, "--backend", option, *named, *given, "--", *rank]
+    if not _is_open_mpi(path):  # MPICH and Intel MPI, which carry all variables
+        named = ["-f", machines.hostfile] if hosts else []
+        return [path, *named, "-n", str(machines.ranks), *rank]
     root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    named = ["--hostfile", hostfile] if hostfile else []
-    return [path, *root, "--oversubscribe", "--tag-output", *named, "-n", str(count), *rank]
+    named = ["--hostfile", machines.hostfile] if hosts else []
+    given = [word for name in carried if hosts for word in ("-x", name)]
+    return [path, *root, "--oversubscribe", *named, *given, "-n", str(machines.ranks), *rank]
+
+
+@functools.cache
+def _is_open_mpi(path: str) -> bool:
+    """Returns whether a `mpirun` is that of Open MPI, by what it says of its version."""
+    found = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    return any(name in found.stdout + found.stderr for name in ("Open MPI", "OpenRTE", "prte", "PRRTE"))

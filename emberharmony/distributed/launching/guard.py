@@ -1,24 +1,161 @@
-"""The program between a launcher and a rank: it lets the kernel end the rank when the launcher has gone.
+"""The program between a launcher and a rank, which it starts and ends, with all that the rank has started.
 
-It needs the standard library alone, so it starts in 20 ms: `python -S -E guard.py LAUNCHER COMMAND...`. It replaces
-itself by the command, so the rank has its process. The launcher's process is 0 if another program, such as torchrun,
-starts the rank.
+It needs the standard library alone, so it starts in 20 ms: `python -S -E guard.py LAUNCHER HEAD NAMES COMMAND...`.
+
+- Each line of the rank's output begins with its number, whoever starts the rank and carries the output.
+- `<board>.<rank>` says when and how the rank ended, because a rank that was killed cannot say it.
+- The rank has a process group of its own, which gets the signals that this process gets, and SIGKILL when the rank has
+  ended.
+- When the launcher has gone, the group gets SIGTERM, and SIGKILL 3 s later.
 """
 
+import contextlib
 import os
+import selectors
+import signal
 import sys
+import time
+
+HARD = getattr(signal, "SIGQUIT", signal.SIGTERM)
+"""The signal that makes this program kill the rank at once."""
+
+_GRACE = 3.0
+"""The seconds between SIGTERM and SIGKILL when the launcher has gone."""
+
+_DRAIN = 1.0
+"""The seconds for which output is still read after the rank has ended, if a process outside of its group writes it."""
 
 
 def main() -> None:
-    """Asks the kernel for a signal at the end of the parent, and runs the command."""
-    launcher = int(sys.argv[1])
-    if sys.platform == "linux":
-        import ctypes
+    """Runs the command, and ends as it does."""
+    launcher, head, names, *command = sys.argv[1:]
+    parent = int(launcher) or os.getppid()
+    rank = next((os.environ[name] for name in names.split(",") if name in os.environ), "")
+    pipes = {1: os.pipe(), 2: os.pipe()}
+    process = os.fork()
+    if not process:
+        _become(command, {to: writing for to, (_, writing) in pipes.items()})
+    with contextlib.suppress(OSError):  # the rank does it too, and one of both is the first
+        os.setpgid(process, process)
+    for _, writing in pipes.values():
+        os.close(writing)
+    _pass_signals_on(process)
+    mark = f"[{rank}] ".encode() if head == "1" and rank else b""
+    status = _watched(process, parent, {reading: to for to, (reading, _) in pipes.items()}, mark)
+    board = os.environ.get("EMBERHARMONY_BOARD", "")
+    if rank and board:
+        _note(f"{board}.{rank}", status)
+    if int(launcher) and os.getppid() != parent and board:
+        import shutil
 
-        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
-    if launcher and os.getppid() != launcher:  # it ended before the kernel was asked
-        sys.exit(1)
-    os.execvp(sys.argv[2], sys.argv[2:])
+        shutil.rmtree(os.path.dirname(board), ignore_errors=True)  # the folder of the launcher, which has gone
+    if status < 0:
+        _end_by(-status)
+    os._exit(status)
+
+
+def _become(command: list[str], outputs: dict[int, int]) -> None:
+    """Replaces this process by the command."""
+    try:
+        os.setpgid(0, 0)
+        for to, writing in outputs.items():
+            os.dup2(writing, to)
+        if sys.platform == "linux":
+            import ctypes
+
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: at the end of the guard
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _pass_signals_on(process: int) -> None:
+    """Lets the rank and what it has started get the signals that this process gets."""
+
+    def pass_on(number: int, frame: object) -> None:
+        _kill(process, signal.SIGKILL if number == HARD else number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, HARD):
+        signal.signal(number, pass_on)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+def _watched(process: int, parent: int, sources: dict[int, int], mark: bytes) -> int:
+    """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
+    waking, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    rests = dict.fromkeys(sources, b"")
+    status: int | None = None
+    until, orphan_since = float("inf"), 0.0
+    with selectors.DefaultSelector() as selector:
+        for source in (*sources, waking):
+            selector.register(source, selectors.EVENT_READ)
+        while status is None or (rests and time.monotonic() < until):
+            for key, _ in selector.select(0.25):
+                data = os.read(key.fd, 65536)
+                if key.fd != waking:
+                    rests[key.fd] = _write(sources[key.fd], mark, rests[key.fd] + data, is_end=not data)
+                    if not data:
+                        selector.unregister(key.fd)
+                        del rests[key.fd]
+            if status is None:
+                found, value = os.waitpid(process, os.WNOHANG)
+                if found:
+                    status, until = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
+                    _kill(process, signal.SIGKILL)
+                elif not orphan_since and os.getppid() != parent:
+                    orphan_since = time.monotonic()
+                    _kill(process, signal.SIGTERM)
+                elif orphan_since and time.monotonic() > orphan_since + _GRACE:
+                    _kill(process, signal.SIGKILL)
+    for source, rest in rests.items():
+        _write(sources[source], mark, rest, is_end=True)
+    return status
+
+
+def _write(to: int, mark: bytes, data: bytes, is_end: bool) -> bytes:
+    """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
+    *lines, rest = data.split(b"\n")
+    if is_end and rest:
+        lines, rest = [*lines, rest], b""
+    text = memoryview(b"".join(mark + line + b"\n" for line in lines))
+    while text:
+        try:
+            text = text[os.write(to, text) :]
+        except BlockingIOError:  # another program has made the file so, and its reader is slow
+            time.sleep(0.01)
+        except OSError:  # nobody reads it any more: the terminal is closed
+            break
+    return rest
+
+
+def _kill(process: int, number: int) -> None:
+    """Sends a signal to the rank and all that it has started."""
+    with contextlib.suppress(OSError):
+        os.killpg(process, number)
+
+
+def _note(path: str, status: int) -> None:
+    """Writes when and how the rank ended; the file appears whole."""
+    with contextlib.suppress(OSError):  # the launcher may have gone, with its folder
+        with open(path + "~", "w", encoding="utf-8") as file:
+            file.write(f"{time.monotonic()!r} {status}")
+        os.replace(path + "~", path)
+
+
+def _end_by(number: int) -> None:
+    """Ends this program by the signal that ended the rank, without another file of its memory."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -12,15 +11,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, DistributedError
 from emberharmony.distributed import board, environment
-from emberharmony.distributed.launching import commands
+from emberharmony.distributed.launching import commands, guard
 from emberharmony.distributed.launching.commands import Host
-
-_TAGS = re.compile(rb"^(?:\[(?:default|[\w.]*?)(\d+)\]:|\[[^\]]*?[@,](\d+)\]<std(?:out|err)>: ?)")
-"""What torchrun and Open MPI write before the lines of a rank: `[default0]:`, `[prterun-host-12@1,0]<stdout>: `."""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 _BRIEF = 3.0
@@ -51,48 +47,18 @@ class Options(NamedTuple):
     prefix: bool = True
 
 
-class _Rank:
-    """A process, its output, and whether it has ended.
+class _Ending(NamedTuple):
+    """How a rank ended.
 
     Attributes:
-        number: its rank; None for a launcher, which starts the ranks.
+        time: when it did, in seconds.
+        rank: its number; None for a launcher of another library, which starts the ranks.
+        status: its exit status, negative for a signal.
     """
 
-    def __init__(self, number: int | None, command: Sequence[str], variables: dict[str, str], prefix: bool) -> None:
-        self.number = number
-        # A session of its own, so that a signal reaches what the rank itself has started, and Ctrl-C not twice.
-        self.process = subprocess.Popen(
-            list(command), env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-        self.status: int | None = None
-        self._pumps = [
-            threading.Thread(target=_pump, args=(source, to, number, prefix), daemon=True)
-            for source, to in ((self.process.stdout, sys.stdout), (self.process.stderr, sys.stderr))
-        ]
-        for pump in self._pumps:
-            pump.start()
-
-    def poll(self) -> int | None:
-        """Returns the exit status, negative for a signal; None while it runs. What the rank has started is ended."""
-        if self.status is None and _has_ended(self.process.pid):
-            # Before the process is reaped, so that no other one can have its number yet.
-            self.signal(signal.SIGKILL)
-            self.status = self.process.wait()
-        return self.status
-
-    def signal(self, number: int) -> None:
-        """Sends a signal to the process and all that it has started."""
-        if self.status is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, number)
-
-    def finish(self) -> None:
-        """Ends the process if it still runs, and waits until its output is written."""
-        self.signal(signal.SIGKILL)
-        if self.status is None:
-            self.status = self.process.wait()
-        for pump in self._pumps:
-            pump.join(_BRIEF)
+    time: float
+    rank: int | None
+    status: int
 
 
 def launch(command: Sequence[str], options: Options) -> int:
@@ -103,151 +69,184 @@ def launch(command: Sequence[str], options: Options) -> int:
         options: how it is started.
 
     Raises:
-        ArgumentError: if the number of ranks is not positive.
-        DistributedError: if a library or a launcher is missing.
+        ArgumentError: if the numbers of ranks and machines do not fit.
+        DistributedError: if a library or a launcher is missing, or this system is not POSIX.
+    """
+    if os.name != "posix":
+        raise DistributedError("launch needs POSIX; start the ranks by torchrun or mpiexec instead")
+    _require_right(options)
+    if len(options.hosts) == 1 and options.hosts[0].is_here:
+        options = options._replace(hosts=())
+    transport, launcher = commands.chosen(options.transport, options.launcher, options.hosts)
+    temporary = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
+    children: list[subprocess.Popen[bytes]] = []
+    with temporary as folder, _raising_signals():
+        try:
+            _start(children, command, options, transport, launcher, folder)
+            return _watched(children, options, launcher, folder)
+        except KeyboardInterrupt as interrupt:
+            _say("interrupted; ending all ranks")
+            _end(children, (signal.SIGINT, signal.SIGTERM))
+            return interrupt.args[0] if interrupt.args else 130
+        finally:
+            _end(children, (guard.HARD,))
+            for child in children:
+                child.kill()
+                child.wait()
+
+
+def _require_right(options: Options) -> None:
+    """Checks the numbers of ranks and machines.
+
+    Raises:
+        ArgumentError: if they do not fit.
     """
     if options.ranks < 1:
         raise ArgumentError(f"launch: {options.ranks} ranks, expected at least 1")
-    transport, launcher = commands.chosen(options.transport, options.launcher, options.hosts)
-    temporary = tempfile.TemporaryDirectory(prefix="emberharmony-launch-", ignore_cleanup_errors=True)
-    ranks: list[_Rank] = []
-    with temporary as folder, _raising_signals():
-        try:
-            _start(ranks, command, options, transport, launcher, folder)
-            return _watched(ranks, options, folder)
-        except KeyboardInterrupt as interrupt:
-            _say("interrupted; ending all ranks")
-            _end(ranks, (signal.SIGINT, signal.SIGTERM))
-            return interrupt.args[0] if interrupt.args else 130
-        finally:
-            for rank in ranks:
-                rank.finish()
+    slots = sum(host.slots for host in options.hosts)
+    if options.hosts and slots != options.ranks:
+        raise ArgumentError(
+            f"launch: {options.ranks} ranks, but the hosts have {slots} slots; leave -n out or change the slots"
+        )
+    if not 0 <= options.node < max(1, len(options.hosts)):
+        raise ArgumentError(
+            f"launch: node {options.node}, expected a number from 0 to {max(0, len(options.hosts) - 1)}: the place of "
+            f"this machine among the hosts"
+        )
 
 
 def _start(
-    ranks: list[_Rank], command: Sequence[str], options: Options, transport: str, launcher: str, folder: str
+    children: list[subprocess.Popen[bytes]],
+    command: Sequence[str],
+    options: Options,
+    transport: str,
+    launcher: str,
+    folder: str,
 ) -> None:
     """Starts all processes and puts them into the list."""
     shared = {**os.environ, environment.TRANSPORT: transport, "PYTHONUNBUFFERED": "1"}
     if options.backend:
         shared["EMBERHARMONY_BACKEND"] = options.backend
     shared.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // options.ranks)))
-    if len(options.hosts) <= 1:
+    if not options.hosts:
         shared[environment.BOARD] = os.path.join(folder, "board")
         board.make(shared[environment.BOARD], options.ranks)
+
+    def begin(started: Sequence[str], variables: dict[str, str]) -> None:
+        # A session of its own, so that Ctrl-C does not reach it twice.
+        children.append(subprocess.Popen(list(started), env=variables, start_new_session=True))
+
     port, *ring = _free_ports(1 + options.ranks)
+    if options.hosts:  # the same one on all machines, on each of which torchrun is started
+        port = environment.number(os.environ, "MASTER_PORT", environment.PORT)
+    ranks = commands.guarded(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
-        hostfile = _hostfile(options.hosts, folder)
-        started = commands.command_of(launcher, command, options.ranks, options.hosts, hostfile, port, options.node)
-        ranks.append(_Rank(None, commands.guarded(started, os.getpid()), shared, options.prefix))
+        place = commands.Machines(options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node)
+        started = commands.command_of(launcher, transport, ranks, place, shared)
+        begin(commands.guarded(started, os.getpid(), prefix=False), shared)
         return
     path = os.path.join(folder, "ring.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump([[f"127.0.0.1:{each}"] for each in ring], file)
-    shared |= {environment.LAUNCHER: str(os.getpid()), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    shared |= {"WORLD_SIZE": str(options.ranks), "LOCAL_WORLD_SIZE": str(options.ranks), "MLX_HOSTFILE": path}
+    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": path}
+    shared |= {"WORLD_SIZE": str(options.ranks), "LOCAL_WORLD_SIZE": str(options.ranks)}
     for number in range(options.ranks):
-        own = {name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}
-        ranks.append(_Rank(number, commands.guarded(command, os.getpid()), {**shared, **own}, options.prefix))
+        begin(ranks, {**shared, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
 
 
-def _watched(ranks: list[_Rank], options: Options, folder: str) -> int:
+def _watched(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
     """Waits for all ranks, and returns the status; if one fails, the others have to end."""
     pause = 0.005
     while True:
-        states = [rank.poll() for rank in ranks]
-        failed = [rank for rank in ranks if rank.status]
-        if failed:
+        states = [child.poll() for child in children]
+        if any(states) or any(ending.status for ending in _endings(folder)):
             break
         if None not in states:
             return 0
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
-    first = _cause(ranks, options, folder)
-    _say(_told(first, options, folder))
-    until = time.monotonic() + options.grace
-    while time.monotonic() < until and None in [rank.poll() for rank in ranks]:
-        time.sleep(0.02)
-    _end(ranks, (signal.SIGTERM,))
-    assert first.status is not None
+    first = _cause(children, options, folder)
+    _say(_told(first, options, launcher, folder))
+    _wait(children, options.grace)
+    _end(children, (signal.SIGTERM,))
     return first.status if first.status > 0 else 128 - first.status
 
 
-def _cause(ranks: list[_Rank], options: Options, folder: str) -> _Rank:
-    """Returns the rank that failed by itself, if one did; the others may notice it and end before it does."""
+def _endings(folder: str) -> list[_Ending]:
+    """Returns how ranks have ended, in the order of time, as far as they are on this machine and have."""
+    found = []
+    for name in os.listdir(folder):
+        stem, _, rank = name.partition(".")
+        if stem == "board" and rank.isdigit():
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                ended, status = file.read().split()
+            found.append(_Ending(float(ended), int(rank), int(status)))
+    return sorted(found)
+
+
+def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
+    """Returns how the rank ended that failed by itself, if one did; the others may notice it and end before it does."""
     until = time.monotonic() + 1.0
     while True:
-        failed = [rank for rank in ranks if rank.poll()]
-        own = [rank for rank in failed if _entry(rank, options, folder).state != board.FAILED]
-        if own or len(failed) == len(ranks) or time.monotonic() > until:
-            return (own or failed)[0]
+        failed = [ending for ending in _endings(folder) if ending.status]
+        # Launchers of other libraries send SIGTERM to all when one has failed.
+        own = [
+            ending
+            for i, ending in enumerate(failed)
+            if _entry(ending.rank, options, folder).state != board.FAILED
+            and (not i or ending.status != -signal.SIGTERM)
+        ]
+        if own or len(failed) == options.ranks or time.monotonic() > until:
+            break
+        time.sleep(0.02)
+    statuses = [child.returncode for child in children if child.returncode]
+    return (own or failed or [_Ending(0.0, None, status) for status in statuses])[0]
+
+
+def _entry(rank: int | None, options: Options, folder: str) -> board.Entry:
+    """Returns what a rank has written on the board."""
+    return board.Board(os.path.join(folder, "board"), None, options.ranks).read(rank or 0)
+
+
+def _wait(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
+    """Waits until all have ended, or the time is over."""
+    until = time.monotonic() + seconds
+    while None in [child.poll() for child in children] and time.monotonic() < until:
         time.sleep(0.02)
 
 
-def _entry(rank: _Rank, options: Options, folder: str) -> board.Entry:
-    """Returns what a rank has written on the board; an empty entry for a launcher, and on several machines."""
-    path = os.path.join(folder, "board")
-    if rank.number is None or not os.path.exists(path):
-        return board.Entry(0, board.OUTSIDE, 0, 0.0, 0.0, "")
-    return board.Board(path, None, options.ranks).read(rank.number)
-
-
-def _end(ranks: list[_Rank], numbers: Sequence[int]) -> None:
-    """Sends signals to the ranks that still run, with some seconds after each, and SIGKILL in the end."""
+def _end(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> None:
+    """Sends signals to those that still run, with some seconds after each."""
     for number in numbers:
-        for rank in ranks:
-            rank.signal(number)
-        until = time.monotonic() + _BRIEF
-        while time.monotonic() < until and None in [rank.poll() for rank in ranks]:
-            time.sleep(0.02)
-    for rank in ranks:
-        rank.signal(signal.SIGKILL)
+        for child in children:
+            if child.poll() is None:
+                child.send_signal(number)
+        _wait(children, _BRIEF)
 
 
-def _told(rank: _Rank, options: Options, folder: str) -> str:
+def _told(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
     """Returns what is known of a rank that failed."""
-    assert rank.status is not None
-    how = f"exit status {rank.status}"
-    if rank.status < 0:
+    how = f"exit status {ending.status}"
+    if ending.status < 0:
         with contextlib.suppress(ValueError):
-            how = f"signal {signal.Signals(-rank.status).name}"
-    if rank.number is None:
-        return f"the launcher ended with {how}"
-    entry, where = _entry(rank, options, folder), ""
-    if entry.number and entry.state != board.ENDED:
-        where = f" {'after' if entry.state == board.OUTSIDE else 'in'} {board.shown(entry.call, entry.number)}"
-    return f"rank {rank.number} ended with {how}{where}; the others have {options.grace:g} s to end"
-
-
-def _pump(source: IO[bytes], to: Any, number: int | None, prefix: bool) -> None:
-    """Writes the lines that come from a process, with the rank before each."""
-    head = b"" if number is None or not prefix else b"[%d] " % number
-    target = getattr(to, "buffer", None)
-    with source:
-        for line in source:
-            if number is None and (tag := _TAGS.match(line)):
-                line = (b"[%s] " % (tag[1] or tag[2]) if prefix else b"") + line[tag.end() :]
-            text = head + (line if line.endswith(b"\n") else line + b"\n")
-            with _PRINTING, contextlib.suppress(ValueError, OSError):
-                if target is None:  # a test, or a notebook, has replaced the stream by one of text
-                    to.write(text.decode(errors="replace"))
-                else:
-                    target.write(text)
-                to.flush()
-
-
-_PRINTING = threading.Lock()
+            how = f"signal {signal.Signals(-ending.status).name}"
+    if ending.rank is None:
+        return f"{launcher} ended with {how}"
+    entry, where = _entry(ending.rank, options, folder), ""
+    if entry.number:
+        when = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
+        where = f" {when} {board.shown(entry.call, entry.number)}"
+    if entry.state == board.FAILED:
+        others = board.Board(os.path.join(folder, "board"), None, options.ranks)
+        missing = others.missing(entry.number, entry.call, wait=0.0)
+        where += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
+    return f"rank {ending.rank} ended with {how}{where}; the others have {options.grace:g} s to end"
 
 
 def _say(text: str) -> None:
-    with _PRINTING:
+    with contextlib.suppress(OSError):  # the terminal may be closed
         sys.stderr.write(f"emberharmony launch: {text}\n")
         sys.stderr.flush()
-
-
-def _has_ended(process: int) -> bool:
-    """Returns whether a child has ended; it is not reaped."""
-    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _free_ports(count: int) -> list[int]:
@@ -261,7 +260,7 @@ def _free_ports(count: int) -> list[int]:
 
 def _hostfile(hosts: Sequence[Host], folder: str) -> str:
     """Writes the machines for mpirun, and returns the file; an empty text if there is only this one."""
-    if len(hosts) <= 1:
+    if not hosts:
         return ""
     path = os.path.join(folder, "hosts")
     with open(path, "w", encoding="utf-8") as file:

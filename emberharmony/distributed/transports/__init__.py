@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias, cast
 
 from emberharmony.core.errors import DistributedError, suggest
@@ -20,6 +20,9 @@ GROUP = "emberharmony.transports"
 NEEDS = {"single": "", "torch": "torch", "mlx": "mlx", "mpi": "mpi4py"}
 """By transport, the library that it needs."""
 
+_USUAL = {"torch": "gloo", "mlx": "ring"}
+"""By transport, the option that it has if none is given."""
+
 
 def connected(name: str, place: Place, timeout: float) -> Transport:
     """Returns a transport that is connected with all ranks.
@@ -33,8 +36,23 @@ def connected(name: str, place: Place, timeout: float) -> Transport:
         DistributedError: if there is no such transport, its library is missing, or it is not available.
         LostError: if a rank does not come.
     """
+    chosen, _, option = full_name(name).partition(":")
+    made = _loaded(chosen)(place, option, timeout)
+    made.name = full_name(name)
+    return made
+
+
+def full_name(name: str) -> str:
+    """Returns the name of a transport with its option.
+
+    Example:
+        >>> from emberharmony.distributed.transports import full_name
+        >>> full_name("torch"), full_name("torch:nccl"), full_name("mpi")
+        ('torch:gloo', 'torch:nccl', 'mpi')
+    """
     chosen, _, option = name.partition(":")
-    return _loaded(chosen)(place, option, timeout)
+    option = option or _USUAL.get(chosen, "")
+    return f"{chosen}:{option}" if option else chosen
 
 
 def automatic(place: Place) -> str:
@@ -70,8 +88,20 @@ def _loaded(name: str) -> Connect:
             raise DistributedError(f"the transport {name!r} needs {NEEDS[name]}: pip install {NEEDS[name]}")
         module: Any = importlib.import_module(f"emberharmony.distributed.transports.{name}")
         return cast("Connect", module.connect)
-    plugins = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in plugins:
-        known = [*NEEDS, *plugins]
+    require_known(name)
+    return cast("Connect", _plugins()[name].load())
+
+
+def require_known(name: str) -> None:
+    """Checks that there is a transport, without its option.
+
+    Raises:
+        DistributedError: if not.
+    """
+    if name not in NEEDS and name not in _plugins():
+        known = [*NEEDS, *_plugins()]
         raise DistributedError(f"there is no transport {name!r}; there are {', '.join(known)}{suggest(name, known)}")
-    return cast("Connect", plugins[name].load())
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}

@@ -1,11 +1,13 @@
 """The transport over `mlx.core.distributed`: a ring of sockets, JACCL over Thunderbolt, or MPI."""
 
+import contextlib
 import json
 import os
 import queue
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mlx.core as mx
@@ -27,15 +29,13 @@ class MLXTransport(Transport):
         timeout: the seconds after which a call fails.
     """
 
-    name = "mlx"
-
     def __init__(self, place: Place, option: str, timeout: float) -> None:
         super().__init__(place, timeout)
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._work, name="emberharmony-mlx", daemon=True).start()
         self._is_ring = option == "ring"
-        self._hostfile = _hostfile(place) if self._is_ring and "MLX_HOSTFILE" not in os.environ else None
-        self._group: Any = self._run(lambda: mx.distributed.init(strict=True, backend=option))
+        with _addresses(place) if self._is_ring else contextlib.nullcontext():
+            self._group: Any = self._run(lambda: mx.distributed.init(strict=True, backend=option))
         found = self._group.rank(), self._group.size()
         if found != (place.rank, place.size):
             raise DistributedError(f"MLX is rank {found[0]} of {found[1]}, expected {place.rank} of {place.size}")
@@ -58,32 +58,19 @@ class MLXTransport(Transport):
 
     def send(self, vector: Vector, to: int) -> None:
         """Sends a vector to a rank."""
-        self._require_neighbour(to)
         self._into(None, lambda x, **where: mx.distributed.send(x, to, **where), vector)
 
     def recv(self, vector: Vector, source: int) -> None:
         """Replaces a vector by one that a rank sends."""
-        self._require_neighbour(source)
         self._into(vector, lambda x, **where: mx.distributed.recv(x.shape, x.dtype, source, **where))
 
     def close(self) -> None:
         """Ends the thread."""
         self._tasks.put(None)
-        if self._hostfile:
-            os.unlink(self._hostfile)
-            self._hostfile = None
 
-    def _require_neighbour(self, rank: int) -> None:
-        """Checks that a message can reach a rank.
-
-        Raises:
-            DistributedError: if it is not next to this one in the ring.
-        """
-        if self._is_ring and (rank - self.rank) % self.size not in (1, self.size - 1):
-            raise DistributedError(
-                f"the ring of MLX sends to neighbours only, but rank {rank} is not next to rank {self.rank} of "
-                f"{self.size}; use the transport 'torch' or 'mpi'"
-            )
+    def reaches(self, rank: int) -> bool:
+        """Returns whether a message reaches a rank: in a ring, whether it is next to this one."""
+        return not self._is_ring or (rank - self.rank) % self.size in (1, self.size - 1)
 
     def _into(self, out: Vector | None, fn: Callable[..., Any], given: Vector | None = None) -> None:
         """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
@@ -108,8 +95,11 @@ class MLXTransport(Transport):
         done = threading.Event()
         results: list[Any] = []
         self._tasks.put((fn, results, done))
-        if not done.wait(self.timeout):
-            raise LostError(f"MLX has not ended the call within {self.timeout:g} s")
+        until = time.monotonic() + self.timeout
+        while not done.wait(0.2):
+            if self.is_hopeless and done.wait(2.0):  # MLX notices most ends itself, and its thread is free then
+                break
+            self.require_hope("MLX", until)
         if isinstance(results[0], Exception):
             raise LostError(str(results[0])) from results[0]
         return results[0]
@@ -124,19 +114,28 @@ class MLXTransport(Transport):
             done.set()
 
 
-def _hostfile(place: Place) -> str:
-    """Writes the addresses of the ring for processes on one machine, and returns the file.
+@contextlib.contextmanager
+def _addresses(place: Place) -> Iterator[None]:
+    """Says the addresses of a ring on one machine where the launcher has not, in the way in which MLX reads them.
 
     Raises:
         DistributedError: if the processes are on several machines, whose addresses only a launcher knows.
     """
+    if "MLX_HOSTFILE" in os.environ:
+        yield
+        return
     if not place.is_local:
         raise DistributedError("MLX_HOSTFILE is not set; start the program by mlx.launch or emberharmony launch")
-    file, path = tempfile.mkstemp(prefix="emberharmony-ring-", suffix=".json")
-    with os.fdopen(file, "w") as opened:
-        json.dump([[f"127.0.0.1:{place.port + 1 + rank}"] for rank in range(place.size)], opened)
-    os.environ.update(MLX_HOSTFILE=path, MLX_RANK=str(place.rank))
-    return path
+    with tempfile.NamedTemporaryFile("w", prefix="emberharmony-ring-", suffix=".json") as file:
+        json.dump([[f"127.0.0.1:{place.port + 1 + rank}"] for rank in range(place.size)], file)
+        file.flush()
+        own = {"MLX_HOSTFILE": file.name, "MLX_RANK": str(place.rank)}
+        os.environ.update(own)
+        try:
+            yield
+        finally:
+            for name in own:
+                del os.environ[name]
 
 
 def connect(place: Place, option: str, timeout: float) -> Transport:
@@ -145,7 +144,6 @@ def connect(place: Place, option: str, timeout: float) -> Transport:
     Raises:
         DistributedError: if this MLX lacks it.
     """
-    option = option or "ring"
     if option != "any" and not mx.distributed.is_available(option):
         raise DistributedError(f"the transport 'mlx:{option}' is not available in this MLX")
     return MLXTransport(place, option, timeout)

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import sys
 import time
 from typing import Any
 
@@ -24,8 +25,6 @@ class MPITransport(Transport):
 
     All calls are those that do not block, because the others have no time-out.
     """
-
-    name = "mpi"
 
     def __init__(self, place: Place, timeout: float) -> None:
         super().__init__(place, timeout)
@@ -76,8 +75,7 @@ class MPITransport(Transport):
             while not request.Test():
                 tests += 1
                 if tests > _BUSY:
-                    if time.monotonic() > until:
-                        raise LostError(f"MPI has not ended the call within {self.timeout:g} s")
+                    self.require_hope("MPI", until)
                     time.sleep(min(0.001, 1e-7 * tests))
                 elif not tests % 100:
                     os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)
@@ -85,7 +83,9 @@ class MPITransport(Transport):
             raise LostError(str(error)) from error
 
     def _leave(self) -> None:
-        if self._is_lost or MPI.Is_finalized():
+        # An uncaught error has ended this program, so the others may wait for a call that does not come. MPI would wait
+        # for them here; without it `mpirun` ends them.
+        if self._is_lost or hasattr(sys, "last_type") or MPI.Is_finalized():
             return
         self._world.Free()
         MPI.Finalize()

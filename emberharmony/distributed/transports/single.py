@@ -8,8 +8,6 @@ from emberharmony.distributed.transports.transport import Transport, Vector
 class SingleTransport(Transport):
     """Carries nothing: there is one process."""
 
-    name = "single"
-
     def all_sum(self, vector: Vector) -> None:
         """Leaves the vector as it is."""
 

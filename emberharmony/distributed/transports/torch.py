@@ -29,8 +29,6 @@ class TorchTransport(Transport):
         timeout: the seconds after which a call fails.
     """
 
-    name = "torch"
-
     def __init__(self, place: Place, option: str, timeout: float) -> None:
         super().__init__(place, timeout)
         self._device: Any = torch.device("cuda", place.local_rank) if option == "nccl" else torch.device("cpu")
@@ -127,6 +125,10 @@ def _store(place: Place, timeout: float) -> Any:
         store: Any = c10d.TCPStore(place.address, place.port, None, is_first, limit, wait_for_workers=False)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
+        if "EADDRINUSE" in reason:
+            raise LostError(
+                f"port {place.port} of this machine is taken; set MASTER_PORT to a free one on all ranks"
+            ) from error
         raise LostError(
             f"rank 0 does not answer at {place.address}:{place.port} within {timeout:g} s: {reason}"
         ) from error
@@ -148,7 +150,6 @@ def connect(place: Place, option: str, timeout: float) -> Transport:
     Raises:
         DistributedError: if this PyTorch lacks it.
     """
-    option = option or "gloo"
     known = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
     if option not in known or not known[option]():
         raise DistributedError(f"the transport 'torch:{option}' is not available in PyTorch {torch.__version__}")

@@ -1,6 +1,7 @@
 """`Transport`: what carries bytes between the processes of a run."""
 
-from typing import Any, ClassVar
+import time
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +31,15 @@ class Transport:
     Attributes:
         rank: the number of this process.
         size: how many there are.
-        is_linked: whether a send reaches every rank, and not only the neighbours.
+        name: by which `init` finds it, with its option, such as "torch:gloo".
+        is_hopeless: whether a rank is known to have ended that the present call needs; another thread sets it.
     """
 
-    name: ClassVar[str] = ""
+    name: str = ""
 
     def __init__(self, place: Place, timeout: float) -> None:
         self.rank, self.size, self.timeout = place.rank, place.size, timeout
+        self.is_hopeless = False
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of those of all ranks, in any order of summation."""
@@ -65,6 +68,25 @@ class Transport:
         """
         everything = self.all_gather(rows.reshape(-1)).reshape(self.size, *rows.shape)
         return np.ascontiguousarray(everything[:, self.rank])
+
+    def reaches(self, rank: int) -> bool:
+        """Returns whether `send` and `recv` reach a rank."""
+        return True
+
+    def require_hope(self, library: str, until: float) -> None:
+        """Checks that a call can still end, for transports that do not find it out themselves.
+
+        Args:
+            library: what makes the call.
+            until: when the time is over.
+
+        Raises:
+            LostError: if a rank that it needs has ended, or the time is over.
+        """
+        if self.is_hopeless:
+            raise LostError(f"{library} waits for it")
+        if time.monotonic() > until:
+            raise LostError(f"{library} has not ended the call within {self.timeout:g} s")
 
     def close(self) -> None:
         """Ends the connections after the last call."""
